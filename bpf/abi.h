@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the BPF programs and Python share: constants, and the structs that
+ * cross between them. Plain C, so that the host compiler can read it too:
+ * tests/unit/test_abi.py compiles it and compares every size and offset with
+ * the numpy dtypes of tracer/model/records.py.
+ */
+#ifndef REFLEAK_ABI_H
+#define REFLEAK_ABI_H
+
+#ifndef REFLEAK_BPF
+#include <stdint.h>
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int16_t s16;
+typedef int32_t s32;
+typedef int64_t s64;
+#endif
+
+#define MAX_FRAMES 127
+#define MAX_SITES 4096
+#define NAME_BYTES 64
+#define PATH_BYTES 256
+#define PENDING_DEPTH 8
+
+/* A frame is a binary's id above a link address; id 0 is code in no binary. */
+#define FRAME_BINARY_SHIFT 48
+
+enum operation {
+	OP_NONE,
+	OP_CREATE,
+	OP_GET,
+	OP_PUT,
+	OP_DELETE,
+	OP_ALLOC,
+	OP_REALLOC,
+	OP_FREE,
+	OP_MAP,
+	OP_UNMAP,
+	OP_REMAP,
+	OP_ERROR,	/* event only: a rule of counting was broken */
+	OP_UNDO,	/* event only: the unmap or remap of this thread failed */
+};
+
+enum error_kind {
+	ERROR_NONE,
+	ERROR_OVER_PUT,
+	ERROR_USE_AFTER_ZERO,
+	ERROR_DELETE_WHILE_REFERENCED,
+	ERROR_REINITIALISED,
+};
+
+/* Where a value is found when a probe fires. */
+enum location_kind {
+	AT_NOWHERE,
+	AT_REGISTER,	/* register `reg`, in pt_regs order of enum register_id */
+	AT_STACK,	/* the 8 bytes at rsp + offset */
+	AT_RETURN,	/* the return value; only at a return probe */
+	AT_CONSTANT,	/* offset itself */
+};
+
+/* DWARF's numbering of the x86-64 registers. */
+enum register_id {
+	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+};
+
+struct location {
+	u8 kind;
+	u8 reg;
+	u8 dereference;	/* 1: the value is the pointer at value + adjust; 0: value + adjust */
+	u8 width;	/* bytes that count: 4 or 8 */
+	s32 offset;
+	s32 adjust;
+};
+
+enum site_flag {
+	SITE_PRODUCT = 1,	/* the size is count times size */
+	SITE_FREES_ON_ZERO = 2,	/* realloc to size 0 that returns NULL has freed */
+	SITE_OUT_POINTER = 4,	/* the result is written through `name` (posix_memalign) */
+	SITE_COUNTER = 8,	/* `counter` holds the counter's address; else counts are only followed */
+	SITE_ENTRY_RESULT = 16,	/* the event is complete at entry, no return probe */
+	SITE_DELETES_OBJECT = 32, /* `object` is given, not the counter: ends all its counters */
+	SITE_NAMED = 64,	/* `name` is the type's name, a C string */
+	SITE_NULL_IS_NOTHING = 128, /* a call that returns NULL or 0 did nothing */
+};
+
+struct site {
+	u8 operation;
+	u8 flags;
+	u16 group;		/* family of types whose addresses share one name space */
+	u32 return_distance;	/* bytes from rsp at the probe to the return address */
+	u64 type;		/* type for sites that are not SITE_NAMED */
+	struct location object;
+	struct location counter;
+	struct location count;	/* create: the first count; alloc: the factor of size */
+	struct location size;	/* alloc, map: bytes */
+	struct location name;
+	struct location holder;
+};
+
+/* Identity of a live thing: address space first, then address. */
+struct key {
+	u64 address;
+	u32 pid;
+	u16 generation;	/* of the address space: grows at each exec and pid reuse */
+	u16 group;
+};
+
+struct allocation {
+	u64 size;
+	u64 time_ns;
+	u64 stack;
+	u32 tid;
+	u16 site;
+	u16 flags;
+};
+
+struct object {
+	u64 object;
+	u64 type;
+	u64 time_ns;
+	u64 stack;
+	s64 count;	/* as followed */
+	u64 gets;
+	u64 puts;
+	u32 tid;
+	u32 serial;
+	s32 initial;
+	s32 count_read;	/* the counter's value before the last operation */
+	s32 drift;	/* read minus followed, at the last operation */
+	u16 site;
+	u16 flags;
+};
+
+enum object_flag {
+	OBJECT_COUNT_UNREAD = 1,	/* the counter could not be read */
+	OBJECT_THREADS = 2,		/* operations came from more than one thread */
+};
+
+/* An object that ended; kept a while, to explain what comes after the end. */
+struct released {
+	u64 type;
+	u64 birth;	/* stacks */
+	u64 release;
+	u32 serial;
+	u16 by_delete;
+	u16 revived;
+};
+
+/* One record of the event ring. */
+struct event {
+	u64 time_ns;
+	u64 address;	/* counter, or start of the mapping */
+	u64 object;	/* object; map: length; error: stack of the release */
+	u64 stack;
+	u64 value;	/* create: type; get, put: holder; error: stack of the birth; remap: old address */
+	u64 extra;	/* error: type; remap: old length */
+	u32 pid;
+	u32 tid;
+	u16 generation;
+	u16 group;
+	u16 site;
+	u8 operation;
+	u8 flags;	/* error: enum error_kind; else enum event_flag */
+	s32 count_read;
+	s32 count;	/* followed, after the operation; create: the first count */
+	u32 serial;
+	u32 reserved;
+};
+
+enum event_flag {
+	EVENT_LAST = 1,		/* this operation ended the object */
+	EVENT_UNKNOWN = 2,	/* the object was not seen to be created */
+	EVENT_COUNT_UNREAD = 4,
+};
+
+enum stack_status {
+	STACK_COMPLETE,
+	STACK_TRUNCATED,	/* more than MAX_FRAMES */
+	STACK_NO_TABLE,		/* code without unwind information */
+	STACK_FAULT,		/* the stack could not be read */
+	STACK_UNSUPPORTED,	/* a rule that the unwinder does not know */
+	STACK_FRAME_POINTER,	/* complete, but partly by frame pointers */
+};
+
+/* One record of the stack ring; `frames` are leaf first. */
+struct stack {
+	u64 id;		/* hash of what follows */
+	u32 status;
+	u32 depth;
+	u64 frames[MAX_FRAMES + 1];
+};
+
+/* Per stack, what was allocated there and what became of it. */
+struct stack_totals {
+	u64 made;
+	u64 made_bytes;
+	u64 freed;
+	u64 freed_bytes;
+	u64 life_ns;	/* sum over the freed */
+	u64 life_min_ns;
+	u64 life_max_ns;
+};
+
+struct type_name {
+	u64 pointer;	/* where the name stood; set where it could not be read */
+	u32 pid;
+	u16 generation;
+	u16 unread;
+	char name[NAME_BYTES];
+};
+
+/* A thing that happened to a process; the control ring. */
+enum control_kind {
+	CONTROL_NONE,
+	CONTROL_FORK,
+	CONTROL_EXEC,
+	CONTROL_EXIT,
+	CONTROL_LOADER,		/* the dynamic loader changed the mappings; held */
+	CONTROL_FORKED,		/* a forked child before its first own step; held */
+	CONTROL_EXECUTES,	/* about to exec `path`; held */
+	CONTROL_MAPPED,		/* executable memory was mapped by the program */
+	CONTROL_UNMAPPED,
+	CONTROL_STARTED,	/* first instruction of the program's image; held */
+};
+
+struct control {
+	u64 time_ns;
+	u64 address;	/* fork: parent; mapped: start */
+	u64 length;	/* mapped: bytes; exit: wait status */
+	u64 ticket;	/* held: what to release */
+	u32 pid;
+	u32 tid;
+	u32 parent;
+	u16 generation;
+	u16 kind;
+	char path[PATH_BYTES];
+};
+
+/* Every way to lose something. Order is the index into the loss counters. */
+enum loss {
+	LOSS_LIVE_FULL,		/* live allocation not kept */
+	LOSS_OBJECTS_FULL,	/* live object not kept */
+	LOSS_EVENTS_FULL,	/* event ring full */
+	LOSS_STACKS_FULL,	/* stack ring full: a stack has no frames */
+	LOSS_TOTALS_FULL,	/* stack totals not kept */
+	LOSS_PENDING_FULL,	/* nesting deeper than PENDING_DEPTH */
+	LOSS_PENDING_STALE,	/* call that never returned was overwritten */
+	LOSS_RETURN_MISSED,	/* return without its call */
+	LOSS_THREADS_FULL,	/* too many threads */
+	LOSS_PROCESSES_FULL,
+	LOSS_CONTROL_FULL,	/* control ring full */
+	LOSS_HOLD_EXPIRED,	/* a process ran on before it was ready */
+	LOSS_TYPES_FULL,
+	LOSS_RELEASED_FULL,
+	LOSS_UNWIND_REFUSED,	/* tail call failed */
+	LOSS_FREES_UNKNOWN,	/* informative: frees of blocks not known */
+	LOSS_NOT_FOLLOWED,	/* a child was not followed */
+	LOSS_ARGUMENT_UNREAD,	/* an argument could not be read */
+	LOSS_COUNT,
+};
+
+struct process {
+	u64 started_ns;
+	u64 forked_ns;	/* last fork of this process, 0 for none */
+	u64 made;
+	u64 made_bytes;
+	u64 freed;
+	u64 freed_bytes;
+	u64 unknown_frees;
+	u32 table;	/* index of its mapping table */
+	u32 parent;
+	u16 generation;
+	u16 state;	/* enum process_state */
+	u32 space;	/* pid of the process whose memory it shares, or itself */
+};
+
+enum process_state {
+	PROCESS_WAITS,		/* until it has exec'd */
+	PROCESS_TRACED,
+	PROCESS_ENDED,
+};
+
+/* An executable mapping, as the unwinder looks it up. */
+struct mapping {
+	u64 start;
+	u64 end;
+	u64 bias;	/* address - link address */
+	u32 first_page;	/* index into the page table of its binary's rows */
+	u32 page_count;
+	u32 first_link_page;
+	u32 binary;
+};
+
+#define TABLE_MAPPINGS 1024
+#define TABLES 256
+#define RULES 16384
+
+struct table {
+	u32 count;
+	u32 reserved;
+	struct mapping mappings[TABLE_MAPPINGS];
+};
+
+enum rule_kind {
+	RULE_NONE,		/* no unwind information here */
+	RULE_RSP,		/* CFA = rsp + offset */
+	RULE_RBP,		/* CFA = rbp + offset */
+	RULE_PLT,		/* CFA = rsp + 8 + (pc & 15 >= offset ? 8 : 0) */
+	RULE_END,		/* outermost frame */
+	RULE_DEREFERENCE,	/* CFA = *(rsp + offset) + rbp_offset */
+	RULE_SIGNAL,		/* registers from the signal frame's ucontext */
+	RULE_UNSUPPORTED,
+};
+
+struct rule {
+	u8 kind;
+	u8 rbp_saved;	/* rbp is at CFA + rbp_offset */
+	s16 rbp_offset;
+	s32 offset;
+};
+
+/* One value, mapped by both sides. */
+struct shared {
+	u64 armed;
+	u64 epoch;	/* grows when any process entry changes */
+	u64 tickets;	/* held so far; BPF counts */
+	u64 serial;
+	u64 released[64];	/* released[ticket % 64] >= ticket: go on */
+};
+
+#endif

@@ -1,0 +1,85 @@
+"""What a user can fix: one class each, with a hint and an exit status of its own kind."""
+
+from __future__ import annotations
+
+
+class RefleakError(Exception):
+    """A failure with one line that says what is wrong and one that says what to do.
+
+    Raised anywhere, printed in one place (`tracer.cli.main`).
+    """
+
+    exit_code = 90
+    hint = ""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        if hint is not None:
+            self.hint = hint
+
+
+class UsageError(RefleakError):
+    exit_code = 2
+    hint = "see refleak --help"
+
+
+class NotPermitted(RefleakError):
+    exit_code = 77
+    hint = "run the same command with sudo"
+
+
+class NoSuchTarget(RefleakError):
+    exit_code = 66
+    hint = "check the process number or the command's path"
+
+
+class UnsuitableTarget(RefleakError):
+    """Not an ELF file, 32 bits, or another architecture."""
+
+    exit_code = 65
+    hint = "refleak traces 64-bit x86 ELF programs"
+
+
+class NothingToProbe(RefleakError):
+    exit_code = 67
+    hint = "give the library that allocates with --allocator PATH, or build with symbols; `refleak probes` lists what was looked for"
+
+
+class KernelLacks(RefleakError):
+    exit_code = 71
+    hint = "see `refleak doctor`; Linux 5.15 or newer with uprobes, BPF and BTF is needed"
+
+
+class BccMissing(RefleakError):
+    exit_code = 72
+    hint = "install the distribution's package: python3-bpfcc (Debian, Ubuntu) or python3-bcc (Fedora); the `bcc` of PyPI is something else"
+
+
+class ProgramRefused(RefleakError):
+    """The kernel's verifier refused a BPF program; `log` is all it said."""
+
+    exit_code = 73
+    hint = "run again with -v for the verifier's whole log, and report it"
+
+    def __init__(self, message: str, log: str) -> None:
+        super().__init__(message)
+        self.log = log
+
+
+class CannotWrite(RefleakError):
+    exit_code = 74
+    hint = "check the path, its permissions and the free space"
+
+
+class CannotRead(RefleakError):
+    """A file of ours or of the user's could not be read or understood."""
+
+    exit_code = 75
+    hint = "check that the file is whole and made by this version of refleak"
+
+
+class SpecInvalid(RefleakError):
+    """A spec is wrong at a line: the message begins `FILE:LINE:`."""
+
+    exit_code = 76
+    hint = "see docs/specs.md"

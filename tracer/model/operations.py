@@ -1,0 +1,200 @@
+"""What a traced function does, and where its values are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+
+
+class Operation(IntEnum):
+    """`enum operation` of bpf/abi.h, and the control operations that only the tracer uses."""
+
+    NONE = 0
+    CREATE = 1
+    GET = 2
+    PUT = 3
+    DELETE = 4
+    ALLOC = 5
+    REALLOC = 6
+    FREE = 7
+    MAP = 8
+    UNMAP = 9
+    REMAP = 10
+    ERROR = 11
+    UNDO = 12
+
+
+class LocationKind(IntEnum):
+    NOWHERE = 0
+    REGISTER = 1
+    STACK = 2
+    RETURN = 3
+    CONSTANT = 4
+
+
+class Register(IntEnum):
+    """DWARF's numbers of the x86-64 registers (System V ABI, AMD64 supplement, figure 3.36)."""
+
+    RAX = 0
+    RDX = 1
+    RCX = 2
+    RBX = 3
+    RSI = 4
+    RDI = 5
+    RBP = 6
+    RSP = 7
+    R8 = 8
+    R9 = 9
+    R10 = 10
+    R11 = 11
+    R12 = 12
+    R13 = 13
+    R14 = 14
+    R15 = 15
+
+
+ARGUMENT_REGISTERS = (Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9)
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a value is found when a probe fires; `struct location` of bpf/abi.h.
+
+    The value is `base + adjust`, or with `dereference` the pointer stored at `base + adjust`.
+    """
+
+    kind: LocationKind = LocationKind.NOWHERE
+    register: int = 0
+    offset: int = 0
+    dereference: bool = False
+    width: int = 8
+    adjust: int = 0
+
+    def __bool__(self) -> bool:
+        return self.kind != LocationKind.NOWHERE
+
+
+NOWHERE = Location()
+
+
+def argument(n: int, width: int = 8) -> Location:
+    """Return the location of integer argument `n` (from 0) at a function's first instruction."""
+    if n < len(ARGUMENT_REGISTERS):
+        return Location(LocationKind.REGISTER, ARGUMENT_REGISTERS[n], width=width)
+    return Location(LocationKind.STACK, offset=8 + 8 * (n - len(ARGUMENT_REGISTERS)), width=width)
+
+
+def constant(value: int) -> Location:
+    return Location(LocationKind.CONSTANT, offset=value)
+
+
+RETURN_VALUE = Location(LocationKind.RETURN)
+
+
+class SiteFlag(IntFlag):
+    """`enum site_flag` of bpf/abi.h."""
+
+    PRODUCT = 1
+    FREES_ON_ZERO = 2
+    OUT_POINTER = 4
+    COUNTER = 8
+    ENTRY_RESULT = 16
+    DELETES_OBJECT = 32
+    NAMED = 64
+    NULL_IS_NOTHING = 128
+
+
+@dataclass(frozen=True)
+class FunctionSpec:
+    """What one function means: part of a spec. All locations are those at its first instruction."""
+
+    function: str
+    operation: Operation
+    type_name: str | None = None
+    """The literal type (references) or the allocator's name (allocations); None when NAMED."""
+    group: int = 0
+    """Family of types that share one name space of addresses."""
+    flags: SiteFlag = SiteFlag(0)
+    object: Location = NOWHERE
+    counter: Location = NOWHERE
+    count: Location = NOWHERE
+    size: Location = NOWHERE
+    name: Location = NOWHERE
+    holder: Location = NOWHERE
+    libraries: tuple[str, ...] = ()
+    """Patterns (fnmatch) of the basenames it applies to; empty for every binary."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A named set of functions: the four stubs, the malloc family, a preset, a user's own."""
+
+    name: str
+    functions: tuple[FunctionSpec, ...]
+    description: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Site:
+    """One resolved place of an operation: `function` as found in a binary."""
+
+    function: FunctionSpec
+    path: str
+    """Path of the binary in the tracer's own view, fit to be opened."""
+    file_offset: int
+    """Of the function's first instruction."""
+    link_address: int
+    size: int = 0
+    """Of the function, bytes; 0 where the symbol table does not say."""
+    inlined: bool = False
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A site moved to the instruction that is cheapest to probe and sees the same values."""
+
+    site: Site
+    file_offset: int
+    return_distance: int = 0
+    """Bytes from rsp at the probe to the return address."""
+    object: Location = NOWHERE
+    counter: Location = NOWHERE
+    count: Location = NOWHERE
+    size: Location = NOWHERE
+    name: Location = NOWHERE
+    holder: Location = NOWHERE
+    instruction: str = ""
+    cost: str = ""
+    """Cost class of the instruction: `call` (5-byte nop), `trap`, `step`, or empty where unknown."""
+    reason: str = ""
+    """Why no cheaper instruction would do; empty where one was found."""
+    return_file_offset: int | None = None
+    """Where the return probe sits, if that is another instruction than the entry probe's."""
+
+
+def place_at_entry(site: Site) -> Placement:
+    """Return the placement at the function's first instruction, good on every architecture."""
+    spec = site.function
+    return Placement(
+        site, site.file_offset, 0, spec.object, spec.counter, spec.count, spec.size, spec.name, spec.holder
+    )
+
+
+__all__ = [
+    "ARGUMENT_REGISTERS",
+    "NOWHERE",
+    "RETURN_VALUE",
+    "FunctionSpec",
+    "Location",
+    "LocationKind",
+    "Operation",
+    "Placement",
+    "Register",
+    "Site",
+    "SiteFlag",
+    "Spec",
+    "argument",
+    "constant",
+    "place_at_entry",
+]

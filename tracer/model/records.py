@@ -1,0 +1,194 @@
+"""numpy dtypes of the bulk records; they mirror bpf/abi.h, and a unit test compares the two."""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+import numpy as np
+
+MAX_FRAMES = 127
+MAX_SITES = 4096
+NAME_BYTES = 64
+PATH_BYTES = 256
+FRAME_BINARY_SHIFT = 48
+FRAME_ADDRESS_MASK = (1 << FRAME_BINARY_SHIFT) - 1
+TABLE_MAPPINGS = 1024
+TABLES = 256
+RULES = 16384
+
+LOCATION = np.dtype(
+    [("kind", "u1"), ("reg", "u1"), ("dereference", "u1"), ("width", "u1"), ("offset", "<i4"), ("adjust", "<i4")]
+)
+SITE = np.dtype(
+    [
+        ("operation", "u1"), ("flags", "u1"), ("group", "<u2"), ("return_distance", "<u4"), ("type", "<u8"),
+        ("object", LOCATION), ("counter", LOCATION), ("count", LOCATION),
+        ("size", LOCATION), ("name", LOCATION), ("holder", LOCATION),
+    ],
+    align=True,
+)
+KEY = np.dtype([("address", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("group", "<u2")], align=True)
+ALLOCATION = np.dtype(
+    [
+        ("size", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),
+        ("tid", "<u4"), ("site", "<u2"), ("flags", "<u2"),
+    ],
+    align=True,
+)
+OBJECT = np.dtype(
+    [
+        ("object", "<u8"), ("type", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),
+        ("count", "<i8"), ("gets", "<u8"), ("puts", "<u8"),
+        ("tid", "<u4"), ("serial", "<u4"), ("initial", "<i4"), ("count_read", "<i4"), ("drift", "<i4"),
+        ("site", "<u2"), ("flags", "<u2"),
+    ],
+    align=True,
+)
+RELEASED = np.dtype(
+    [
+        ("type", "<u8"), ("birth", "<u8"), ("release", "<u8"),
+        ("serial", "<u4"), ("by_delete", "<u2"), ("revived", "<u2"),
+    ],
+    align=True,
+)
+EVENT = np.dtype(
+    [
+        ("time_ns", "<u8"), ("address", "<u8"), ("object", "<u8"), ("stack", "<u8"), ("value", "<u8"), ("extra", "<u8"),
+        ("pid", "<u4"), ("tid", "<u4"), ("generation", "<u2"), ("group", "<u2"), ("site", "<u2"),
+        ("operation", "u1"), ("flags", "u1"),
+        ("count_read", "<i4"), ("count", "<i4"), ("serial", "<u4"), ("reserved", "<u4"),
+    ],
+    align=True,
+)
+STACK = np.dtype([("id", "<u8"), ("status", "<u4"), ("depth", "<u4"), ("frames", "<u8", (MAX_FRAMES + 1,))], align=True)
+STACK_TOTALS = np.dtype(
+    [
+        ("made", "<u8"), ("made_bytes", "<u8"), ("freed", "<u8"), ("freed_bytes", "<u8"),
+        ("life_ns", "<u8"), ("life_min_ns", "<u8"), ("life_max_ns", "<u8"),
+    ]
+)
+TYPE_NAME = np.dtype(
+    [("pointer", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("unread", "<u2"), ("name", f"S{NAME_BYTES}")],
+    align=True,
+)
+CONTROL = np.dtype(
+    [
+        ("time_ns", "<u8"), ("address", "<u8"), ("length", "<u8"), ("ticket", "<u8"),
+        ("pid", "<u4"), ("tid", "<u4"), ("parent", "<u4"), ("generation", "<u2"), ("kind", "<u2"),
+        ("path", f"S{PATH_BYTES}"),
+    ],
+    align=True,
+)
+PROCESS = np.dtype(
+    [
+        ("started_ns", "<u8"), ("forked_ns", "<u8"), ("made", "<u8"), ("made_bytes", "<u8"),
+        ("freed", "<u8"), ("freed_bytes", "<u8"), ("unknown_frees", "<u8"),
+        ("table", "<u4"), ("parent", "<u4"), ("generation", "<u2"), ("state", "<u2"), ("space", "<u4"),
+    ],
+    align=True,
+)
+MAPPING = np.dtype(
+    [
+        ("start", "<u8"), ("end", "<u8"), ("bias", "<u8"),
+        ("first_page", "<u4"), ("page_count", "<u4"), ("first_link_page", "<u4"), ("binary", "<u4"),
+    ],
+    align=True,
+)
+TABLE = np.dtype([("count", "<u4"), ("reserved", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
+RULE = np.dtype([("kind", "u1"), ("rbp_saved", "u1"), ("rbp_offset", "<i2"), ("offset", "<i4")], align=True)
+SHARED = np.dtype(
+    [("armed", "<u8"), ("epoch", "<u8"), ("tickets", "<u8"), ("serial", "<u8"), ("released", "<u8", (64,))]
+)
+
+ALLOCATION_RECORD = np.dtype(KEY.descr + ALLOCATION.descr)
+"""A live allocation with its key: what a walk of the live map gives."""
+OBJECT_RECORD = np.dtype(KEY.descr + OBJECT.descr)
+"""A live object with its key."""
+TOTALS_RECORD = np.dtype([("stack", "<u8"), *STACK_TOTALS.descr])
+"""Totals of one allocation stack."""
+MAPPED_RECORD = np.dtype(
+    [
+        ("start", "<u8"), ("length", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),
+        ("pid", "<u4"), ("tid", "<u4"), ("generation", "<u2"), ("site", "<u2"), ("flags", "<u4"),
+    ]
+)
+"""A live piece of memory that the target mapped itself (mmap, mremap)."""
+
+
+class ErrorKind(IntEnum):
+    NONE = 0
+    OVER_PUT = 1
+    USE_AFTER_ZERO = 2
+    DELETE_WHILE_REFERENCED = 3
+    REINITIALISED = 4
+
+
+class EventFlag(IntFlag):
+    LAST = 1
+    UNKNOWN = 2
+    COUNT_UNREAD = 4
+
+
+class ObjectFlag(IntFlag):
+    COUNT_UNREAD = 1
+    THREADS = 2
+
+
+class StackStatus(IntEnum):
+    COMPLETE = 0
+    TRUNCATED = 1
+    NO_TABLE = 2
+    FAULT = 3
+    UNSUPPORTED = 4
+    FRAME_POINTER = 5
+
+
+class ControlKind(IntEnum):
+    NONE = 0
+    FORK = 1
+    EXEC = 2
+    EXIT = 3
+    LOADER = 4
+    FORKED = 5
+    EXECUTES = 6
+    MAPPED = 7
+    UNMAPPED = 8
+    STARTED = 9
+
+
+class RuleKind(IntEnum):
+    NONE = 0
+    RSP = 1
+    RBP = 2
+    PLT = 3
+    END = 4
+    DEREFERENCE = 5
+    SIGNAL = 6
+    UNSUPPORTED = 7
+
+
+class LossKind(IntEnum):
+    LIVE_FULL = 0
+    OBJECTS_FULL = 1
+    EVENTS_FULL = 2
+    STACKS_FULL = 3
+    TOTALS_FULL = 4
+    PENDING_FULL = 5
+    PENDING_STALE = 6
+    RETURN_MISSED = 7
+    THREADS_FULL = 8
+    PROCESSES_FULL = 9
+    CONTROL_FULL = 10
+    HOLD_EXPIRED = 11
+    TYPES_FULL = 12
+    RELEASED_FULL = 13
+    UNWIND_REFUSED = 14
+    FREES_UNKNOWN = 15
+    NOT_FOLLOWED = 16
+    ARGUMENT_UNREAD = 17
+
+
+class ProcessState(IntEnum):
+    WAITS = 0
+    TRACED = 1
+    ENDED = 2

@@ -1,0 +1,180 @@
+"""The Snapshot: all that is known at one instant. Live capture and a recording both produce it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.model.records import (
+    ALLOCATION_RECORD,
+    EVENT,
+    MAPPED_RECORD,
+    OBJECT_RECORD,
+    TOTALS_RECORD,
+    StackStatus,
+)
+
+Records = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class Binary:
+    """An ELF executable or library that code of the target came from."""
+
+    id: int
+    """From 1; never reused within a trace."""
+    path: str
+    """As the target names it."""
+    build_id: str | None = None
+    """Hex digits of the GNU build id."""
+    open_path: str | None = None
+    """A path that opens the file that really ran (for example /proc/self/fd/N); None after the fact."""
+    deleted: bool = False
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A range of a process's address space backed by a binary, with the times it came and went."""
+
+    pid: int
+    generation: int
+    start: int
+    end: int
+    file_offset: int
+    binary: int
+    executable: bool
+    from_ns: int
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Process:
+    """One address space of the target: a process, from its start or last exec to its end or next exec."""
+
+    pid: int
+    generation: int
+    parent: int | None
+    command: tuple[str, ...]
+    executable: str | None
+    started_ns: int
+    ended_ns: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    by_exec: bool = False
+    """Ended by an exec: what was live then is "alive at exec"."""
+    forked_from: tuple[int, int] | None = None
+    """(pid, generation) whose memory it began as a copy of; None after an exec."""
+    made: int = 0
+    made_bytes: int = 0
+    freed: int = 0
+    freed_bytes: int = 0
+    unknown_frees: int = 0
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Addresses, leaf first, each a frame key: binary id << 48 | link address."""
+
+    frames: tuple[int, ...]
+    status: StackStatus = StackStatus.COMPLETE
+
+    @property
+    def complete(self) -> bool:
+        return self.status in (StackStatus.COMPLETE, StackStatus.FRAME_POINTER)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Data that could not be kept: how much, why, and the option or action that cures it."""
+
+    reason: str
+    count: int
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Unresolved:
+    """A function of a spec that no probe covers, and why."""
+
+    operation: str
+    type: str
+    function: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SiteInfo:
+    """What a report says of a site: index as in the records' `site` field."""
+
+    operation: int
+    function: str
+    module: str
+    type: str | None
+
+
+@dataclass(frozen=True)
+class Coverage:
+    attached: int = 0
+    unresolved: tuple[Unresolved, ...] = ()
+    inlined_not_covered: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class TypeTotals:
+    """Counts of one type over the whole trace, of one process."""
+
+    type: int
+    pid: int
+    generation: int
+    created: int = 0
+    gets: int = 0
+    puts: int = 0
+    destroyed: int = 0
+    unknown_gets: int = 0
+    unknown_puts: int = 0
+
+
+def _empty(dtype: np.dtype[np.void]) -> Records:
+    return np.zeros(0, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that is known at one instant. Bulk data are structured arrays of tracer.model.records.
+
+    `allocations`, `objects`: what is alive. `history`: the EVENTs of the live objects, in order of
+    time. `errors`: EVENTs with operation ERROR. Times are nanoseconds since the trace began.
+    """
+
+    mode: str
+    """"launched" or "attached"."""
+    duration_ns: int
+    processes: tuple[Process, ...] = ()
+    binaries: tuple[Binary, ...] = ()
+    mappings: tuple[Mapping, ...] = ()
+    sites: tuple[SiteInfo, ...] = ()
+    types: MappingType[int, str] = field(default_factory=dict)
+    type_totals: tuple[TypeTotals, ...] = ()
+    stacks: MappingType[int, Stack] = field(default_factory=dict)
+    allocations: Records = field(default_factory=lambda: _empty(ALLOCATION_RECORD))
+    objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
+    mapped: Records = field(default_factory=lambda: _empty(MAPPED_RECORD))
+    inherited: Records = field(default_factory=lambda: _empty(ALLOCATION_RECORD))
+    """Copies, made by fork, of blocks of the parent; keyed by the child."""
+    inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
+    totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
+    history: Records = field(default_factory=lambda: _empty(EVENT))
+    errors: Records = field(default_factory=lambda: _empty(EVENT))
+    losses: tuple[Loss, ...] = ()
+    coverage: Coverage = Coverage()
+    notes: tuple[str, ...] = ()
+    events_seen: int = 0
+    target_ended: bool = True
+    """False when the trace stopped while the target lived: everything is outstanding, nothing leaked."""
+
+    @property
+    def complete(self) -> bool:
+        return not self.losses
