@@ -42,7 +42,7 @@ class UnsuitableTarget(RefleakError):
 
 class NothingToProbe(RefleakError):
     exit_code = 67
-    hint = "give the library that allocates with --allocator PATH, or build with symbols; `refleak probes` lists what was looked for"
+    hint = "give the allocator's library with --allocator PATH, or build with symbols; see `refleak probes`"
 
 
 class KernelLacks(RefleakError):
@@ -52,7 +52,7 @@ class KernelLacks(RefleakError):
 
 class BccMissing(RefleakError):
     exit_code = 72
-    hint = "install the distribution's package: python3-bpfcc (Debian, Ubuntu) or python3-bcc (Fedora); the `bcc` of PyPI is something else"
+    hint = "install python3-bpfcc (Debian, Ubuntu) or python3-bcc (Fedora); PyPI's `bcc` is something else"
 
 
 class ProgramRefused(RefleakError):

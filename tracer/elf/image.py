@@ -10,6 +10,7 @@ import mmap
 import os
 import struct
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -64,7 +65,7 @@ class Image:
         self.path = path
         self.data = memoryview(data)
         self._owner = data
-        if len(self.data) < 64 or self.data[:4] != b"\x7fELF":
+        if len(self.data) < 64 or bytes(self.data[:4]) != b"\x7fELF":
             raise UnsuitableTarget(f"{path or 'image'} is not an ELF file")
         if self.data[4] != 2:
             raise UnsuitableTarget(f"{path or 'image'} is a 32-bit program")
@@ -91,15 +92,15 @@ class Image:
     def close(self) -> None:
         self.data.release()
         if isinstance(self._owner, mmap.mmap):
-            try:
+            with suppress(BufferError):  # a view of it is still in use: the garbage collector closes it
                 self._owner.close()
-            except BufferError:  # a view of it is still in use; the garbage collector closes it
-                pass
 
     def __enter__(self) -> Image:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     @cached_property
@@ -168,7 +169,8 @@ class Image:
             while at + 12 <= end:
                 name_size, size, kind = struct.unpack_from("<III", self.data, at)
                 body = at + 12 + (name_size + 3 & ~3)
-                if kind == NT_GNU_BUILD_ID and name_size == 4 and self.data[at + 12 : at + 16] == b"GNU\0" and body + size <= end:
+                named_gnu = name_size == 4 and bytes(self.data[at + 12 : at + 16]) == b"GNU\0"
+                if kind == NT_GNU_BUILD_ID and named_gnu and body + size <= end:
                     return bytes(self.data[body : body + size]).hex()
                 at = body + (size + 3 & ~3)
         return None

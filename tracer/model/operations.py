@@ -104,6 +104,9 @@ class SiteFlag(IntFlag):
     NULL_IS_NOTHING = 128
 
 
+NO_FLAGS = SiteFlag(0)
+
+
 @dataclass(frozen=True)
 class FunctionSpec:
     """What one function means: part of a spec. All locations are those at its first instruction."""
@@ -114,7 +117,7 @@ class FunctionSpec:
     """The literal type (references) or the allocator's name (allocations); None when NAMED."""
     group: int = 0
     """Family of types that share one name space of addresses."""
-    flags: SiteFlag = SiteFlag(0)
+    flags: SiteFlag = NO_FLAGS
     object: Location = NOWHERE
     counter: Location = NOWHERE
     count: Location = NOWHERE
@@ -181,20 +184,3 @@ def place_at_entry(site: Site) -> Placement:
     )
 
 
-__all__ = [
-    "ARGUMENT_REGISTERS",
-    "NOWHERE",
-    "RETURN_VALUE",
-    "FunctionSpec",
-    "Location",
-    "LocationKind",
-    "Operation",
-    "Placement",
-    "Register",
-    "Site",
-    "SiteFlag",
-    "Spec",
-    "argument",
-    "constant",
-    "place_at_entry",
-]
