@@ -1,0 +1,172 @@
+"""The symbols that a binary defines, found by name, by pattern or by address."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.elf.image import Image
+from tracer.elf.raw_symbols import RawSymbols, read_raw_symbols
+
+STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC = 0, 1, 2, 10
+STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
+
+Indexes = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """One defined symbol; `kind` is STT_*, `binding` STB_*, `address` a link address."""
+
+    name: str
+    """Without `@VERSION`."""
+    address: int
+    size: int
+    kind: int
+    binding: int
+    version: str | None
+    section: int
+
+
+class SymbolTable:
+    """The merged symbol tables of one binary; nothing is decoded before it is asked for."""
+
+    def __init__(self, tables: Sequence[RawSymbols]) -> None:
+        self._tables = tuple(tables)
+
+    def __len__(self) -> int:
+        """Return how many entries the tables have, undefined and doubled ones included."""
+        return sum(len(table.array) for table in self._tables)
+
+    def mentions(self, fragment: str) -> bool:
+        """Tell whether any name, even of an undefined symbol, contains `fragment`."""
+        needle = fragment.encode()
+        return any(needle in table.strings for table in self._tables)
+
+    def find(self, name: str) -> tuple[Symbol, ...]:
+        """Return every function, IFUNC and data object called `name`, ordered by address.
+
+        Linkers store `free` as the tail of `cfree`, so a name may begin anywhere in the string table.
+        """
+        found: list[Symbol] = []
+        for table in self._tables:
+            offsets = [*_hits(table.strings, name.encode() + b"\0"), *_hits(table.strings, name.encode() + b"@")]
+            if not offsets:
+                continue
+            indexes = np.flatnonzero(np.isin(table.array["name"], np.array(offsets, np.uint32)))
+            kinds = table.kinds[indexes]
+            wanted = (kinds == STT_FUNC) | (kinds == STT_GNU_IFUNC) | (kinds == STT_OBJECT)
+            found += _decode(table, indexes[wanted])
+        return _merged(s for s in found if s.name == name)
+
+    def matching(self, pattern: str) -> tuple[Symbol, ...]:
+        """Return the functions (IFUNCs too) whose names match `pattern` (fnmatch), ordered by address."""
+        match = re.compile(fnmatch.translate(pattern)).match
+        literal = max(re.split(r"\[.*?\]|[*?\[]", pattern), key=len).encode()
+        found: list[Symbol] = []
+        for table in self._tables:
+            indexes = np.flatnonzero((table.kinds == STT_FUNC) | (table.kinds == STT_GNU_IFUNC))
+            found += _decode(table, _holding(table, indexes, literal))
+        return _merged(s for s in found if match(s.name))
+
+    def covering(self, link_address: int) -> Symbol | None:
+        """Return the function whose size covers the address; None rather than a near one.
+
+        Of several the choice is fixed: not local, then the innermost, then the shortest name.
+        """
+        candidates = [s for spans in self._spans for s in spans.covering(link_address)]
+        return min(
+            candidates, key=lambda s: (s.binding == STB_LOCAL, -s.address, len(s.name), s.name), default=None
+        )
+
+    @cached_property
+    def _spans(self) -> tuple[_Spans, ...]:
+        return tuple(_Spans(table) for table in self._tables)
+
+
+class _Spans:
+    """The sized functions of one table in order of address."""
+
+    def __init__(self, table: RawSymbols) -> None:
+        indexes = np.flatnonzero((table.kinds == STT_FUNC) & (table.array["size"] > 0))
+        self.table = table
+        self.indexes = indexes[np.argsort(table.array["value"][indexes], kind="stable")]
+        self.starts = table.array["value"][self.indexes].copy()
+        room = np.uint64(0xFFFF_FFFF_FFFF_FFFF) - self.starts
+        self.ends = self.starts + np.minimum(table.array["size"][self.indexes], room)
+        self.furthest = np.maximum.accumulate(self.ends)
+
+    def covering(self, link_address: int) -> list[Symbol]:
+        if not 0 <= link_address < 1 << 64:
+            return []
+        address = np.uint64(link_address)
+        at = int(np.searchsorted(self.starts, address, "right")) - 1
+        picked = []
+        while at >= 0 and self.furthest[at] > address:
+            if self.ends[at] > address:
+                picked.append(self.indexes[at])
+            at -= 1
+        return _decode(self.table, picked)
+
+
+def read_symbol_table(image: Image) -> SymbolTable:
+    """Return the symbols of .symtab, .dynsym (found without section headers too) and .gnu_debugdata.
+
+    Damaged tables read as empty.
+    """
+    return SymbolTable(read_raw_symbols(image))
+
+
+def _hits(strings: bytes, needle: bytes) -> Iterator[int]:
+    at = strings.find(needle)
+    while at >= 0:
+        yield at
+        at = strings.find(needle, at + 1)
+
+
+def _holding(table: RawSymbols, indexes: Indexes, literal: bytes) -> Indexes:
+    """Return those of `indexes` whose names hold `literal`, without decoding the others."""
+    if not literal:
+        return indexes
+    hits = np.array(list(_hits(table.strings, literal)), np.int64)
+    if not len(hits):
+        return indexes[:0]
+    starts = np.array([table.strings.rfind(b"\0", 0, hit) + 1 for hit in hits], np.int64)
+    names = table.array["name"][indexes].astype(np.int64)
+    next_hit = np.searchsorted(hits, names)
+    inside = next_hit < len(hits)
+    inside[inside] = starts[next_hit[inside]] <= names[inside]
+    return indexes[inside]
+
+
+def _decode(table: RawSymbols, indexes: Indexes | list[np.intp]) -> list[Symbol]:
+    found = []
+    for index in indexes:
+        row = table.array[index]
+        name, _, version = table.text(int(row["name"])).partition("@")
+        if not version and table.version_indexes is not None:
+            version = table.version_names.get(int(table.version_indexes[index]) & 0x7FFF, "")
+        info = int(row["info"])
+        found.append(
+            Symbol(
+                name, int(row["value"]), int(row["size"]), info & 15, info >> 4,
+                version.lstrip("@") or None, int(row["section"]),
+            )
+        )
+    return found
+
+
+def _merged(symbols: Iterable[Symbol]) -> tuple[Symbol, ...]:
+    """Return each (name, address) once, the entry that knows its version before the one that does not."""
+    best: dict[tuple[int, str], Symbol] = {}
+    for symbol in symbols:
+        known = best.get((symbol.address, symbol.name))
+        if known is None or (known.version is None and symbol.version is not None):
+            best[symbol.address, symbol.name] = symbol
+    return tuple(best[key] for key in sorted(best))
