@@ -36,7 +36,8 @@ class RawSymbols:
     array: Array
     strings_view: memoryview
     version_indexes: npt.NDArray[np.uint16] | None = None
-    version_names: dict[int, str] = field(default_factory=dict)
+    version_offsets: dict[int, int] = field(default_factory=dict)
+    """Version index to its name's place in the string table."""
 
     @cached_property
     def strings(self) -> bytes:
@@ -52,6 +53,13 @@ class RawSymbols:
     def text(self, offset: int) -> str:
         end = self.strings.find(b"\0", offset)
         return self.strings[offset : end if end >= 0 else len(self.strings)].decode("utf-8", "replace")
+
+    def version(self, index: int) -> str:
+        """Return the version of the symbol at `index`; empty for none."""
+        if self.version_indexes is None:
+            return ""
+        offset = self.version_offsets.get(int(self.version_indexes[index]) & 0x7FFF)
+        return "" if offset is None else self.text(offset)
 
 
 def read_raw_symbols(image: Image) -> list[RawSymbols]:
@@ -153,22 +161,23 @@ def _versioned(image: Image, dynamic: dict[int, int], array: Array, strings: mem
     indexes = _at(image, dynamic.get(DT_VERSYM), 2 * len(array))
     if not indexes:
         return RawSymbols(array, strings)
-    plain = RawSymbols(array, strings)
-    names = dict(_defined_versions(_rest(image, dynamic.get(DT_VERDEF)), dynamic.get(DT_VERDEFNUM, 0), plain))
-    return RawSymbols(array, strings, np.frombuffer(indexes, "<u2"), names)
+    offsets = _defined_versions(_rest(image, dynamic.get(DT_VERDEF)), dynamic.get(DT_VERDEFNUM, 0))
+    return RawSymbols(array, strings, np.frombuffer(indexes, "<u2"), offsets)
 
 
-def _defined_versions(table: memoryview, count: int, raw: RawSymbols) -> list[tuple[int, str]]:
-    """Return index and name of each Elf64_Verdef; index 1 is the binary itself, which is no version."""
-    found: list[tuple[int, str]] = []
+def _defined_versions(table: memoryview, count: int) -> dict[int, int]:
+    """Return index and place of the name of each Elf64_Verdef; index 1 is the binary itself, no version."""
+    found: dict[int, int] = {}
     at = 0
-    while len(found) < min(count, 0x7FFF) and at + 20 <= len(table):
+    for _ in range(min(count, 0x7FFF)):
+        if at + 20 > len(table):
+            break
         _, _, index, _, _, first_name, step = struct.unpack_from("<HHHHIII", table, at)
         if at + first_name + 4 > len(table):
             break
-        name = raw.text(struct.unpack_from("<I", table, at + first_name)[0])
-        found.append((index & 0x7FFF, name))
+        if index & 0x7FFF > 1:
+            found[index & 0x7FFF] = struct.unpack_from("<I", table, at + first_name)[0]
         if step == 0:
             break
         at += step
-    return [(index, name) for index, name in found if index > 1]
+    return found

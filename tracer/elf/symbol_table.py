@@ -150,13 +150,11 @@ def _decode(table: RawSymbols, indexes: Indexes | list[np.intp]) -> list[Symbol]
     for index in indexes:
         row = table.array[index]
         name, _, version = table.text(int(row["name"])).partition("@")
-        if not version and table.version_indexes is not None:
-            version = table.version_names.get(int(table.version_indexes[index]) & 0x7FFF, "")
+        version = version.lstrip("@") or table.version(int(index))
         info = int(row["info"])
         found.append(
             Symbol(
-                name, int(row["value"]), int(row["size"]), info & 15, info >> 4,
-                version.lstrip("@") or None, int(row["section"]),
+                name, int(row["value"]), int(row["size"]), info & 15, info >> 4, version or None, int(row["section"])
             )
         )
     return found

@@ -1,0 +1,130 @@
+"""The malloc family and the memory-mapping calls, as C libraries and their well-known replacements export them."""
+
+from __future__ import annotations
+
+from tracer.model.operations import (
+    NO_FLAGS,
+    NOWHERE,
+    RETURN_VALUE,
+    FunctionSpec,
+    Location,
+    Operation,
+    SiteFlag,
+    Spec,
+    argument,
+)
+
+REPLACEMENTS = ("libjemalloc*.so*", "libtcmalloc*.so*", "libmimalloc*.so*")
+LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*", *REPLACEMENTS)
+"""Names (file or soname) of glibc, musl and the replacements; another library's `malloc` is its own affair."""
+
+
+def _alloc(
+    function: str, size: Location, count: Location = NOWHERE, libraries: tuple[str, ...] = LIBRARIES
+) -> FunctionSpec:
+    return FunctionSpec(
+        function,
+        Operation.ALLOC,
+        type_name=function,
+        flags=SiteFlag.PRODUCT if count else NO_FLAGS,
+        object=RETURN_VALUE,
+        count=count,
+        size=size,
+        libraries=libraries,
+    )
+
+
+def _realloc(function: str, size: Location, count: Location = NOWHERE) -> FunctionSpec:
+    flags = SiteFlag.FREES_ON_ZERO | (SiteFlag.PRODUCT if count else NO_FLAGS)
+    return FunctionSpec(
+        function,
+        Operation.REALLOC,
+        type_name=function,
+        flags=flags,
+        object=argument(0),
+        count=count,
+        size=size,
+        libraries=LIBRARIES,
+    )
+
+
+def _free(function: str, libraries: tuple[str, ...] = LIBRARIES) -> FunctionSpec:
+    return FunctionSpec(
+        function,
+        Operation.FREE,
+        type_name=function,
+        flags=NO_FLAGS | SiteFlag.ENTRY_RESULT,
+        object=argument(0),
+        libraries=libraries,
+    )
+
+
+def _mapping(
+    function: str, operation: Operation, size: Location, count: Location = NOWHERE, type_name: str = "mmap"
+) -> FunctionSpec:
+    return FunctionSpec(
+        function, operation, type_name=type_name, object=argument(0), size=size, count=count, libraries=LIBRARIES
+    )
+
+
+def _posix_memalign() -> FunctionSpec:
+    return FunctionSpec(
+        "posix_memalign",
+        Operation.ALLOC,
+        type_name="posix_memalign",
+        flags=NO_FLAGS | SiteFlag.OUT_POINTER,
+        name=argument(0),
+        size=argument(2),
+        libraries=LIBRARIES,
+    )
+
+
+_NEW = ("_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t")
+_ALIGNED_NEW = (
+    "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t",
+    "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t",
+)  # fmt: skip
+_DELETE = (
+    "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t",
+    "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t", "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t",
+    "_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+)  # fmt: skip
+# The replacements implement operator new without calling malloc; libstdc++'s comes through malloc.
+_OPERATORS = (
+    *(_alloc(name, argument(0), libraries=REPLACEMENTS) for name in (*_NEW, *_ALIGNED_NEW)),
+    *(_free(name, REPLACEMENTS) for name in _DELETE),
+)
+
+HEAP = Spec(
+    "heap",
+    (
+        _alloc("malloc", argument(0)),
+        _alloc("calloc", argument(1), count=argument(0)),
+        _realloc("realloc", argument(1)),
+        _realloc("reallocarray", argument(2), count=argument(1)),
+        _posix_memalign(),
+        _alloc("aligned_alloc", argument(1)),
+        _alloc("memalign", argument(1)),
+        _alloc("valloc", argument(0)),
+        _alloc("pvalloc", argument(0)),
+        _free("free"),
+        _free("cfree"),
+        _free("free_sized"),
+        _free("free_aligned_sized"),
+        *_OPERATORS,
+    ),
+    description="Blocks of malloc and its relatives",
+    source="built in",
+)
+
+MAPPINGS = Spec(
+    "mappings",
+    (
+        _mapping("mmap", Operation.MAP, argument(1), count=argument(3, width=4)),
+        _mapping("mmap64", Operation.MAP, argument(1), count=argument(3, width=4)),
+        _mapping("munmap", Operation.UNMAP, argument(1), type_name="munmap"),
+        _mapping("mremap", Operation.REMAP, argument(2), count=argument(1), type_name="mremap"),
+    ),
+    description="Mappings of mmap, munmap and mremap",
+    source="built in",
+)
