@@ -1,0 +1,53 @@
+# `make demo` and `make test` do everything on a fresh Debian 12 machine, as root or with sudo.
+
+PYTHON := .venv/bin/python
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+RUN_PACKAGES := python3-bpfcc python3-venv gcc libc6-dev binutils llvm
+TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3
+CFLAGS_DEMO := -g -O2 -Wall -Wextra
+
+.PHONY: help venv demo test lint bench perf clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo 'make demo   install what is missing, trace examples/demo/leaky and print the report'
+	@echo 'make test   install what is missing and run all tests (kernel tests need root)'
+	@echo 'make lint   ruff and mypy'
+	@echo 'make bench  the benchmark of docs/performance.md'
+	@echo 'make perf   build perf with the stubs and trace it (examples/perf)'
+	@echo 'make clean  remove what was built; .venv stays'
+
+# System packages are visible inside: BCC is one of the distribution's.
+.venv/installed: pyproject.toml
+	.ci/install $(RUN_PACKAGES)
+	test -x $(PYTHON) || /usr/bin/python3 -m venv --system-site-packages .venv
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+venv: .venv/installed
+
+examples/demo/leaky: examples/demo/leaky.c examples/refleak.h
+	$(CC) $(CFLAGS_DEMO) -o $@ $<
+
+demo: venv examples/demo/leaky
+	$(SUDO) ./refleak --exec examples/demo/leaky
+
+test: venv
+	.ci/install $(TEST_PACKAGES)
+	$(PYTHON) -m pytest tests
+
+lint: venv
+	$(PYTHON) -m ruff check tracer tests $(wildcard benchmarks)
+	$(PYTHON) -m mypy
+
+bench: venv examples/demo/leaky
+	$(SUDO) $(PYTHON) -m benchmarks
+
+perf: venv
+	examples/perf/build.sh
+	examples/perf/run.sh
+
+clean:
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/demo/leaky examples/perf/build
+	rm -rf tests/kernel/targets/build
+	find . -name .venv -prune -o -name __pycache__ -type d -print | xargs rm -rf
