@@ -27,6 +27,8 @@ typedef int64_t s64;
 
 /* A frame is a binary's id above a link address; id 0 is code in no binary. */
 #define FRAME_BINARY_SHIFT 48
+/* The address is the very instruction, not one after a call: above a signal frame. */
+#define FRAME_EXACT (1ULL << 47)
 
 enum operation {
 	OP_NONE,
@@ -225,6 +227,7 @@ enum control_kind {
 	CONTROL_MAPPED,		/* executable memory was mapped by the program */
 	CONTROL_UNMAPPED,
 	CONTROL_STARTED,	/* first instruction of the program's image; held */
+	CONTROL_EXECUTES_AT,	/* the same by execveat */
 };
 
 struct control {
@@ -247,7 +250,7 @@ enum loss {
 	LOSS_EVENTS_FULL,	/* event ring full */
 	LOSS_STACKS_FULL,	/* stack ring full: a stack has no frames */
 	LOSS_TOTALS_FULL,	/* stack totals not kept */
-	LOSS_PENDING_FULL,	/* nesting deeper than PENDING_DEPTH */
+	LOSS_PENDING_FULL,	/* calls nested deeper than PENDING_DEPTH */
 	LOSS_PENDING_STALE,	/* call that never returned was overwritten */
 	LOSS_RETURN_MISSED,	/* return without its call */
 	LOSS_THREADS_FULL,	/* too many threads */
@@ -263,19 +266,38 @@ enum loss {
 	LOSS_COUNT,
 };
 
+/* A process that is traced, by pid; kept after its end, so that a reused pid gets a new generation. */
 struct process {
 	u64 started_ns;
-	u64 forked_ns;	/* last fork of this process, 0 for none */
+	u64 forked_ns;	/* last fork of this process that copied its memory, 0 for none */
+	u32 parent;
+	u32 space;	/* pid whose memory it works on: its own, or its parent's until a vfork child execs */
+	u16 generation;	/* of that memory */
+	u16 own_generation;
+	u16 state;	/* enum process_state */
+	u16 reserved;
+};
+
+/* What one address space did; by struct key without an address. */
+struct space_totals {
 	u64 made;
 	u64 made_bytes;
 	u64 freed;
 	u64 freed_bytes;
 	u64 unknown_frees;
-	u32 table;	/* index of its mapping table */
-	u32 parent;
-	u16 generation;
-	u16 state;	/* enum process_state */
-	u32 space;	/* pid of the process whose memory it shares, or itself */
+	u64 events;
+};
+
+/* A block that its maker freed after a fork: a child may still hold its copy. */
+struct ghost {
+	struct allocation allocation;
+	u64 freed_ns;
+};
+
+/* The counters that belong to one object, for a delete that names only the object. */
+#define OBJECT_COUNTERS 4
+struct counters {
+	u64 counter[OBJECT_COUNTERS];
 };
 
 enum process_state {
@@ -323,13 +345,14 @@ struct rule {
 	s32 offset;
 };
 
-/* One value, mapped by both sides. */
+/* One value, mapped by both sides. A thread that is held waits until released[tid % HOLD_SLOTS] is its ticket. */
+#define HOLD_SLOTS 1024
 struct shared {
 	u64 armed;
-	u64 epoch;	/* grows when any process entry changes */
-	u64 tickets;	/* held so far; BPF counts */
-	u64 serial;
-	u64 released[64];	/* released[ticket % 64] >= ticket: go on */
+	u64 epoch;	/* grows when a process changes; BPF's */
+	u64 published;	/* grows when a mapping table changes; Python's */
+	u64 follow;	/* forked children are traced too */
+	u64 released[HOLD_SLOTS];
 };
 
 #endif

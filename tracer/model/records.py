@@ -11,7 +11,9 @@ MAX_SITES = 4096
 NAME_BYTES = 64
 PATH_BYTES = 256
 FRAME_BINARY_SHIFT = 48
-FRAME_ADDRESS_MASK = (1 << FRAME_BINARY_SHIFT) - 1
+FRAME_EXACT = 1 << 47
+"""Set in a frame key whose address is the very instruction, not the one after a call."""
+FRAME_ADDRESS_MASK = FRAME_EXACT - 1
 TABLE_MAPPINGS = 1024
 TABLES = 256
 RULES = 16384
@@ -81,12 +83,19 @@ CONTROL = np.dtype(
 )
 PROCESS = np.dtype(
     [
-        ("started_ns", "<u8"), ("forked_ns", "<u8"), ("made", "<u8"), ("made_bytes", "<u8"),
-        ("freed", "<u8"), ("freed_bytes", "<u8"), ("unknown_frees", "<u8"),
-        ("table", "<u4"), ("parent", "<u4"), ("generation", "<u2"), ("state", "<u2"), ("space", "<u4"),
+        ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
+        ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("reserved", "<u2"),
     ],
     align=True,
 )
+SPACE_TOTALS = np.dtype(
+    [
+        ("made", "<u8"), ("made_bytes", "<u8"), ("freed", "<u8"), ("freed_bytes", "<u8"),
+        ("unknown_frees", "<u8"), ("events", "<u8"),
+    ]
+)
+GHOST = np.dtype([("allocation", ALLOCATION), ("freed_ns", "<u8")], align=True)
+COUNTERS = np.dtype([("counter", "<u8", (4,))])
 MAPPING = np.dtype(
     [
         ("start", "<u8"), ("end", "<u8"), ("bias", "<u8"),
@@ -96,8 +105,9 @@ MAPPING = np.dtype(
 )
 TABLE = np.dtype([("count", "<u4"), ("reserved", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
 RULE = np.dtype([("kind", "u1"), ("rbp_saved", "u1"), ("rbp_offset", "<i2"), ("offset", "<i4")], align=True)
+HOLD_SLOTS = 1024
 SHARED = np.dtype(
-    [("armed", "<u8"), ("epoch", "<u8"), ("tickets", "<u8"), ("serial", "<u8"), ("released", "<u8", (64,))]
+    [("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"), ("released", "<u8", (HOLD_SLOTS,))]
 )
 
 ALLOCATION_RECORD = np.dtype(KEY.descr + ALLOCATION.descr)
@@ -154,6 +164,7 @@ class ControlKind(IntEnum):
     MAPPED = 7
     UNMAPPED = 8
     STARTED = 9
+    EXECUTES_AT = 10
 
 
 class RuleKind(IntEnum):

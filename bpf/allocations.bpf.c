@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What is done with a new block or mapping once its stack is known. */
+
+int allocated(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	struct allocation block = {};
+	struct stack_totals *totals;
+	struct intent *intent;
+	u64 index, stack;
+
+	if (!thread)
+		return 0;
+	intent = &thread->intent;
+	index = intent->site;
+	MASK(index, MAX_SITES);
+	totals = intern_stack(thread, &stack);
+	count_made(totals, intent->size);
+	block.size = intent->size;
+	block.time_ns = bpf_ktime_get_ns();
+	block.stack = stack;
+	block.tid = thread->tid;
+	block.site = index;
+	thread->totals.made++;
+	thread->totals.made_bytes += block.size;
+	keep_block(thread, intent->address, SITES->site[index].group, &block);
+	return 0;
+}
+
+int mapped(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	struct stack_totals *totals;
+	struct intent *intent;
+	struct event *event;
+	u64 stack;
+
+	if (!thread)
+		return 0;
+	intent = &thread->intent;
+	totals = intern_stack(thread, &stack);
+	count_made(totals, intent->size);
+	event = new_event(thread, intent->operation, intent->address);
+	if (!event)
+		return 0;
+	event->object = intent->size;
+	event->stack = stack;
+	event->value = intent->operation == OP_REMAP ? intent->object : intent->value;
+	event->flags = intent->operation == OP_REMAP ? 2 : 0;
+	send_event(event);
+	return 0;
+}

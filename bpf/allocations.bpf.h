@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Blocks and mappings, at the entry and the return of their functions.
+ *
+ * A free is recorded at its entry and an allocation at its return: in between
+ * another thread can be given the same address.
+ */
+#ifndef REFLEAK_ALLOCATIONS_H
+#define REFLEAK_ALLOCATIONS_H
+
+#define IS_ERROR(result) ((result) >= (u64)-4095)
+
+/* Where return probes of this process return to: the kernel's page of trampolines. */
+INLINE u64 trampoline_of_task(void)
+{
+	u64 task = bpf_get_current_task(), mm = 0, area = 0, address = 0;
+
+	bpf_probe_read_kernel(&mm, 8, (void *)(task + TASK_MM));
+	bpf_probe_read_kernel(&area, 8, (void *)(mm + MM_XOL_AREA));
+	bpf_probe_read_kernel(&address, 8, (void *)(area + XOL_VADDR));
+	return address;
+}
+
+/*
+ * Whether the call that is pending is still on the stack below which `slot`
+ * is. It may be gone by longjmp or an exception; then its return address is
+ * no longer the trampoline, unless by chance the stack there is still intact.
+ */
+INLINE int is_inside_pending(struct thread *thread, u64 slot, u64 site)
+{
+	u64 word = 0;
+
+	if (slot > thread->pending.slot)
+		return 0;
+	if (slot == thread->pending.slot && site == thread->pending.site)
+		return 0;
+	if (!thread->trampoline)
+		thread->trampoline = trampoline_of_task();
+	bpf_probe_read_user(&word, sizeof(word), (void *)thread->pending.slot);
+	return word == thread->trampoline;
+}
+
+/* Remove a live block; returns whether it was known, with what was known of it. */
+INLINE int take_block(struct thread *thread, u64 address, u16 group, struct allocation *taken)
+{
+	struct key key = key_of(thread, address, group);
+	struct allocation *block = find(MAP(LIVE), &key);
+
+	if (!block)
+		return 0;
+	*taken = *block;	/* before the delete: another CPU may reuse the element */
+	drop(MAP(LIVE), &key);
+	return 1;
+}
+
+INLINE void keep_block(struct thread *thread, u64 address, u16 group, struct allocation *block)
+{
+	struct key key = key_of(thread, address, group);
+
+	if (put(MAP(LIVE), &key, block, ANY))
+		lose(LOSS_LIVE_FULL);
+}
+
+/* Account for a block's end. A child made since may still hold a copy of it. */
+INLINE void block_ended(struct thread *thread, u64 address, u16 group, struct allocation *block)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	thread->totals.freed++;
+	thread->totals.freed_bytes += block->size;
+	count_freed(block->stack, block->size, now - block->time_ns);
+	if (thread->forked_ns > block->time_ns) {
+		struct key key = key_of(thread, address, group);
+		struct ghost ghost = { .allocation = *block, .freed_ns = now };
+
+		put(MAP(GHOSTS), &key, &ghost, ANY);
+	}
+}
+
+/* A free of a block that this process did not make: its parent's copy, or older than the trace. */
+INLINE void unknown_freed(struct thread *thread, u64 address, u16 group)
+{
+	struct key key = key_of(thread, address, group);
+	u64 now = bpf_ktime_get_ns();
+
+	thread->totals.unknown_frees++;
+	put(MAP(INHERITED_FREES), &key, &now, NOEXIST);
+}
+
+INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site *site)
+{
+	READ_REGISTERS(registers, ctx);
+	u64 address = value_at(ctx, registers, &site->object);
+	struct allocation block;
+
+	if (!address)
+		return;
+	if (take_block(thread, address, site->group, &block))
+		block_ended(thread, address, site->group, &block);
+	else if (!thread->pending.slot || thread->pending.address != address)
+		unknown_freed(thread, address, site->group);
+}
+
+INLINE void send_range(struct thread *thread, u8 operation, u8 flags, u64 value, u64 extra)
+{
+	struct event *event = new_event(thread, operation, thread->pending.address);
+
+	if (!event)
+		return;
+	event->object = thread->pending.size;
+	event->value = value;
+	event->extra = extra;
+	event->flags = flags;
+	send_event(event);
+}
+
+INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struct site *site, u64 index)
+{
+	READ_REGISTERS(registers, ctx);
+	u64 slot = ctx->sp + site->return_distance;
+	struct pending *pending = &thread->pending;
+	u8 operation = site->operation;
+	u64 size, count;
+
+	if (pending->slot) {
+		if (is_inside_pending(thread, slot, index))
+			return;	/* malloc inside calloc: counts once, as the outer call */
+		lose(LOSS_PENDING_STALE);
+	}
+	size = value_at(ctx, registers, &site->size);
+	count = value_at(ctx, registers, &site->count);
+	pending->slot = slot;
+	pending->site = index;
+	pending->had_old = 0;
+	pending->size = site->flags & SITE_PRODUCT ? size * count : size;
+	pending->extra = count;
+	pending->address = value_at(ctx, registers,
+				    site->flags & SITE_OUT_POINTER ? &site->name : &site->object);
+	if (operation == OP_REALLOC && pending->address) {
+		pending->had_old = take_block(thread, pending->address, site->group, &pending->old);
+		if (!pending->had_old)
+			pending->had_old = 2;	/* older than the trace, or inherited */
+	} else if (operation == OP_UNMAP) {
+		send_range(thread, OP_UNMAP, 0, 0, 0);
+	} else if (operation == OP_REMAP) {
+		send_range(thread, OP_REMAP, 1, pending->address, count);
+	}
+}
+
+/* Settle what a realloc did to its old block; returns whether there is a new one. */
+INLINE int realloc_returned(struct thread *thread, struct site *site, u64 result)
+{
+	struct pending *pending = &thread->pending;
+	int freed = result || (!pending->size && site->flags & SITE_FREES_ON_ZERO);
+
+	if (pending->had_old == 1) {
+		if (freed)
+			block_ended(thread, pending->address, site->group, &pending->old);
+		else
+			keep_block(thread, pending->address, site->group, &pending->old);
+	} else if (pending->had_old == 2 && freed) {
+		unknown_freed(thread, pending->address, site->group);
+	}
+	return result != 0;
+}
+
+/* Settle the pending call; returns whether something was made, with the intent to keep it. */
+INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
+{
+	struct pending *pending = &thread->pending;
+	u64 result = RETURN_VALUE(ctx);
+	u64 index = pending->site;
+	struct intent *intent = &thread->intent;
+	struct site *site;
+	u8 operation;
+
+	MASK(index, MAX_SITES);
+	site = &SITES->site[index];
+	operation = site->operation;
+	pending->slot = 0;
+	intent->site = index;
+	intent->operation = operation;
+	intent->size = pending->size;
+	intent->value = pending->extra;
+	intent->object = pending->address;
+	intent->then = PROGRAM_ALLOCATED;
+	if (operation == OP_UNMAP || operation == OP_REMAP || operation == OP_MAP) {
+		if (IS_ERROR(result)) {
+			if (operation != OP_MAP)
+				send_range(thread, OP_UNDO, 0, 0, 0);
+			return 0;
+		}
+		intent->address = result;
+		intent->then = PROGRAM_MAPPED;
+		return operation != OP_UNMAP;
+	}
+	if (site->flags & SITE_OUT_POINTER) {
+		u64 out = 0;
+
+		if ((u32)result)
+			return 0;
+		if (bpf_probe_read_user(&out, sizeof(out), (void *)pending->address))
+			lose(LOSS_ARGUMENT_UNREAD);
+		result = out;
+	}
+	intent->address = result;
+	if (operation == OP_REALLOC)
+		return realloc_returned(thread, site, result);
+	return result != 0;
+}
+
+#endif

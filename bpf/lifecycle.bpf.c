@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Processes come and go: fork, exec, exit; and the moments when one of them is held. */
+
+struct tracepoint {
+	u64 argument[3];
+};
+
+INLINE u64 read_word(u64 address)
+{
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, 8, (void *)address);
+	return value;
+}
+
+INLINE u32 read_half(u64 address)
+{
+	u32 value = 0;
+
+	bpf_probe_read_kernel(&value, 4, (void *)address);
+	return value;
+}
+
+INLINE struct control *new_control(u16 kind, u32 pid)
+{
+	struct control *control = bpf_ringbuf_reserve(MAP(CONTROL), sizeof(*control), 0);
+
+	if (!control) {
+		lose(LOSS_CONTROL_FULL);
+		return 0;
+	}
+	__builtin_memset(control, 0, sizeof(*control));
+	control->time_ns = bpf_ktime_get_ns();
+	control->kind = kind;
+	control->pid = pid;
+	control->tid = (u32)bpf_get_current_pid_tgid();
+	return control;
+}
+
+INLINE void next_epoch(void)
+{
+	__sync_fetch_and_add((u64 *)&SHARED->epoch, 1);
+}
+
+int on_fork(struct tracepoint *ctx)
+{
+	u64 parent_task = ctx->argument[0], child_task = ctx->argument[1];
+	u32 parent = read_half(parent_task + TASK_TGID), child = read_half(child_task + TASK_TGID);
+	struct process *forker = find(MAP(PROCESSES), &parent);
+	struct process process = {};
+	struct process *before;
+	struct control *control;
+	u32 *table, zero = 0;
+	int shares;
+
+	if (!forker || parent == child || forker->state != PROCESS_TRACED || !SHARED->armed || !SHARED->follow)
+		return 0;
+	shares = read_word(parent_task + TASK_MM) == read_word(child_task + TASK_MM);
+	before = find(MAP(PROCESSES), &child);
+	process.started_ns = bpf_ktime_get_ns();
+	process.parent = parent;
+	process.state = PROCESS_TRACED;
+	process.own_generation = before ? before->own_generation + 1 : 1;
+	process.space = shares ? forker->space : child;
+	process.generation = shares ? forker->generation : process.own_generation;
+	table = find(MAP(TABLE_OF), &parent);
+	put(MAP(TABLE_OF), &child, table ? table : &zero, ANY);
+	if (put(MAP(PROCESSES), &child, &process, ANY))
+		lose(LOSS_PROCESSES_FULL);
+	if (!shares)
+		forker->forked_ns = process.started_ns;
+	next_epoch();
+	control = new_control(CONTROL_FORK, child);
+	if (control) {
+		control->parent = parent;
+		control->address = forker->generation;
+		control->length = shares;
+		control->generation = process.generation;
+		control->time_ns = process.started_ns;
+		bpf_ringbuf_submit(control, WAKE_NOW);
+	}
+	return 0;
+}
+
+int on_exec(struct tracepoint *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	u32 pid = id >> 32, tid = id, no_table = 0;
+	struct process *process = find(MAP(PROCESSES), &pid);
+	struct thread *thread = find(MAP(THREADS), &tid);
+	struct control *control;
+
+	if (!process)
+		return 0;
+	if (thread) {
+		flush_totals(thread);
+		drop(MAP(THREADS), &tid);
+	}
+	process->own_generation++;
+	process->generation = process->own_generation;
+	process->space = pid;
+	process->state = PROCESS_TRACED;
+	process->forked_ns = 0;
+	put(MAP(TABLE_OF), &pid, &no_table, ANY);
+	next_epoch();
+	control = new_control(CONTROL_EXEC, pid);
+	if (control) {
+		control->generation = process->generation;
+		bpf_probe_read_kernel_str(control->path, sizeof(control->path),
+					  (void *)read_word(ctx->argument[2] + BPRM_FILENAME));
+		bpf_ringbuf_submit(control, WAKE_NOW);
+	}
+	return 0;
+}
+
+int on_exit(struct tracepoint *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	u64 task = ctx->argument[0], signal;
+	u32 pid = id >> 32, tid = id, code;
+	struct process *process = find(MAP(PROCESSES), &pid);
+	struct thread *thread = find(MAP(THREADS), &tid);
+	struct control *control;
+
+	if (thread) {
+		struct pending *pending = &thread->pending;
+		u64 index = pending->site;
+
+		MASK(index, MAX_SITES);
+		if (pending->slot && pending->had_old == 1)	/* killed inside realloc: its block was alive */
+			keep_block(thread, pending->address, SITES->site[index].group, &pending->old);
+		flush_totals(thread);
+		drop(MAP(THREADS), &tid);
+	}
+	if (!process || process->state == PROCESS_ENDED)
+		return 0;
+	signal = read_word(task + TASK_SIGNAL);
+	if ((s32)read_half(signal + SIGNAL_LIVE) > 0)
+		return 0;
+	process->state = PROCESS_ENDED;
+	code = read_half(signal + SIGNAL_GROUP_EXIT_CODE);
+	if (!code)
+		code = read_half(task + TASK_EXIT_CODE);
+	control = new_control(CONTROL_EXIT, pid);
+	if (control) {
+		control->length = code;
+		control->generation = process->generation;
+		bpf_ringbuf_submit(control, WAKE_NOW);
+	}
+	return 0;
+}
+
+/*
+ * Hold the current thread until the tracer is ready for it.
+ *
+ * The thread sleeps in no queue and gets no signal: it goes round this loop,
+ * whose helper reschedules, until its ticket is released or the loop is at its
+ * end. So it goes on by itself after a moment, whatever becomes of the tracer,
+ * and nobody can see that it waited. The helper reads code of the target only
+ * to take its time: tail calls, for more turns, are denied to sleepable programs.
+ * The attach cookie is the kind in its low byte; for the loader the rest is
+ * the distance from the probed instruction to _r_debug.r_state.
+ */
+int on_hold(struct pt_regs *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	s64 cookie = bpf_get_attach_cookie(ctx);
+	u32 pid = id >> 32;
+	u16 kind = cookie & 255;
+	void *task = (void *)bpf_get_current_task_btf();
+	struct process *process = find(MAP(PROCESSES), &pid);
+	struct control *control;
+	u64 slot = (u32)id, wanted, path = ctx->di, second = ctx->si;
+
+	if (!process || process->state != PROCESS_TRACED || !SHARED->armed)
+		return 0;
+	MASK(slot, HOLD_SLOTS);
+	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx))
+		return 0;	/* the parent's return from fork */
+	if (kind == CONTROL_LOADER && cookie >> 8) {
+		u32 state = 0;
+
+		bpf_probe_read_user(&state, sizeof(state), (void *)(ctx->ip + (cookie >> 8)));
+		if (state)
+			return 0;	/* not yet consistent */
+	}
+	control = new_control(kind, pid);
+	if (!control)
+		return 0;
+	control->ticket = bpf_ktime_get_ns();
+	control->generation = process->generation;
+	BARRIER(path);
+	BARRIER(second);
+	if (kind == CONTROL_EXECUTES_AT)
+		path = second;
+	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)
+		bpf_probe_read_user_str(control->path, sizeof(control->path), (void *)path);
+	wanted = control->ticket;
+	bpf_ringbuf_submit(control, WAKE_NOW);
+#pragma unroll 1
+	for (int i = 0; i < HOLD_TURNS; i++) {
+		if (SHARED->released[slot] == wanted)
+			return 0;
+#pragma unroll
+		for (int j = 0; j < 16; j++)
+			bpf_copy_from_user_task(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip, task, 0);
+	}
+	lose(LOSS_HOLD_EXPIRED);
+	return 0;
+}

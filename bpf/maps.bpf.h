@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The maps and the one-line functions on them.
+ *
+ * All maps are made by Python with bpf(2), and reach this code as file
+ * descriptors in -D macros: bpf_pseudo_fd(1, fd) is a map for a helper,
+ * bpf_pseudo_fd(2, fd) the address of the value of an array of one element.
+ * BCC's own map declarations would be rewritten by its front end, which works
+ * in the main file only and grows with the size of the value.
+ */
+#ifndef REFLEAK_MAPS_H
+#define REFLEAK_MAPS_H
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+#define INLINE static __always_inline
+#define NULL_KEY 0
+
+/* Hide a value from the optimiser: the verifier must see the check that the C code shows. */
+#define BARRIER(x) asm volatile("" : "+r"(x))
+
+#define MAP(name) ((void *)bpf_pseudo_fd(1, FD_##name))
+#define VALUE(type, name) ((type *)bpf_pseudo_fd(2, FD_##name))
+
+struct sites {
+	struct site site[MAX_SITES];
+};
+
+#define SITES VALUE(struct sites, SITES)
+#define SHARED VALUE(volatile struct shared, SHARED)
+
+enum { ANY, NOEXIST, EXIST };
+enum { WAKE_NEVER = 1, WAKE_NOW = 2 };	/* BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP */
+
+static long (*const tail_call)(void *ctx, void *programs, u32 index) = (void *)12;
+
+INLINE void *find(void *map, const void *key)
+{
+	return bpf_map_lookup_elem(map, (void *)key);
+}
+
+INLINE long put(void *map, const void *key, const void *value, u64 flags)
+{
+	return bpf_map_update_elem(map, (void *)key, (void *)value, flags);
+}
+
+INLINE long drop(void *map, const void *key)
+{
+	return bpf_map_delete_elem(map, (void *)key);
+}
+
+INLINE void lose(u32 reason)
+{
+	u64 *count = find(MAP(LOSSES), &reason);
+
+	if (count)
+		*count += 1;
+}
+
+INLINE void add(u64 *sum, u64 value)
+{
+	__sync_fetch_and_add(sum, value);
+}
+
+#endif

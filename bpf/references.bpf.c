@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Counted objects: create, get, put, delete. */
+
+/* Intern a type by its name; where the name's page is not resident, by where it stands. */
+INLINE u64 type_of_name(struct thread *thread, u64 pointer)
+{
+	struct type_name type = {};
+	u64 hash = 0xcbf29ce484222325ULL;
+
+	if (bpf_probe_read_user_str(type.name, sizeof(type.name), (void *)pointer) <= 0) {
+		type.pointer = pointer;
+		type.pid = thread->pid;
+		type.generation = thread->generation;
+		type.unread = 1;
+		hash ^= pointer * 0x9e3779b97f4a7c15ULL ^ (u64)thread->pid << 32 ^ thread->generation;
+	} else {
+#pragma unroll
+		for (int i = 0; i < NAME_BYTES / 8; i++) {
+			u64 word;
+
+			__builtin_memcpy(&word, &type.name[i * 8], 8);
+			hash = (hash ^ word) * 0x100000001b3ULL;
+			hash ^= hash >> 31;
+		}
+	}
+	if (!find(MAP(TYPES), &hash) && put(MAP(TYPES), &hash, &type, ANY))
+		lose(LOSS_TYPES_FULL);
+	return hash;
+}
+
+INLINE void send_error(struct thread *thread, u8 kind, u64 counter, u16 group, u64 stack, u64 birth, u64 release,
+		       u64 type, u32 serial)
+{
+	struct event *event = new_event(thread, OP_ERROR, counter);
+
+	if (!event)
+		return;
+	event->flags = kind;
+	event->group = group;
+	event->stack = stack;
+	event->value = birth;
+	event->object = release;
+	event->extra = type;
+	event->serial = serial;
+	send_event(event);
+}
+
+INLINE void send_reference(struct thread *thread, u8 operation, u8 flags, struct key *key, u64 stack, u64 value,
+			   s64 count, u32 serial)
+{
+	struct intent *intent = &thread->intent;
+	struct event *event = new_event(thread, operation, key->address);
+
+	if (!event)
+		return;
+	event->object = intent->object;
+	event->stack = stack;
+	event->value = value;
+	event->group = key->group;
+	event->flags = flags | (intent->flags & OBJECT_COUNT_UNREAD ? EVENT_COUNT_UNREAD : 0);
+	event->count_read = intent->count_read;
+	event->count = count;
+	event->serial = serial;
+	send_event(event);
+}
+
+/* Note that `counter` belongs to `object` (slot empty: 0), or with `remove` that it no longer does. */
+INLINE void link_counter(struct key *counter, u64 object, int remove)
+{
+	struct key key = *counter;
+	struct counters *known;
+
+	key.address = object;
+	known = find(MAP(BY_OBJECT), &key);
+	if (!known) {
+		struct counters first = { .counter = { counter->address } };
+
+		if (!remove && put(MAP(BY_OBJECT), &key, &first, ANY))
+			lose(LOSS_OBJECTS_FULL);
+		return;
+	}
+	u64 wanted = remove ? counter->address : 0, left = 0;
+	int placed = 0;
+
+#pragma unroll
+	for (int i = 0; i < OBJECT_COUNTERS; i++) {
+		if (!placed && (known->counter[i] == wanted || (!remove && known->counter[i] == counter->address))) {
+			known->counter[i] = remove ? 0 : counter->address;
+			placed = 1;
+		}
+		left |= known->counter[i];
+	}
+	if (remove && !left)
+		drop(MAP(BY_OBJECT), &key);
+	else if (!remove && !placed)
+		lose(LOSS_OBJECTS_FULL);
+}
+
+/* End a live object and remember how, for what may come after; returns 0 if another thread was first. */
+INLINE int end_object(struct key *key, struct object *object, u64 stack, int by_delete)
+{
+	struct released released = {
+		.type = object->type,
+		.birth = object->stack,
+		.release = stack,
+		.serial = object->serial,
+		.by_delete = by_delete,
+	};
+	u64 owner = object->object;
+
+	if (drop(MAP(OBJECTS), key))
+		return 0;
+	put(MAP(RELEASED), key, &released, ANY);
+	if (owner)
+		link_counter(key, owner, 1);
+	return 1;
+}
+
+INLINE void created(struct thread *thread, struct site *site, struct key *key, u64 stack)
+{
+	struct intent *intent = &thread->intent;
+	struct object *old = find(MAP(OBJECTS), key);
+	struct object object = {};
+
+	if (old) {
+		u64 birth = old->stack, type = old->type;
+		u32 serial = old->serial;
+
+		if (end_object(key, old, stack, 0)) {
+			send_error(thread, ERROR_REINITIALISED, key->address, key->group, stack, birth, 0, type, serial);
+			send_reference(thread, OP_DELETE, EVENT_LAST, key, stack, 0, 0, serial);
+		}
+	}
+	drop(MAP(RELEASED), key);
+	if (intent->count <= 0)
+		return;
+	object.type = site->flags & SITE_NAMED ? type_of_name(thread, intent->name) : site->type;
+	object.object = intent->object;
+	object.time_ns = bpf_ktime_get_ns();
+	object.stack = stack;
+	object.count = intent->count;
+	object.initial = intent->count;
+	object.tid = thread->tid;
+	object.serial = (u32)object.time_ns | 1;	/* differs from the last one at this address */
+	object.site = intent->site;
+	if (put(MAP(OBJECTS), key, &object, ANY)) {
+		lose(LOSS_OBJECTS_FULL);
+		return;
+	}
+	if (object.object)
+		link_counter(key, object.object, 0);
+	send_reference(thread, OP_CREATE, 0, key, stack, object.type, object.count, object.serial);
+}
+
+/* A get or put of what is not alive: after its end, or never seen to begin. */
+INLINE void changed_unknown(struct thread *thread, struct key *key, u64 stack)
+{
+	struct intent *intent = &thread->intent;
+	struct released *released = find(MAP(RELEASED), key);
+	u8 kind = ERROR_USE_AFTER_ZERO;
+
+	if (!released) {
+		send_reference(thread, intent->operation, EVENT_UNKNOWN, key, stack, intent->value, 0, 0);
+		return;
+	}
+	if (intent->operation == OP_GET)
+		released->revived++;
+	else if (released->revived)
+		released->revived--;
+	else if (!released->by_delete)
+		kind = ERROR_OVER_PUT;
+	send_error(thread, kind, key->address, key->group, stack, released->birth, released->release, released->type,
+		   released->serial);
+}
+
+INLINE void changed(struct thread *thread, struct key *key, u64 stack)
+{
+	struct intent *intent = &thread->intent;
+	struct object *object = find(MAP(OBJECTS), key);
+	int is_get = intent->operation == OP_GET;
+	u32 serial;
+	s64 count;
+
+	if (!object)
+		return changed_unknown(thread, key, stack);
+	count = object->count;
+	serial = object->serial;
+	object->count_read = intent->count_read;
+	object->drift = intent->flags & OBJECT_COUNT_UNREAD ? 0 : intent->count_read - (s32)count;
+	object->flags |= intent->flags & OBJECT_COUNT_UNREAD;
+	if (object->tid != thread->tid)
+		object->flags |= OBJECT_THREADS;
+	if (is_get) {
+		add(&object->gets, 1);
+		__sync_fetch_and_add(&object->count, 1);
+		send_reference(thread, OP_GET, 0, key, stack, intent->value, count + 1, serial);
+		return;
+	}
+	add(&object->puts, 1);
+	__sync_fetch_and_add(&object->count, -1);
+	if (object->count > 0) {
+		send_reference(thread, OP_PUT, 0, key, stack, intent->value, count - 1, serial);
+		return;
+	}
+	if (end_object(key, object, stack, 0))
+		send_reference(thread, OP_PUT, EVENT_LAST, key, stack, intent->value, 0, serial);
+	else
+		changed_unknown(thread, key, stack);
+}
+
+int reference_entered(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	READ_REGISTERS(registers, ctx);
+	struct intent *intent;
+	struct site *site;
+	u64 index;
+
+	if (!thread)
+		return 0;
+	intent = &thread->intent;
+	index = intent->site;
+	MASK(index, MAX_SITES);
+	site = &SITES->site[index];
+	intent->object = value_at(ctx, registers, &site->object);
+	intent->address = site->flags & SITE_COUNTER ? value_at(ctx, registers, &site->counter) : intent->object;
+	intent->count = site->count.kind ? value_at(ctx, registers, &site->count) : 1;
+	intent->name = value_at(ctx, registers, &site->name);
+	intent->value = value_at(ctx, registers, &site->holder);
+	intent->flags = 0;
+	intent->count_read = 0;
+	if (!intent->address)
+		return 0;
+	if (!(site->flags & SITE_COUNTER) ||
+	    bpf_probe_read_user(&intent->count_read, sizeof(intent->count_read), (void *)intent->address))
+		intent->flags = OBJECT_COUNT_UNREAD;
+	walk_from_entry(ctx, thread, site->return_distance,
+			intent->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
+	return 0;
+}
+
+int reference(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	struct site *site;
+	struct key key;
+	u64 index, stack;
+
+	if (!thread)
+		return 0;
+	index = thread->intent.site;
+	MASK(index, MAX_SITES);
+	site = &SITES->site[index];
+	intern_stack(thread, &stack);
+	key = key_of(thread, thread->intent.address, site->group);
+	if (thread->intent.operation == OP_CREATE)
+		created(thread, site, &key, stack);
+	else
+		changed(thread, &key, stack);
+	return 0;
+}
+
+INLINE void deleted(struct thread *thread, struct key *key, u64 stack)
+{
+	struct object *object = find(MAP(OBJECTS), key);
+	u64 birth, type;
+	u32 serial;
+	s64 count;
+
+	if (!object)
+		return;
+	birth = object->stack;
+	type = object->type;
+	serial = object->serial;
+	count = object->count;
+	if (!end_object(key, object, stack, 1))
+		return;
+	if (count > 0)
+		send_error(thread, ERROR_DELETE_WHILE_REFERENCED, key->address, key->group, stack, birth, 0, type, serial);
+	send_reference(thread, OP_DELETE, EVENT_LAST, key, stack, 0, count, serial);
+}
+
+int reference_deleted(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	struct counters counters = {};
+	struct counters *known;
+	struct site *site;
+	u64 index, stack;
+	struct key key;
+
+	if (!thread)
+		return 0;
+	index = thread->intent.site;
+	MASK(index, MAX_SITES);
+	site = &SITES->site[index];
+	intern_stack(thread, &stack);
+	key = key_of(thread, thread->intent.address, site->group);
+	if (!(site->flags & SITE_DELETES_OBJECT)) {
+		deleted(thread, &key, stack);
+		return 0;
+	}
+	known = find(MAP(BY_OBJECT), &key);
+	if (!known)
+		return 0;
+	counters = *known;
+#pragma unroll
+	for (int i = 0; i < OBJECT_COUNTERS; i++) {
+		key.address = counters.counter[i];
+		if (key.address)
+			deleted(thread, &key, stack);
+	}
+	return 0;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is kept per thread of the target: its process's identity, the call that
+ * it is in, and the unwinder's scratch. Per thread and not per CPU, since
+ * uprobe programs can be preempted from Linux 6.0 on.
+ */
+#ifndef REFLEAK_THREADS_H
+#define REFLEAK_THREADS_H
+
+/* An allocator call between its entry and its return. */
+struct pending {
+	u64 slot;	/* address of its return address; 0: none */
+	u64 address;	/* realloc, remap: the old block; posix_memalign: the out pointer */
+	u64 size;
+	u64 extra;	/* map: flags; remap: the old length */
+	u64 site;
+	u64 had_old;
+	struct allocation old;	/* of realloc: put back if it fails */
+};
+
+/* What to do once the stack is known. */
+struct intent {
+	u64 address;
+	u64 object;
+	u64 value;
+	u64 size;
+	u64 name;
+	s32 count_read;
+	s32 count;
+	u16 site;
+	u8 operation;
+	u8 flags;
+	u32 then;	/* index of the program that does it */
+};
+
+struct walk {
+	u64 pc;
+	u64 sp;
+	u64 bp;
+	u64 hash;
+	u64 instance;	/* cursor in the kernel's list of return probes */
+	u32 table;
+	u32 last;	/* mapping of the last frame */
+	u32 is_caller;	/* pc is a return address: look up pc - 1 */
+	u32 by_frame_pointer;
+	u32 status;
+	u32 done;
+};
+
+struct thread {
+	u64 epoch;
+	u64 forked_ns;
+	u64 trampoline;	/* where the kernel's return probes return to; 0 until seen */
+	u32 pid;	/* whose memory it is */
+	u16 generation;
+	u16 traced;
+	u32 table;
+	u32 tid;
+	struct space_totals totals;
+	struct pending pending;
+	struct intent intent;
+	struct walk walk;
+	struct stack stack;
+};
+
+_Static_assert(sizeof(struct thread) <= THREAD_BYTES, "struct thread outgrew its map");
+
+#define BLANK_THREAD VALUE(struct thread, BLANK_THREAD)
+
+INLINE void flush_totals(struct thread *thread)
+{
+	struct key key = { .pid = thread->pid, .generation = thread->generation };
+	struct space_totals *sum = find(MAP(SPACE_TOTALS), &key);
+
+	if (!sum) {
+		struct space_totals none = {};
+
+		put(MAP(SPACE_TOTALS), &key, &none, NOEXIST);
+		sum = find(MAP(SPACE_TOTALS), &key);
+		if (!sum)
+			return;
+	}
+	add(&sum->made, thread->totals.made);
+	add(&sum->made_bytes, thread->totals.made_bytes);
+	add(&sum->freed, thread->totals.freed);
+	add(&sum->freed_bytes, thread->totals.freed_bytes);
+	add(&sum->unknown_frees, thread->totals.unknown_frees);
+	add(&sum->events, thread->totals.events);
+	__builtin_memset(&thread->totals, 0, sizeof(thread->totals));
+}
+
+/* Differs after any change that a thread must learn of: each part only grows. */
+INLINE u64 current_epoch(void)
+{
+	return SHARED->epoch + SHARED->published;
+}
+
+INLINE void refresh_thread(struct thread *thread, u32 pid)
+{
+	struct process *process = find(MAP(PROCESSES), &pid);
+	u64 epoch = current_epoch();
+	u32 *table;
+
+	thread->traced = 0;
+	thread->epoch = epoch;
+	if (!process || process->state != PROCESS_TRACED)
+		return;
+	if (thread->pid != process->space || thread->generation != process->generation) {
+		if (thread->pid)
+			flush_totals(thread);
+		thread->pid = process->space;
+		thread->generation = process->generation;
+	}
+	thread->forked_ns = process->forked_ns;
+	table = find(MAP(TABLE_OF), &pid);
+	thread->table = table ? *table : 0;
+	thread->traced = 1;
+}
+
+/* The current thread if it is traced and the probes are armed, else NULL. */
+INLINE struct thread *current_thread(void)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	u32 tid = id, pid = id >> 32;
+	struct thread *thread;
+
+	if (!SHARED->armed)
+		return 0;
+	thread = find(MAP(THREADS), &tid);
+	if (!thread) {
+		struct process *process = find(MAP(PROCESSES), &pid);
+
+		if (!process || process->state != PROCESS_TRACED)
+			return 0;
+		put(MAP(THREADS), &tid, BLANK_THREAD, NOEXIST);
+		thread = find(MAP(THREADS), &tid);
+		if (!thread) {
+			lose(LOSS_THREADS_FULL);
+			return 0;
+		}
+		thread->tid = tid;
+		thread->epoch = ~0ULL;
+	}
+	if (thread->epoch != current_epoch())
+		refresh_thread(thread, pid);
+	return thread->traced ? thread : 0;
+}
+
+/* The current thread's record, for a program that was tail-called. */
+INLINE struct thread *same_thread(void)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+
+	return find(MAP(THREADS), &tid);
+}
+
+INLINE struct key key_of(struct thread *thread, u64 address, u16 group)
+{
+	struct key key = {
+		.address = address,
+		.pid = thread->pid,
+		.generation = thread->generation,
+		.group = group,
+	};
+
+	return key;
+}
+
+#endif

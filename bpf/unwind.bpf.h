@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The stack of the current thread, leaf first, by the binaries' unwind tables.
+ *
+ * Both binary searches choose by arithmetic, not by branches: with branches
+ * the verifier follows every path through every search of every frame, and
+ * refuses the program at 16 frames; without, 127 frames fit into one.
+ */
+#ifndef REFLEAK_UNWIND_H
+#define REFLEAK_UNWIND_H
+
+struct rows {
+	u32 row[ROW_COUNT];
+};
+struct pages {
+	u32 first[PAGE_COUNT];
+};
+struct rules {
+	struct rule rule[RULES];
+};
+struct tables {
+	struct table table[TABLES];
+};
+
+#define PAGE_BITS 12
+#define ROW_RULE_BITS 20
+#define FRAME_POINTER_REACH (1 << 20)
+#define RETURN_INSTANCES 16
+
+/* An index that the verifier sees to be below a power of two. */
+#define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size) - 1))
+
+/* 1 if a >= b, else 0; for values below 2^63. */
+INLINE u64 at_least(u64 a, u64 b)
+{
+	u64 difference;
+
+	BARRIER(a);
+	BARRIER(b);
+	difference = a - b;
+	BARRIER(difference);
+	difference >>= 63;
+	BARRIER(difference);
+	return difference ^ 1;
+}
+
+/* The mapping whose start is the last at or below `address`; the caller checks its end. */
+INLINE struct mapping *locate(struct walk *walk, struct table *table, u64 address)
+{
+	u64 last = walk->last;
+	u64 low = 0;
+	struct mapping *mapping;
+
+	MASK(last, TABLE_MAPPINGS);
+	mapping = &table->mappings[last];
+	if (address >= mapping->start && address < mapping->end)
+		return mapping;
+#pragma unroll
+	for (int step = TABLE_MAPPINGS / 2; step > 0; step >>= 1) {
+		u64 candidate = low + step;
+
+		MASK(candidate, TABLE_MAPPINGS);
+		low += step & -at_least(address, table->mappings[candidate].start);
+		MASK(low, TABLE_MAPPINGS);
+	}
+	walk->last = low;
+	return &table->mappings[low];
+}
+
+INLINE struct rule *rule_at(struct mapping *mapping, u64 link_address)
+{
+	u64 page = (link_address >> PAGE_BITS) - mapping->first_link_page;
+	u64 low, length, index;
+
+	if (page >= mapping->page_count)
+		return 0;
+	index = mapping->first_page + page;
+	MASK(index, PAGE_COUNT);
+	low = VALUE(struct pages, PAGES)->first[index];
+	index++;
+	MASK(index, PAGE_COUNT);
+	length = VALUE(struct pages, PAGES)->first[index] - low;
+#pragma unroll
+	for (int step = 0; step < PAGE_BITS; step++) {
+		u64 half = length >> 1;
+		u64 middle = low + half;
+
+		MASK(middle, ROW_COUNT);
+		low += half & -at_least(link_address & ((1 << PAGE_BITS) - 1),
+					VALUE(struct rows, ROWS)->row[middle] >> ROW_RULE_BITS);
+		length -= half;
+	}
+	MASK(low, ROW_COUNT);
+	index = VALUE(struct rows, ROWS)->row[low];
+	MASK(index, RULES);
+	return &VALUE(struct rules, RULES)->rule[index];
+}
+
+/*
+ * A return probe has replaced this return address by its trampoline; the
+ * kernel's list of pending return probes, innermost first, has the true one.
+ */
+INLINE int undo_trampoline(struct walk *walk)
+{
+	u64 slot = walk->sp - 8;
+	u64 at = walk->instance;
+
+	if (!at) {
+		u64 task = bpf_get_current_task(), utask = 0;
+
+		bpf_probe_read_kernel(&utask, 8, (void *)(task + TASK_UTASK));
+		if (!utask)
+			return 0;
+		bpf_probe_read_kernel(&at, 8, (void *)(utask + UTASK_INSTANCES));
+	}
+#pragma unroll 1
+	for (int i = 0; i < RETURN_INSTANCES; i++) {
+		u64 stack = 0, next = 0;
+
+		if (!at)
+			return 0;
+		bpf_probe_read_kernel(&stack, 8, (void *)(at + INSTANCE_STACK));
+		bpf_probe_read_kernel(&next, 8, (void *)(at + INSTANCE_NEXT));
+		if (stack == slot) {
+			bpf_probe_read_kernel(&walk->pc, 8, (void *)(at + INSTANCE_RETURN));
+			walk->instance = next;
+			return 1;
+		}
+		at = next;
+	}
+	return 0;
+}
+
+/* Go to the caller by rbp, as code without tables but with frame pointers allows. */
+INLINE int step_by_frame_pointer(struct walk *walk)
+{
+	u64 saved[2];
+
+	if (walk->bp < walk->sp || walk->bp > walk->sp + FRAME_POINTER_REACH || walk->bp & 7)
+		return STACK_NO_TABLE;
+	if (bpf_probe_read_user(saved, sizeof(saved), (void *)walk->bp))
+		return STACK_FAULT;
+	walk->sp = walk->bp + 16;
+	walk->bp = saved[0];
+	walk->pc = saved[1];
+	walk->is_caller = 1;
+	walk->by_frame_pointer = 1;
+	return 0;
+}
+
+/* Resume at what a signal interrupted: rip, rsp and rbp of the ucontext that the kernel pushed. */
+INLINE int step_over_signal(struct walk *walk)
+{
+	u64 general[17];	/* gregs of struct sigcontext, r8 first */
+
+	if (bpf_probe_read_user(general, sizeof(general), (void *)(walk->sp + 40)))
+		return STACK_FAULT;
+	walk->bp = general[10];
+	walk->sp = general[15];
+	walk->pc = general[16];
+	walk->is_caller = 0;
+	return 0;
+}
+
+INLINE int step_by_rule(struct walk *walk, struct rule *rule)
+{
+	u64 saved[2] = {};	/* rbp, return address */
+	u64 cfa;
+	u8 kind = rule->kind;
+
+	if (kind == RULE_RSP) {
+		cfa = walk->sp + (s64)rule->offset;
+	} else if (kind == RULE_RBP) {
+		cfa = walk->bp + (s64)rule->offset;
+	} else if (kind == RULE_PLT) {
+		cfa = walk->sp + 8 + (at_least(walk->pc & 15, rule->offset) << 3);
+	} else if (kind == RULE_DEREFERENCE) {
+		if (bpf_probe_read_user(&cfa, 8, (void *)(walk->sp + (s64)rule->offset)))
+			return STACK_FAULT;
+		cfa += (s64)rule->rbp_offset;
+	} else {
+		return STACK_UNSUPPORTED;
+	}
+	if (kind != RULE_DEREFERENCE && rule->rbp_saved && rule->rbp_offset == -16) {
+		if (bpf_probe_read_user(saved, sizeof(saved), (void *)(cfa - 16)))
+			return STACK_FAULT;
+		walk->bp = saved[0];
+	} else {
+		if (bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
+			return STACK_FAULT;
+		if (kind != RULE_DEREFERENCE && rule->rbp_saved) {
+			if (bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->rbp_offset)))
+				return STACK_FAULT;
+			walk->bp = saved[0];
+		}
+	}
+	walk->sp = cfa;
+	walk->pc = saved[1];
+	walk->is_caller = 1;
+	return 0;
+}
+
+INLINE void finish_walk(struct walk *walk, u32 status)
+{
+	walk->done = 1;
+	walk->status = status == STACK_COMPLETE && walk->by_frame_pointer ? STACK_FRAME_POINTER : status;
+}
+
+INLINE void keep_frame(struct thread *thread, u64 frame)
+{
+	u64 depth = thread->stack.depth;
+
+	MASK(depth, MAX_FRAMES + 1);
+	thread->stack.frames[depth] = frame;
+	thread->stack.depth = depth + 1;
+	thread->walk.hash = (thread->walk.hash ^ frame) * 0x9e3779b97f4a7c15ULL;
+	thread->walk.hash ^= thread->walk.hash >> 29;
+}
+
+/* Keep the frame at walk->pc and go to its caller; sets walk->done at the end. */
+INLINE void step(struct thread *thread)
+{
+	struct walk *walk = &thread->walk;
+	u64 look = walk->pc - walk->is_caller;
+	u64 index = walk->table;
+	u64 exact = walk->is_caller ? 0 : FRAME_EXACT;
+	struct mapping *mapping;
+	struct rule *rule = 0;
+	int failure;
+
+	MASK(index, TABLES);
+	mapping = locate(walk, &VALUE(struct tables, TABLE_VALUES)->table[index], look);
+	if (look < mapping->start || look >= mapping->end) {
+		if (walk->is_caller && undo_trampoline(walk))
+			return;
+		keep_frame(thread, walk->pc | exact);
+	} else {
+		rule = rule_at(mapping, look - mapping->bias);
+		/* The kernel "returns" to the restorer's first byte: no call stands before it. */
+		if (rule && rule->kind == RULE_SIGNAL)
+			exact = FRAME_EXACT;
+		keep_frame(thread, (u64)mapping->binary << FRAME_BINARY_SHIFT | exact |
+					   ((walk->pc - mapping->bias) & (FRAME_EXACT - 1)));
+	}
+	if (!rule || rule->kind == RULE_NONE)
+		failure = step_by_frame_pointer(walk);
+	else if (rule->kind == RULE_END)
+		return finish_walk(walk, STACK_COMPLETE);
+	else if (rule->kind == RULE_SIGNAL)
+		failure = step_over_signal(walk);
+	else
+		failure = step_by_rule(walk, rule);
+	if (failure)
+		finish_walk(walk, failure);
+	else if (!walk->pc)
+		finish_walk(walk, STACK_COMPLETE);
+}
+
+/* Begin a walk at the caller of the probed function. */
+INLINE void begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
+{
+	struct walk *walk = &thread->walk;
+
+	walk->pc = pc;
+	walk->sp = sp;
+	walk->bp = bp;
+	walk->hash = 0xcbf29ce484222325ULL;
+	walk->instance = 0;
+	walk->table = thread->table;
+	walk->last = 0;
+	walk->is_caller = 1;
+	walk->by_frame_pointer = 0;
+	walk->status = STACK_COMPLETE;
+	walk->done = 0;
+	thread->stack.depth = 0;
+}
+
+#endif

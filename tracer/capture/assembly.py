@@ -1,0 +1,127 @@
+"""Put a Snapshot together from a session: walk the maps, close the books."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.books.inheritance import FREE_RECORD, GHOST_RECORD, inherited_allocations
+from tracer.capture import kernel
+from tracer.capture.losses import describe, read_losses
+from tracer.capture.session import Session
+from tracer.capture.type_names import read_type_names
+from tracer.model import records
+from tracer.model.records import LossKind
+from tracer.model.snapshot import Loss, Process, Records, Snapshot
+
+_TIME = np.dtype([("time_ns", "<u8")])
+_STACK_KEY = np.dtype([("stack", "<u8")])
+
+
+def _joined(dtype: np.dtype[np.void], keys: Records, values: Records) -> Records:
+    """Return one array with the fields of both."""
+    joined = np.zeros(len(keys), dtype)
+    for part in (keys, values):
+        for name in part.dtype.names or ():
+            if name in (dtype.names or ()):
+                joined[name] = part[name]
+    return joined
+
+
+def _since(start_ns: int, times: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    start = np.uint64(start_ns)
+    return np.where(times > start, times - start, np.uint64(0))
+
+
+class _Walk:
+    """Reads the maps of a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._fds, self._start = session.maps.fds, session.started_ns
+
+    def records(self, name: str, value: np.dtype[np.void], record: np.dtype[np.void]) -> Records:
+        keys, values = kernel.read_hash(self._fds[name], records.KEY, value)
+        joined = _joined(record, keys, values)
+        joined["time_ns"] = _since(self._start, joined["time_ns"])
+        return joined
+
+    def ghosts(self) -> Records:
+        keys, values = kernel.read_hash(self._fds["GHOSTS"], records.KEY, records.GHOST)
+        joined = _joined(GHOST_RECORD, keys, values["allocation"])
+        joined["time_ns"] = _since(self._start, joined["time_ns"])
+        joined["freed_ns"] = _since(self._start, values["freed_ns"])
+        return joined
+
+    def totals(self) -> Records:
+        keys, values = kernel.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS)
+        return _joined(records.TOTALS_RECORD, keys, values)
+
+
+def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
+    yield from describe(counts)
+    if session.tables.refused:
+        yield Loss("mapping table not kept: too many processes or mappings", session.tables.refused, "trace fewer")
+    if session.rows.refused:
+        yield Loss("unwind table not kept: too many binaries", session.rows.refused, "trace fewer")
+    if session.sites.refused:
+        yield Loss("site not probed: too many", session.sites.refused, "give fewer specs")
+    if session.follower.not_followed:
+        yield Loss(
+            "child that was not made by fork() or vfork(), and not traced from its start",
+            session.follower.not_followed, "none",
+        )
+
+
+def _unknown_notes(processes: tuple[Process, ...], mode: str) -> Iterator[str]:
+    unknown = sum(process.unknown_frees for process in processes if process.forked_from is None)
+    if unknown and mode == "attached":
+        yield f"{unknown} frees of blocks older than the trace"
+    elif unknown:
+        yield f"{unknown} frees of blocks whose allocation no probe saw"
+
+
+def take_snapshot(session: Session) -> Snapshot:
+    """Return all that is known, once `run` has returned. The target may be gone."""
+    walk = _Walk(session)
+    session.flush_threads()
+    live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
+    keys, values = kernel.read_hash(session.maps.fds["SPACE_TOTALS"], records.KEY, records.SPACE_TOTALS, 4096)
+    processes = session.book.records(keys, values)
+    mappings = session.spaces.records
+    return Snapshot(
+        mode=session.mode,
+        duration_ns=session.duration_ns,
+        processes=processes,
+        binaries=tuple(binary.record for binary in session.binaries.all),
+        mappings=mappings,
+        sites=tuple(session.sites.infos),
+        types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
+        type_totals=session.history.type_totals(),
+        stacks=session.stacks,
+        allocations=live,
+        objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
+        mapped=session.mapped.live(),
+        inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
+        totals=walk.totals(),
+        history=session.history.live_events(),
+        errors=session.history.errors(),
+        losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
+        coverage=session.prober.coverage,
+        notes=tuple(_unknown_notes(processes, session.mode)),
+        events_seen=_events_seen(values),
+        target_ended=session.target_ended,
+    )
+
+
+def _frees(session: Session) -> Records:
+    keys, values = kernel.read_hash(session.maps.fds["INHERITED_FREES"], records.KEY, _TIME)
+    joined = _joined(FREE_RECORD, keys, values)
+    joined["time_ns"] = _since(session.started_ns, joined["time_ns"])
+    return joined
+
+
+def _events_seen(totals: Records) -> int:
+    names = ("made", "freed", "unknown_frees", "events")
+    return sum(int(totals[name].sum()) for name in names)

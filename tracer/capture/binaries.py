@@ -1,0 +1,139 @@
+"""The binaries of the target: each opened once, when it is first seen, and kept open to the end.
+
+A file that is later unlinked, replaced by an upgrade, or vanishes with its container can thus still be read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from tracer.elf.image import PF_X, PT_LOAD, Image
+from tracer.elf.symbol_table import SymbolTable, read_symbol_table
+from tracer.errors import RefleakError
+from tracer.model.operations import Placement
+from tracer.model.snapshot import Binary, Unresolved
+from tracer.procfs.maps import MapsEntry
+
+FindSites = Callable[[Image], tuple[Sequence[Placement], Sequence[Unresolved]]]
+"""Resolves and places the sites of one binary."""
+
+
+@dataclass
+class OpenBinary:
+    """A binary with its open file and what was found in it."""
+
+    id: int
+    path: str
+    fd: int
+    image: Image
+    deleted: bool = False
+    placements: list[tuple[int, Placement]] = field(default_factory=list)
+    """With the index of each site."""
+    unresolved: Sequence[Unresolved] = ()
+    has_table: bool = False
+    first_page: int = 0
+    page_count: int = 0
+    first_link_page: int = 0
+
+    @property
+    def open_path(self) -> str:
+        """A path for this process (and the kernel on its behalf) to the very file."""
+        return f"/proc/self/fd/{self.fd}"
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it is a program that starts without a dynamic loader."""
+        return self.image.interpreter is None and self.image.entry != 0 and not self.image.needed
+
+    @property
+    def symbols(self) -> SymbolTable:
+        return read_symbol_table(self.image)
+
+    def file_offset(self, symbol: str) -> int | None:
+        """Return where in the file a function or object begins, or None where it is not defined here."""
+        for found in self.symbols.find(symbol):
+            offset = self.image.file_offset_of(found.address)
+            if offset is not None:
+                return offset
+        return None
+
+    def link_address(self, symbol: str) -> int | None:
+        return next((found.address for found in self.symbols.find(symbol)), None)
+
+    def bias_of(self, start: int, end: int, file_offset: int) -> int | None:
+        """Return address minus link address for a mapping of this file, or None if it maps no loaded segment."""
+        for s in sorted(self.image.segments, key=lambda s: not s.flags & PF_X):
+            inside = s.file_offset < file_offset + (end - start) and s.file_offset + s.file_size > file_offset
+            if s.type == PT_LOAD and inside:
+                return (start - file_offset + s.file_offset - s.link_address) & (1 << 64) - 1
+        return None
+
+    @property
+    def record(self) -> Binary:
+        return Binary(self.id, self.path, self.image.build_id, f"/proc/{os.getpid()}/fd/{self.fd}", self.deleted)
+
+
+class Binaries:
+    """All binaries of a trace by file identity; ids count from 1 and are never reused."""
+
+    def __init__(self) -> None:
+        self._by_file: dict[tuple[int, int], OpenBinary | None] = {}
+        self._by_entry: dict[tuple[str, int], OpenBinary | None] = {}
+        self.all: list[OpenBinary] = []
+
+    def mapped(self, entry: MapsEntry, paths: Sequence[str]) -> OpenBinary | None:
+        """Return the binary behind a line of /proc/PID/maps; opened only when its device and inode are new."""
+        key = (entry.device, entry.inode)
+        if key not in self._by_entry:
+            self._by_entry[key] = self.open(paths, entry.path, deleted=entry.deleted)
+        return self._by_entry[key]
+
+    def open(self, paths: Sequence[str], name: str, *, deleted: bool = False) -> OpenBinary | None:
+        """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file."""
+        for path in paths:
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue
+            status = os.fstat(fd)
+            identity = (status.st_dev, status.st_ino)
+            if identity in self._by_file:
+                os.close(fd)
+                return self._by_file[identity]
+            self._by_file[identity] = self._open_image(fd, name, deleted)
+            return self._by_file[identity]
+        return None
+
+    def _open_image(self, fd: int, name: str, deleted: bool) -> OpenBinary | None:
+        try:
+            image = Image.open(f"/proc/self/fd/{fd}", name)
+        except RefleakError:
+            os.close(fd)
+            return None
+        return self._add(OpenBinary(len(self.all) + 1, name, fd, image, deleted))
+
+    def add_image(self, name: str, data: bytes) -> OpenBinary | None:
+        """Add an image that stands in no file: the vDSO."""
+        with suppress(RefleakError):
+            image = Image(data, name)
+            key = (0, hash(image.build_id))
+            if key not in self._by_file:
+                fd = os.memfd_create(name, os.MFD_CLOEXEC)
+                os.write(fd, data)
+                self._by_file[key] = self._add(OpenBinary(len(self.all) + 1, name, fd, image))
+            return self._by_file[key]
+        return None
+
+    def _add(self, binary: OpenBinary) -> OpenBinary:
+        self.all.append(binary)
+        return binary
+
+    def close(self) -> None:
+        for binary in self.all:
+            binary.image.close()
+            os.close(binary.fd)
+
+

@@ -1,0 +1,129 @@
+"""Follows the target through forks, execs, the dynamic loader and exits; releases those that are held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.capture.maps import Maps
+from tracer.capture.processes import ProcessBook, Space
+from tracer.capture.prober import Prober
+from tracer.capture.spaces import Spaces
+from tracer.model import records
+from tracer.model.records import ControlKind
+from tracer.procfs.loader import start_up_libraries
+from tracer.procfs.process import path_in_root
+
+_SCRIPT_LINE = 256
+
+
+def start_up_binaries(binaries: Binaries, path: str, name: str) -> list[OpenBinary]:
+    """Open a program and what it will start with: its interpreter, if a script, its loader and libraries."""
+    program = binaries.open([path], name)
+    if program is None:
+        interpreter = _interpreter_of_script(path)
+        return start_up_binaries(binaries, interpreter, interpreter) if interpreter else []
+    loader = program.image.interpreter
+    if loader is None:
+        return [program]
+    paths = [loader, *start_up_libraries(path, loader)]
+    found = (binaries.open([library], library) for library in paths)
+    return list({b.id: b for b in (program, *found) if b is not None}.values())
+
+
+def _interpreter_of_script(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            line = file.readline(_SCRIPT_LINE)
+    except OSError:
+        return None
+    words = line[2:].split()
+    return words[0].decode(errors="surrogateescape") if line.startswith(b"#!") and words else None
+
+
+class Follower:
+    """Handles the control ring's records; `clock` turns the kernel's time into the trace's,
+    and `on_fork` hears of each (parent, child) space with the time of the fork."""
+
+    def __init__(
+        self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, book: ProcessBook,
+        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None],
+    ) -> None:
+        self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
+        self._clock, self._on_fork = clock, on_fork
+        self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
+        self._arrived: dict[int, bool] = {}
+        """Forked children with memory of their own: whether they were seen to be held."""
+        self.not_followed = 0
+        self._handlers: dict[int, Callable[[np.void], None]] = {
+            ControlKind.FORK: self._forked,
+            ControlKind.FORKED: self._arrives,
+            ControlKind.EXECUTES: self._executes,
+            ControlKind.EXECUTES_AT: self._executes,
+            ControlKind.EXEC: self._execed,
+            ControlKind.LOADER: self._loaded,
+            ControlKind.STARTED: self._loaded,
+            ControlKind.EXIT: self._exited,
+        }
+
+    def handle(self, blobs: Iterable[bytes]) -> None:
+        """Handle records in order; whoever is held by one is released after it, whatever happens."""
+        for blob in blobs:
+            control = np.frombuffer(blob, records.CONTROL, 1)[0]
+            try:
+                self._handlers[int(control["kind"])](control)
+            finally:
+                if control["ticket"]:
+                    self._released[int(control["tid"]) % records.HOLD_SLOTS] = control["ticket"]
+
+    def _forked(self, control: np.void) -> None:
+        pid, parent, shares = int(control["pid"]), int(control["parent"]), bool(control["length"])
+        now, generation = self._clock(int(control["time_ns"])), int(control["generation"])
+        self._book.forked(pid, generation, parent, now, shares_memory=shares)
+        if not shares:
+            self._spaces.forked((parent, int(control["address"])), (pid, generation), now)
+            self._arrived[pid] = False
+            self._on_fork((parent, int(control["address"])), (pid, generation), now)
+        self._prober.link(pid, self._prober.linked(parent))
+
+    def _arrives(self, control: np.void) -> None:
+        self._arrived[int(control["pid"])] = True
+
+    def _executes(self, control: np.void) -> None:
+        """Before an exec: find the probes of what is going to run, and link those that would come too late."""
+        pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
+        self._arrived.pop(pid, None)
+        if path:
+            place = path_in_root(pid, path)
+            binaries = start_up_binaries(self._binaries, place, path) if Path(place).is_file() else []
+            for binary in binaries:
+                self._prober.prepare(binary)
+            self._prober.link(pid, binaries)
+
+    def _execed(self, control: np.void) -> None:
+        pid, generation = int(control["pid"]), int(control["generation"])
+        now = self._clock(int(control["time_ns"]))
+        before = self._book.current(pid)
+        if before is not None and before.generation != generation:
+            self._spaces.ended(pid, before.generation, now)
+        self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
+        self._arrived.pop(pid, None)
+        self._spaces.refresh(pid, generation, now)
+
+    def _loaded(self, control: np.void) -> None:
+        pid, generation = int(control["pid"]), int(control["generation"])
+        self._book.name_again(pid)
+        binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
+        self._prober.link(pid, binaries)
+
+    def _exited(self, control: np.void) -> None:
+        pid, generation = int(control["pid"]), int(control["generation"])
+        now = self._clock(int(control["time_ns"]))
+        if self._arrived.pop(pid, True) is False:
+            self.not_followed += 1
+        self._book.exited(pid, int(control["length"]), now)
+        self._spaces.ended(pid, generation, now)
+        self._prober.forget(pid)

@@ -1,0 +1,132 @@
+"""Start the target's command, held between fork and exec until every probe is in place."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracer.errors import NoSuchTarget, NotPermitted, UsageError
+
+_GO = b"g"
+_SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ)
+"""Ignored or handled by the interpreter, inherited through exec when ignored."""
+
+
+@dataclass(frozen=True)
+class User:
+    """Who the target runs as."""
+
+    uid: int
+    gid: int
+    name: str
+    home: str
+
+
+def user_of(name: str | None) -> User | None:
+    """Return the user to become: `name`, else the one who called sudo, else None for no change."""
+    if name is None:
+        if os.geteuid() != 0 or not os.environ.get("SUDO_UID", "").isdigit():
+            return None
+        uid = int(os.environ["SUDO_UID"])
+        if uid == 0:
+            return None
+        try:
+            entry = pwd.getpwuid(uid)
+        except KeyError:
+            return None
+    else:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            raise UsageError(f"there is no user {name}", "give the name of a user to --user") from None
+    return User(entry.pw_uid, entry.pw_gid, entry.pw_name, entry.pw_dir)
+
+
+def find_command(command: str) -> str:
+    """Return the path of a command as a shell would find it; raises NoSuchTarget or UnsuitableTarget."""
+    candidates = [Path(command)] if "/" in command else [
+        Path(directory or ".") / command for directory in os.environ.get("PATH", os.defpath).split(":")
+    ]
+    for path in candidates:
+        if path.is_file():
+            if not os.access(path, os.X_OK):
+                raise NotPermitted(f"{path} is not executable", f"chmod +x {path}")
+            return str(path)
+    raise NoSuchTarget(f"there is no command {command}")
+
+
+class Launched:
+    """A child that waits to become the target."""
+
+    def __init__(self, pid: int, go: int, failure: int, command: Sequence[str]) -> None:
+        self.pid, self.command = pid, tuple(command)
+        self._go, self._failure = go, failure
+        self._status: int | None = None
+
+    def release(self) -> None:
+        """Let it exec; raises NoSuchTarget if that fails."""
+        os.write(self._go, _GO)
+        os.close(self._go)
+        told = os.read(self._failure, 4)
+        os.close(self._failure)
+        if told:
+            self.wait()
+            number = struct.unpack("<i", told)[0]
+            raise NoSuchTarget(f"cannot run {self.command[0]}: {os.strerror(number)}")
+
+    def abandon(self) -> None:
+        """End it before it became the target."""
+        os.close(self._go)
+        os.close(self._failure)
+        self.wait()
+
+    def poll(self) -> int | None:
+        """Return the wait status if it has ended, without waiting."""
+        if self._status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._status = status
+        return self._status
+
+    def wait(self) -> int:
+        if self._status is None:
+            self._status = os.waitpid(self.pid, 0)[1]
+        return self._status
+
+
+def launch(command: Sequence[str], user: User | None) -> Launched:
+    """Fork a child that execs `command` once it is released. It keeps everything but, under sudo, the user."""
+    path = find_command(command[0])
+    go_read, go_write = os.pipe()
+    failure_read, failure_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(go_write)
+        os.close(failure_read)
+        try:
+            _become_target(path, command, user, go_read)
+        except OSError as error:
+            os.write(failure_write, struct.pack("<i", error.errno or 1))
+        finally:
+            os._exit(127)
+    os.close(go_read)
+    os.close(failure_write)
+    return Launched(pid, go_write, failure_read, command)
+
+
+def _become_target(path: str, command: Sequence[str], user: User | None, go: int) -> None:
+    for number in _SIGNALS_OF_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    environment = dict(os.environ)
+    if user is not None:
+        os.initgroups(user.name, user.gid)
+        os.setgid(user.gid)
+        os.setuid(user.uid)
+        environment.update(HOME=user.home, USER=user.name, LOGNAME=user.name)
+    if os.read(go, 1) == _GO:
+        os.execve(path, list(command), environment)

@@ -1,0 +1,113 @@
+"""Attach probes to a process: by uprobe_multi links where the kernel has them, else by a perf event per site.
+
+Every link and event is a file descriptor, so whatever ends the tracer removes all of its probes. Each holds for one
+process: others that map the same files get no breakpoint. (perf events with inherit=1, which would follow forks by
+themselves, cost the target 40 ms per site at each exit of a thread on Linux 6.18: see docs/performance.md.)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from tracer.capture import kernel
+from tracer.capture.binaries import OpenBinary
+from tracer.capture.programs import Programs
+from tracer.errors import KernelLacks
+from tracer.model.operations import Placement, SiteFlag
+from tracer.model.records import ControlKind
+
+_CLOSERS = 32
+"""Links closed at a time. Each close waits some 40 ms for the kernel's readers, all of them for the same ones."""
+
+
+class Attacher:
+    """Attaches sites and holds to processes, and closes what ended processes had."""
+
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+        self._fds: dict[int, list[int]] = {}
+        self._closers = ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach")
+        self.attached = 0
+
+    def attach_sites(self, pid: int, binary: OpenBinary) -> None:
+        """Attach all of a binary's sites to a process; returns first, so that no entry goes without its return.
+
+        Raises ProcessLookupError where the process is gone.
+        """
+        if not binary.placements:
+            return
+        with_return = [p for p in binary.placements if not p[1].site.function.flags & SiteFlag.ENTRY_RESULT]
+        if with_return:
+            self._attach(pid, binary, with_return, at_return=True)
+        self._attach(pid, binary, binary.placements, at_return=False)
+        self.attached += len(binary.placements)
+
+    def _attach(self, pid: int, binary: OpenBinary, placed: list[tuple[int, Placement]], *, at_return: bool) -> None:
+        program = self._programs["on_return" if at_return else "on_entry"]
+        cookies = [index for index, _ in placed]
+        offsets = [_offset(placement, at_return) for _, placement in placed]
+        fds = self._fds.setdefault(pid, [])
+        if self._programs.multi:
+            fds.append(kernel.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=at_return))
+            return
+        for offset, cookie in zip(offsets, cookies, strict=True):
+            fds.extend(self._perf(program, binary.open_path, offset, cookie, pid, at_return))
+
+    def _perf(self, program: int, path: str, offset: int, cookie: int, pid: int, at_return: bool) -> tuple[int, int]:
+        event = kernel.open_uprobe_event(path, offset, pid, at_return=at_return)
+        try:
+            return event, kernel.link_perf_event(program, event, cookie)
+        except OSError:
+            os.close(event)
+            raise
+
+    def attach_hold(
+        self, pid: int, binary: OpenBinary, file_offset: int, kind: ControlKind, extra: int = 0, *,
+        at_return: bool = False,
+    ) -> None:
+        """Hold the process each time it comes to this place. Through perf events, unlike the sites: those fire in
+        a vfork child too, and at their return in a forked child, which a link of the parent's never does."""
+        if not self._programs.can_hold:
+            return
+        cookie = extra << 8 | int(kind)
+        event = self._perf(self._programs["on_hold"], binary.open_path, file_offset, cookie, pid, at_return)
+        self._fds.setdefault(pid, []).extend(event)
+
+    def attach_tracepoints(self) -> None:
+        """Watch forks, execs and exits; raises KernelLacks."""
+        fds = self._fds.setdefault(0, [])
+        for program, name in (
+            ("on_fork", "sched_process_fork"), ("on_exec", "sched_process_exec"), ("on_exit", "sched_process_exit"),
+        ):
+            try:
+                fds.append(kernel.open_raw_tracepoint(self._programs[program], name))
+            except OSError as error:
+                raise KernelLacks(f"cannot watch {name}: {error.strerror}") from None
+
+    def detach(self, pid: int) -> None:
+        """Close what is attached to a process, in the background."""
+        self._close(self._fds.pop(pid, ()))
+
+    def _close(self, fds: Iterable[int]) -> None:
+        for fd in fds:
+            self._closers.submit(_close_quietly, fd)
+
+    def detach_all(self) -> None:
+        """Close everything and wait for it."""
+        for pid in list(self._fds):
+            self.detach(pid)
+        self._closers.shutdown(wait=True)
+
+
+def _offset(placement: Placement, at_return: bool) -> int:
+    if not at_return:
+        return placement.file_offset
+    return placement.return_file_offset if placement.return_file_offset is not None else placement.site.file_offset
+
+
+def _close_quietly(fd: int) -> None:
+    with suppress(OSError):
+        os.close(fd)

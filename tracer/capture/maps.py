@@ -1,0 +1,134 @@
+"""The BPF maps: their kinds, sizes and the views that Python has of them."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.capture import kernel
+from tracer.capture.kernel import MapType
+from tracer.errors import KernelLacks, NotPermitted
+from tracer.model import records
+
+THREAD_BYTES = 2048
+"""Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
+PROGRAM_SLOTS = 16
+DELAY_BYTES = 1 << 16
+"""Read at each turn of a hold, only to pass time."""
+ROW_COUNT = 1 << 23
+PAGE_COUNT = 1 << 19
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much can be kept. Each is an option that a loss report names."""
+
+    objects: int = 1 << 22
+    """Live allocations; a quarter of it counted objects."""
+    stacks: int = 1 << 20
+    threads: int = 1 << 15
+    processes: int = 1 << 15
+    event_ring_bytes: int = 1 << 26
+    stack_ring_bytes: int = 1 << 24
+
+
+@dataclass(frozen=True)
+class _Map:
+    kind: MapType
+    key_size: int
+    value_size: int
+    entries: int
+    flags: int = 0
+
+
+def _definitions(limits: Limits) -> dict[str, _Map]:
+    key = records.KEY.itemsize
+    grows = kernel.F_NO_PREALLOC
+    blocks = max(limits.objects, 1)
+    objects = max(blocks // 4, 1)
+
+    def hash_map(key_size: int, value_size: int, entries: int) -> _Map:
+        return _Map(MapType.HASH, key_size, value_size, entries, grows)
+
+    def value(size: int) -> _Map:
+        return _Map(MapType.ARRAY, 4, size, 1, kernel.F_MMAPABLE)
+
+    return {
+        "LIVE": hash_map(key, records.ALLOCATION.itemsize, blocks),
+        "GHOSTS": hash_map(key, records.GHOST.itemsize, objects),
+        "INHERITED_FREES": hash_map(key, 8, min(objects, 1 << 18)),
+        "OBJECTS": hash_map(key, records.OBJECT.itemsize, objects),
+        "RELEASED": _Map(MapType.LRU_HASH, key, records.RELEASED.itemsize, 1 << 16),
+        "BY_OBJECT": hash_map(key, records.COUNTERS.itemsize, objects),
+        "STACKS": hash_map(8, records.STACK_TOTALS.itemsize, limits.stacks),
+        "TYPES": hash_map(8, records.TYPE_NAME.itemsize, 1 << 16),
+        "THREADS": hash_map(4, THREAD_BYTES, limits.threads),
+        "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),
+        "TABLE_OF": hash_map(4, 4, limits.processes),
+        "SPACE_TOTALS": hash_map(key, records.SPACE_TOTALS.itemsize, limits.processes),
+        "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),
+        "EVENTS": _Map(MapType.RINGBUF, 0, 0, limits.event_ring_bytes),
+        "STACK_RING": _Map(MapType.RINGBUF, 0, 0, limits.stack_ring_bytes),
+        "CONTROL": _Map(MapType.RINGBUF, 0, 0, 1 << 20),
+        "PROGRAMS": _Map(MapType.PROG_ARRAY, 4, 4, PROGRAM_SLOTS),
+        "SITES": value(records.SITE.itemsize * records.MAX_SITES),
+        "SHARED": value(records.SHARED.itemsize),
+        "DELAY": value(DELAY_BYTES),
+        "BLANK_THREAD": value(THREAD_BYTES),
+        "ROWS": value(4 * ROW_COUNT),
+        "PAGES": value(4 * PAGE_COUNT),
+        "RULES": value(records.RULE.itemsize * records.RULES),
+        "TABLE_VALUES": value(records.TABLE.itemsize * records.TABLES),
+    }
+
+
+VIEWED = ("SITES", "SHARED", "ROWS", "PAGES", "RULES", "TABLE_VALUES")
+RINGS = ("EVENTS", "STACK_RING", "CONTROL")
+
+
+@dataclass
+class Maps:
+    """The maps of one trace: file descriptors by name, and numpy views of those that are shared memory."""
+
+    fds: Mapping[str, int]
+    limits: Limits
+    _views: dict[str, mmap.mmap] = field(default_factory=dict)
+
+    @classmethod
+    def create(cls, limits: Limits) -> Maps:
+        """Create all maps; raises NotPermitted or KernelLacks."""
+        fds: dict[str, int] = {}
+        for name, d in _definitions(limits).items():
+            try:
+                fds[name] = kernel.create_map(d.kind, d.key_size, d.value_size, d.entries, d.flags, name.lower())
+            except PermissionError:
+                raise NotPermitted("loading BPF programs needs root, or CAP_BPF and CAP_PERFMON") from None
+            except OSError as error:
+                raise KernelLacks(f"the kernel refused the BPF map {name}: {error.strerror}") from None
+        maps = cls(fds, limits)
+        for name in VIEWED:
+            size = _definitions(limits)[name].value_size
+            maps._views[name] = mmap.mmap(fds[name], (size + 4095) & ~4095, mmap.MAP_SHARED)
+        return maps
+
+    def view(self, name: str, dtype: npt.DTypeLike, count: int = -1) -> npt.NDArray[Any]:
+        """Return shared memory of an array map as a writable array."""
+        kind = np.dtype(dtype)
+        if count < 0:
+            count = len(self._views[name]) // kind.itemsize
+        return np.frombuffer(self._views[name], kind, count)
+
+    @property
+    def macros(self) -> list[str]:
+        """Return what tells the BPF programs the maps."""
+        return [f"-DFD_{name}={fd}" for name, fd in self.fds.items()]
+
+    def close(self) -> None:
+        for fd in self.fds.values():
+            os.close(fd)

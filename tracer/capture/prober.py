@@ -1,0 +1,124 @@
+"""Puts probes on binaries and links them to processes."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+
+from tracer.capture.binaries import FindSites, OpenBinary
+from tracer.capture.links import Attacher
+from tracer.capture.sites import SiteTable
+from tracer.capture.tables import UnwindRows
+from tracer.model.records import ControlKind
+from tracer.model.snapshot import Coverage, Unresolved
+
+_STATE_IN_R_DEBUG = 24
+"""Offset of r_state in struct r_debug (link.h, 64 bits)."""
+_FORKS = ("_Fork", "fork")
+_EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
+
+
+class _Hold:
+    """A place where a process is held: file offset, kind, and what goes into the cookie."""
+
+    def __init__(self, file_offset: int, kind: ControlKind, extra: int = 0, *, at_return: bool = False) -> None:
+        self.file_offset, self.kind, self.extra, self.at_return = file_offset, kind, extra, at_return
+
+
+def _loader_hold(binary: OpenBinary) -> list[_Hold]:
+    offset, here = binary.file_offset("_dl_debug_state"), binary.link_address("_dl_debug_state")
+    if offset is None or here is None:
+        return []
+    debug = binary.link_address("_r_debug")
+    return [_Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
+
+
+def _fork_holds(binary: OpenBinary) -> list[_Hold]:
+    for name in _FORKS:
+        offset = binary.file_offset(name)
+        if offset is not None:
+            return [_Hold(offset, ControlKind.FORKED, at_return=True)]
+    return []
+
+
+def _exec_holds(binary: OpenBinary) -> list[_Hold]:
+    places = ((binary.file_offset(name), kind) for name, kind in _EXECS)
+    return [_Hold(offset, kind) for offset, kind in places if offset is not None]
+
+
+def _start_hold(binary: OpenBinary) -> list[_Hold]:
+    offset = binary.image.file_offset_of(binary.image.entry)
+    return [_Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
+
+
+def _holds(binary: OpenBinary) -> list[_Hold]:
+    """Return where processes that map this binary are held: loader, libc and static programs have such places."""
+    is_loader = binary.file_offset("_dl_debug_state") is not None
+    is_libc = binary.symbols.find("execve") and binary.symbols.find("fork")
+    found = _loader_hold(binary) if is_loader else []
+    if is_libc:
+        found += _fork_holds(binary) + _exec_holds(binary)
+    return found + _start_hold(binary)
+
+
+class Prober:
+    """Finds sites once per binary and attaches them once per process and binary."""
+
+    def __init__(self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher) -> None:
+        self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
+        self._holds: dict[int, list[_Hold]] = {}
+        self._linked: dict[int, dict[int, OpenBinary]] = {}
+        self._unresolved: list[Unresolved] = []
+
+    def prepare(self, binary: OpenBinary) -> None:
+        """Find a binary's sites, its holds and its unwind table."""
+        if binary.id in self._holds:
+            return
+        placements, unresolved = self._find_sites(binary.image)
+        self._unresolved += unresolved
+        self._sites.add(binary, placements)
+        self._holds[binary.id] = _holds(binary)
+        self._rows.install(binary)
+
+    def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
+        """Attach to a process what it does not have yet; stops quietly where it is gone."""
+        linked = self._linked.setdefault(pid, {})
+        for binary in binaries:
+            if binary.id in linked:
+                continue
+            self.prepare(binary)
+            linked[binary.id] = binary
+            try:
+                self._attacher.attach_sites(pid, binary)
+                for hold in self._holds[binary.id]:
+                    self._attacher.attach_hold(
+                        pid, binary, hold.file_offset, hold.kind, hold.extra, at_return=hold.at_return
+                    )
+            except ProcessLookupError:
+                return
+            except OSError as error:
+                if error.errno == errno.ESRCH:
+                    return
+                reason = f"the kernel refused the probe: {error.strerror}"
+                self._unresolved += [
+                    Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
+                               p.site.function.function, reason)
+                    for _, p in binary.placements
+                ]  # fmt: skip
+
+    def linked(self, pid: int) -> list[OpenBinary]:
+        """Return the binaries whose probes a process has."""
+        return list(self._linked.get(pid, {}).values())
+
+    def forget(self, pid: int) -> None:
+        """Detach from a process that ended."""
+        self._linked.pop(pid, None)
+        self._attacher.detach(pid)
+
+    @property
+    def site_count(self) -> int:
+        return len(self._sites.infos) - 1
+
+    @property
+    def coverage(self) -> Coverage:
+        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)))

@@ -1,0 +1,155 @@
+"""The BPF programs: compiled or taken from the cache, and loaded."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracer.capture import kernel
+from tracer.capture.bytecode import (
+    cache_key,
+    compile_programs,
+    placeholders,
+    read_cached,
+    relocate,
+    write_cached,
+)
+from tracer.capture.kernel import ProgramType
+from tracer.capture.maps import DELAY_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
+from tracer.errors import NotPermitted, ProgramRefused
+
+FRAMES_PER_PROGRAM = (32, 8)
+"""Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
+HOLD_TURNS = 4000
+
+_HEADERS = (
+    "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "events.bpf.h",
+    "programs.bpf.h", "allocations.bpf.h",
+)
+_SOURCES = ("probes.bpf.c", "allocations.bpf.c", "references.bpf.c", "lifecycle.bpf.c")
+_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference_entered", "reference", "reference_deleted")
+"""In the order of `enum program`."""
+_PROBES = ("on_entry", "on_return")
+_TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
+_NAMES = (*_TAIL_CALLED, *_PROBES, *_TRACEPOINTS, "on_hold")
+
+
+def bpf_directory() -> Path:
+    """Return where the BPF sources are: in the checkout, or installed beside the package."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "bpf"
+    return installed if installed.is_dir() else package.parent / "bpf"
+
+
+def _source(directory: Path) -> str:
+    lines = ["#include <uapi/linux/ptrace.h>", "#define REFLEAK_BPF 1"]
+    lines += [f'#include "{name}"' for name in _HEADERS]
+    for name in _SOURCES:
+        lines += [f'#line 1 "{name}"', (directory / name).read_text()]
+    return "\n".join(lines)
+
+
+def _compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) -> dict[str, bytes]:
+    directory = bpf_directory()
+    source = _source(directory)
+    macros = {
+        "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
+        "HOLD_TURNS": HOLD_TURNS, "FRAMES_PER_PROGRAM": frames, **offsets,
+    }
+    flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds))]
+    headers = [directory / name for name in _HEADERS] + sorted(directory.glob("include/**/*.h"))
+    path = cache / f"programs-{cache_key(source, flags, headers)}"
+    found = read_cached(path)
+    if found is None:
+        include = directory / "include"
+        found = compile_programs(
+            source,
+            [f"-I{include}", f"-I{directory}", "-Werror", "-Wno-macro-redefined", "-Wno-unknown-attributes", *flags],
+            _NAMES, include,
+        )
+        write_cached(path, found)
+    return {name: relocate(code, list(maps.fds.values())) for name, code in found.items()}
+
+
+@dataclass(frozen=True)
+class Programs:
+    """File descriptors of the loaded programs by name."""
+
+    fds: Mapping[str, int]
+    multi: bool
+    """Probes go through uprobe_multi links; else through one perf event each."""
+    can_hold: bool
+
+    def __getitem__(self, name: str) -> int:
+        return self.fds[name]
+
+
+def _load(code: Mapping[str, bytes], name: str, kind: ProgramType, attach: int = 0, *, sleepable: bool = False) -> int:
+    try:
+        return kernel.load_program(kind, name, code[name], attach_type=attach, sleepable=sleepable)[0]
+    except PermissionError:
+        if os.geteuid() != 0:
+            raise NotPermitted("loading BPF programs is not permitted") from None
+    except OSError:
+        pass  # once more, for the verifier's log
+    try:
+        return kernel.load_program(
+            kind, name, code[name], attach_type=attach, sleepable=sleepable, log_bytes=1 << 24
+        )[0]
+    except OSError as error:
+        log = str(error.filename or "")
+        last = " | ".join(log.strip().splitlines()[-3:])
+        raise ProgramRefused(f"the kernel refused the BPF program {name} ({error.strerror}): {last}", log) from None
+
+
+def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
+    attach = kernel.ATTACH_UPROBE_MULTI if multi else 0
+    fds = {}
+    for index, name in enumerate(_TAIL_CALLED):
+        fds[name] = _load(code, name, ProgramType.KPROBE, attach)
+        kernel.update_element(maps.fds["PROGRAMS"], index.to_bytes(4, "little"), fds[name].to_bytes(4, "little"))
+    for name in _PROBES:
+        fds[name] = _load(code, name, ProgramType.KPROBE, attach)
+    for name in _TRACEPOINTS:
+        fds[name] = _load(code, name, ProgramType.RAW_TRACEPOINT)
+    try:
+        fds["on_hold"] = _load(code, "on_hold", ProgramType.KPROBE, sleepable=True)
+    except ProgramRefused:  # no bpf_copy_from_user_task before Linux 5.18: nothing can be held
+        return Programs(fds, multi, can_hold=False)
+    return Programs(fds, multi, can_hold=True)
+
+
+def has_uprobe_multi() -> bool:
+    """Return whether the kernel knows uprobe_multi links (Linux 6.6): a link to a folder then fails as no file."""
+    return_zero = bytes([0xB7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0])
+    try:
+        program = kernel.load_program(
+            ProgramType.KPROBE, "probe_multi", return_zero, attach_type=kernel.ATTACH_UPROBE_MULTI
+        )[0]
+    except OSError:
+        return False
+    try:
+        kernel.link_uprobes(program, "/", [0], [0], 0, at_return=False)
+    except OSError as error:
+        return error.errno == errno.EBADF
+    finally:
+        os.close(program)
+    return False
+
+
+def load_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Programs:
+    """Load all programs, walking as many frames in one as the verifier accepts.
+
+    `offsets` are the kernel's struct offsets (btf.kernel_offsets). Raises BccMissing, ProgramRefused, NotPermitted.
+    """
+    refusal: ProgramRefused | None = None
+    for frames in FRAMES_PER_PROGRAM:
+        try:
+            return _load_all(_compiled(maps, offsets, frames, cache), maps, multi)
+        except ProgramRefused as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal

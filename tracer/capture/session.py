@@ -1,0 +1,214 @@
+"""One trace: set up, run to its end, and its Snapshot."""
+
+from __future__ import annotations
+
+import os
+import select
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tracer.books.history import History
+from tracer.books.mapped import MappedMemory
+from tracer.capture import kernel
+from tracer.capture.binaries import Binaries, FindSites
+from tracer.capture.btf import kernel_offsets
+from tracer.capture.follower import Follower, start_up_binaries
+from tracer.capture.launch import Launched
+from tracer.capture.links import Attacher
+from tracer.capture.maps import Limits, Maps
+from tracer.capture.prober import Prober
+from tracer.capture.processes import ProcessBook
+from tracer.capture.programs import has_uprobe_multi, load_programs
+from tracer.capture.rings import Ring
+from tracer.capture.sites import SiteTable
+from tracer.capture.spaces import Spaces
+from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.model import records
+from tracer.model.records import ProcessState
+from tracer.model.snapshot import Stack
+from tracer.procfs import process as proc
+
+_TICK_SECONDS = 0.02
+_STACK_HEADER = struct.Struct("<QII")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the live status line shows."""
+
+    elapsed_ns: int
+    events: int
+    processes: int
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    find_sites: FindSites
+    cache: Path
+    limits: Limits = field(default_factory=Limits)
+    follow: bool = True
+    duration_s: float | None = None
+
+
+class Session:
+    """Owns everything that one trace has in the kernel and in this process.
+
+    `launch` or `attach`, then `run` until the target has ended or `stop` is called, then `snapshot`
+    (tracer.capture.assembly), then `close`.
+    """
+
+    def __init__(self, options: CaptureOptions) -> None:
+        self.options = options
+        self.mode = "attached"
+        self.stopped = False
+        self.stacks: dict[int, Stack] = {}
+        self.book = ProcessBook()
+        self.history = History()
+        self.mapped = MappedMemory()
+        self.binaries = Binaries()
+        self.maps = Maps.create(options.limits)
+        self.programs = load_programs(self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi())
+        self.sites = SiteTable(self.maps)
+        self.rows = UnwindRows(self.maps, options.cache)
+        self.tables = MappingTables(self.maps)
+        self.spaces = Spaces(self.binaries, self.rows, self.tables)
+        self.attacher = Attacher(self.programs)
+        self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher)
+        self.follower = Follower(
+            self.maps, self.binaries, self.prober, self.spaces, self.book, self._since_start, self._forked
+        )
+        limits = options.limits
+        self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
+        self._stack_ring = Ring(self.maps.fds["STACK_RING"], limits.stack_ring_bytes)
+        self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
+        self._shared = self.maps.view("SHARED", records.SHARED, 1)
+        self._started_ns = time.monotonic_ns()
+        self._ended_ns = 0
+        self._launched: Launched | None = None
+        self._pid = 0
+
+    def _since_start(self, kernel_ns: int) -> int:
+        return max(0, kernel_ns - self._started_ns)
+
+    def _enter(self, pid: int, state: ProcessState) -> None:
+        process = np.zeros(1, records.PROCESS)
+        process["space"], process["state"], process["started_ns"] = pid, int(state), time.monotonic_ns()
+        kernel.update_element(self.maps.fds["PROCESSES"], pid.to_bytes(4, "little"), process.tobytes())
+
+    def _arm(self) -> None:
+        self.attacher.attach_tracepoints()
+        self._shared["follow"] = int(self.options.follow)
+        self._started_ns = time.monotonic_ns()
+        self._shared["armed"] = 1
+
+    def launch(self, launched: Launched, path: str) -> None:
+        """Put all probes on a held child and let it go; raises NoSuchTarget if it cannot exec."""
+        self.mode, self._launched, self._pid = "launched", launched, launched.pid
+        self._enter(launched.pid, ProcessState.WAITS)
+        self.prober.link(launched.pid, start_up_binaries(self.binaries, path, str(Path(path).resolve())))
+        self._arm()
+        launched.release()
+
+    def attach(self, pid: int) -> None:
+        """Put all probes on a running process and arm them together."""
+        self._pid = pid
+        self._enter(pid, ProcessState.TRACED)
+        self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
+        self.prober.link(pid, self.spaces.refresh(pid, 0, 0))
+        self._arm()
+        self.prober.link(pid, self.spaces.refresh(pid, 0, 0))
+
+    def stop(self) -> None:
+        """End the trace at the next turn of the loop; safe in a signal handler."""
+        self.stopped = True
+
+    def run(self, on_progress: Callable[[Progress], None] | None = None) -> None:
+        """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
+        poll = select.epoll()
+        poll.register(self._control.fd, select.EPOLLIN)
+        deadline = None if self.options.duration_s is None else time.monotonic() + self.options.duration_s
+        try:
+            while not self._is_over(deadline):
+                poll.poll(_TICK_SECONDS)
+                self.drain()
+                if on_progress is not None:
+                    living = len(self.book.living)
+                    elapsed = time.monotonic_ns() - self._started_ns
+                    on_progress(Progress(elapsed, self.history.events_seen, living))
+        finally:
+            poll.close()
+            self._ended_ns = time.monotonic_ns()
+            self._shared["armed"] = 0
+            self.drain()
+
+    def _is_over(self, deadline: float | None) -> bool:
+        if self.stopped or (deadline is not None and time.monotonic() >= deadline):
+            return True
+        if self._launched is not None:
+            ended = self._launched.poll() is not None
+            return ended and not any(map(self._lives, self.book.living))
+        return not self._lives(self._pid) and not any(map(self._lives, self.book.living))
+
+    def _lives(self, pid: int) -> bool:
+        if proc.is_alive(pid):
+            return True
+        self.drain()
+        if pid in self.book.living:  # its last word was lost
+            self.book.exited(pid, None, self._since_start(time.monotonic_ns()))
+        return False
+
+    def drain(self) -> None:
+        """Take everything out of the rings: control first, since someone may be held."""
+        self.follower.handle(self._control.read_blobs())
+        for blob in self._stack_ring.read_blobs():
+            self._keep_stack(blob)
+        self._drain_events()
+
+    def _keep_stack(self, blob: bytes) -> None:
+        number, status, depth = _STACK_HEADER.unpack_from(blob)
+        frames = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
+        self.stacks[number] = Stack(frames, records.StackStatus(status))
+
+    def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
+        """Have the books copied before any later event of either is read."""
+        self._drain_events()
+        self.mapped.fork(parent, child, now_ns)
+
+    def _drain_events(self) -> None:
+        events = self._events.read_records(records.EVENT)
+        if len(events):
+            events["time_ns"] -= np.minimum(events["time_ns"], np.uint64(self._started_ns))
+            self.history.add(events)
+            self.mapped.add(events)
+
+    @property
+    def started_ns(self) -> int:
+        """The kernel's monotonic clock when the probes were armed."""
+        return self._started_ns
+
+    @property
+    def duration_ns(self) -> int:
+        return self._ended_ns - self._started_ns
+
+    @property
+    def target_ended(self) -> bool:
+        return not self.book.living and not (self.mode == "attached" and proc.is_alive(self._pid))
+
+    @property
+    def exit_status(self) -> int | None:
+        """Return the launched target's status as a shell gives it: its code, or 128 + signal; None if unknown."""
+        status = self._launched.poll() if self._launched is not None else None
+        if status is None:
+            return None
+        return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+    def close(self) -> None:
+        """Detach everything from the target, which runs on if it still does."""
+        self._shared["armed"] = 0
+        self.attacher.detach_all()
+

@@ -1,0 +1,79 @@
+"""Address spaces: which binaries are mapped where, now and before, and what the unwinder knows of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.model.snapshot import Mapping
+from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
+from tracer.procfs.process import read_memory
+
+_VDSO = "[vdso]"
+_Place = tuple[int, int, int, int]
+
+
+class Spaces:
+    """The mappings of every traced process, over time."""
+
+    def __init__(self, binaries: Binaries, rows: UnwindRows, tables: MappingTables) -> None:
+        self._binaries, self._rows, self._tables = binaries, rows, tables
+        self._live: dict[tuple[int, int], dict[_Place, Mapping]] = {}
+        self._ended: list[Mapping] = []
+
+    def refresh(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
+        """Read a process's mappings, publish them to the unwinder, and return the binaries mapped."""
+        found: dict[_Place, tuple[Mapping, OpenBinary, int]] = {}
+        for entry in read_maps(pid):
+            binary = self._binary(pid, entry)
+            bias = binary.bias_of(entry.start, entry.end, entry.file_offset) if binary else None
+            if binary is not None and bias is not None:
+                mapping = Mapping(
+                    pid, generation, entry.start, entry.end, entry.file_offset, binary.id, entry.executable, now_ns
+                )
+                found[entry.start, entry.end, entry.file_offset, binary.id] = (mapping, binary, bias)
+        if not found:
+            return []
+        self._record(pid, generation, found, now_ns)
+        executable = [item for item in found.values() if item[0].executable]
+        for _, binary, _ in executable:
+            self._rows.install(binary)
+        self._tables.publish(pid, executable)
+        return list({binary.id: binary for _, binary, _ in found.values()}.values())
+
+    def _binary(self, pid: int, entry: MapsEntry) -> OpenBinary | None:
+        if entry.path == _VDSO:
+            data = read_memory(pid, entry.start, entry.end - entry.start)
+            return self._binaries.add_image(_VDSO, data) if data else None
+        if entry.inode == 0 or not entry.path.startswith("/"):
+            return None
+        return self._binaries.mapped(entry, paths_that_open(pid, entry))
+
+    def _record(
+        self, pid: int, generation: int, found: dict[_Place, tuple[Mapping, OpenBinary, int]], now_ns: int
+    ) -> None:
+        known = self._live.setdefault((pid, generation), {})
+        for place in [place for place in known if place not in found]:
+            self._ended.append(replace(known.pop(place), until_ns=now_ns))
+        for place, (mapping, _, _) in found.items():
+            known.setdefault(place, mapping)
+
+    def forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
+        """Give a forked child its copy of the mappings and of the table."""
+        self._live[child] = {
+            place: replace(mapping, pid=child[0], generation=child[1], from_ns=now_ns)
+            for place, mapping in self._live.get(parent, {}).items()
+        }
+        self._tables.share(parent[0], child[0])
+
+    def ended(self, pid: int, generation: int, now_ns: int) -> None:
+        """Close the book of an address space that ended or was exec'd away."""
+        for mapping in self._live.pop((pid, generation), {}).values():
+            self._ended.append(replace(mapping, until_ns=now_ns))
+        self._tables.drop(pid)
+
+    @property
+    def records(self) -> tuple[Mapping, ...]:
+        live = (mapping for space in self._live.values() for mapping in space.values())
+        return (*self._ended, *live)

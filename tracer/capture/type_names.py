@@ -1,0 +1,41 @@
+"""The names of types that the target gives as strings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracer.capture import kernel
+from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.model import records
+from tracer.model.snapshot import Mapping
+
+_KEY = np.dtype([("hash", "<u8")])
+
+
+def read_type_names(map_fd: int, binaries: Binaries, mappings: Sequence[Mapping]) -> dict[int, str]:
+    """Return hash to name.
+
+    A literal whose page the target never touched could not be read when it was needed; it stands in its binary's
+    file.
+    """
+    keys, values = kernel.read_hash(map_fd, _KEY, records.TYPE_NAME, 4096)
+    return {
+        int(key["hash"]): _name_in_file(value, binaries, mappings) if value["unread"] else _text(value["name"])
+        for key, value in zip(keys, values, strict=True)
+    }
+
+
+def _text(data: bytes) -> str:
+    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def _name_in_file(value: np.void, binaries: Binaries, mappings: Sequence[Mapping]) -> str:
+    pointer, space = int(value["pointer"]), (int(value["pid"]), int(value["generation"]))
+    for mapping in mappings:
+        if (mapping.pid, mapping.generation) == space and mapping.start <= pointer < mapping.end:
+            binary: OpenBinary = binaries.all[mapping.binary - 1]
+            at = pointer - mapping.start + mapping.file_offset
+            return _text(bytes(binary.image.data[at : at + records.NAME_BYTES]))
+    return f"type named at {pointer:#x}"

@@ -1,0 +1,61 @@
+"""/proc/PID/maps, and the files behind it. Format: proc(5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+_DELETED = " (deleted)"
+
+
+@dataclass(frozen=True)
+class MapsEntry:
+    """One line of /proc/PID/maps. `device` is "major:minor" in hex; inode 0 means no file."""
+
+    start: int
+    end: int
+    executable: bool
+    writable: bool
+    file_offset: int
+    device: str
+    inode: int
+    path: str
+    deleted: bool = False
+
+
+def parse_maps(text: str) -> list[MapsEntry]:
+    """Parse the text of /proc/PID/maps; lines that do not look like one are left out."""
+    entries = []
+    for line in text.splitlines():
+        fields = line.split(None, 5)
+        if len(fields) < 5 or "-" not in fields[0]:
+            continue
+        start, _, end = fields[0].partition("-")
+        path = fields[5] if len(fields) > 5 else ""
+        deleted = path.endswith(_DELETED)
+        entries.append(
+            MapsEntry(
+                int(start, 16), int(end, 16), "x" in fields[1], "w" in fields[1], int(fields[2], 16), fields[3],
+                int(fields[4]), path.removesuffix(_DELETED), deleted,
+            )
+        )
+    return entries
+
+
+def read_maps(pid: int) -> list[MapsEntry]:
+    """Read a process's mappings; empty where it is gone."""
+    try:
+        return parse_maps(Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape"))
+    except OSError:
+        return []
+
+
+def paths_that_open(pid: int, entry: MapsEntry) -> tuple[str, ...]:
+    """Return paths under which the mapped file can be opened from here, the surest first.
+
+    map_files opens the very inode, even when it is unlinked, replaced, or in a container.
+    """
+    found = [f"/proc/{pid}/map_files/{entry.start:x}-{entry.end:x}"]
+    if not entry.deleted:
+        found += [f"/proc/{pid}/root{entry.path}", entry.path]
+    return tuple(found)

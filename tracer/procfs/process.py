@@ -1,0 +1,60 @@
+"""What /proc says of a process. Nothing here fails because a process is gone: it answers None or empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+
+
+def command_line(pid: int) -> tuple[str, ...]:
+    try:
+        return tuple(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return ()
+
+
+def executable(pid: int) -> str | None:
+    try:
+        return str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")
+    except OSError:
+        return None
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether the process runs: a zombie does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def parent(pid: int) -> int | None:
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.Error:
+        return None
+
+
+def path_in_root(pid: int, path: str) -> str:
+    """Return a path of the process as one that this process can open: through its root and working directory."""
+    if path.startswith("/"):
+        return f"/proc/{pid}/root{path}"
+    return f"/proc/{pid}/cwd/{path}"
+
+
+def read_memory(pid: int, address: int, size: int) -> bytes | None:
+    """Read memory of a process, or None where that fails."""
+    try:
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            memory.seek(address)
+            return memory.read(size)
+    except (OSError, ValueError, OverflowError):
+        return None
+
+
+def threads(pid: int) -> tuple[int, ...]:
+    try:
+        return tuple(int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return ()
