@@ -144,6 +144,29 @@ def test_each_pointer_encoding(encoding: int, place: bytes) -> None:
     assert ranges(decode(source)) == [(START, START + 32, True)]
 
 
+def test_a_function_at_the_very_start_of_the_text_is_there() -> None:
+    first = common(data=b"\x23")
+    source = FrameSource(first + record(struct.pack("<IIIB", len(first) + 4, 0, 32, 0)), 0, text=START)
+    assert ranges(decode(source)) == [(START, START + 32, True)]
+
+
+def test_a_function_that_the_linker_removed_is_left_out() -> None:
+    first = common(augmentation=b"", data=b"")
+    functions = b"".join(
+        record(struct.pack("<IQQ", len(first) + 4 + 24 * i, *place)) for i, place in enumerate([(0, 16), (START, 0)])
+    )
+    assert ranges(decode(FrameSource(first + functions, 0))) == []
+
+
+def test_augmentation_data_must_end_inside_the_record() -> None:
+    first = common()
+    at = len(first) + 4
+    place = struct.pack("<IiI", at, START - at - 4, 16)
+    assert ranges(decode(FrameSource(first + record(place + b"\x03\0\0\0"), 0))) == [(START, START + 16, True)]
+    assert ranges(decode(FrameSource(first + record(place + b"\x04\0\0\0"), 0))) == [(START, START + 16, False)]
+    assert ranges(decode(FrameSource(first + record(place + b"\x80" * 12), 0))) == []
+
+
 @pytest.mark.parametrize("encoding", [0x9B, 0x01, 0x4B, 0x50, 0xFF, 0x23])
 def test_an_encoding_that_cannot_be_followed_leaves_its_functions_out(encoding: int) -> None:
     frame = EhFrame(0).common(data=bytes([encoding])).function(START, 16).common().function(START + 64, 16)

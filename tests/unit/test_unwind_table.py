@@ -194,6 +194,15 @@ def test_debug_frame_adds_what_eh_frame_leaves_out() -> None:
     assert lookup(alone, TEXT + 8) == AT_ENTRY
 
 
+def test_debug_frame_adds_nothing_inside_a_function_around_another() -> None:
+    debug = common(augmentation=b"", mark=b"\xff\xff\xff\xff")
+    debug += record(b"\0\0\0\0" + (TEXT + 0x50).to_bytes(8, "little") + (16).to_bytes(8, "little") + PUSH)
+    eh_frame = frames().function(TEXT, 0x100).function(TEXT + 0x20, 0x10).end()
+    table = build_table(Image(elf([(".eh_frame", FRAMES, eh_frame), (".debug_frame", 0, debug)], [(TEXT, 0x1000)])))
+    assert table is not None
+    assert listed(table) == [(TEXT, AT_ENTRY), (TEXT + 0x30, NONE)]
+
+
 def expected_rule(columns: dict[str, str]) -> Rule | None:
     """The rule that readelf's columns ask for; None where they do not say enough."""
     rbp, rsp = columns.get("rbp", "u"), columns.get("rsp", "u")
