@@ -28,9 +28,11 @@ LIMIT_BYTES = 256 << 20
 ABANDONED_SECONDS = 3600
 
 _MAGIC = b"RFLUNWND"
-_HEADER = struct.Struct("<8sIIQIIII32s")
-"""Magic, version, CRC-32 of what follows the header, first link page, numbers of pages (0: there is no table), rows
-and rules, a zero, key."""
+_START = struct.Struct("<8sII")
+"""Magic, version, CRC-32 of all that follows."""
+_LAYOUT = struct.Struct("<32sQIII")
+"""Key, first link page, lengths of the arrays of pages (0: there is no table), rows and rules, which follow."""
+_HEADER_BYTES = _START.size + _LAYOUT.size
 
 
 def cache_directory() -> Path:
@@ -79,20 +81,20 @@ def _key(image: Image) -> bytes:
 def _read(path: Path, key: bytes) -> UnwindTable | None:
     """Read a file of the cache; raises ValueError where it is damaged or of another version, OSError."""
     data = path.read_bytes()
-    if len(data) < _HEADER.size:
+    if len(data) < _HEADER_BYTES:
         raise ValueError("no header")
-    magic, version, checksum, first_page, pages, rows, rules, _, found_key = _HEADER.unpack_from(data)
-    size = _HEADER.size + 4 * (pages + rows) + RULE.itemsize * rules
-    if (magic, version, found_key, len(data)) != (_MAGIC, VERSION, key, size):
-        raise ValueError("another version or key")
-    if zlib.crc32(memoryview(data)[_HEADER.size :], first_page & 0xFFFFFFFF) != checksum:
-        raise ValueError("damaged")
+    magic, version, checksum = _START.unpack_from(data)
+    if (magic, version) != (_MAGIC, VERSION) or zlib.crc32(memoryview(data)[_START.size :]) != checksum:
+        raise ValueError("another version, or damaged")
+    found_key, first_page, pages, rows, rules = _LAYOUT.unpack_from(data, _START.size)
+    if found_key != key or len(data) != _HEADER_BYTES + 4 * (pages + rows) + RULE.itemsize * rules:
+        raise ValueError("another binary's, or lengths that are wrong")
     if pages == 0:
         return None
-    rows_at = _HEADER.size + 4 * pages
+    rows_at = _HEADER_BYTES + 4 * pages
     table = UnwindTable(
         first_page,
-        np.frombuffer(data, np.uint32, pages, _HEADER.size),
+        np.frombuffer(data, np.uint32, pages, _HEADER_BYTES),
         np.frombuffer(data, np.uint32, rows, rows_at),
         np.frombuffer(data, RULE, rules, rows_at + 4 * rows),
     )
@@ -108,16 +110,14 @@ def _write(path: Path, key: bytes, table: UnwindTable | None) -> None:
     if table is not None:
         first_page, arrays = table.first_link_page, [table.pages, table.rows, table.rules]
     lengths = [len(array) for array in arrays] or [0, 0, 0]
-    payload = b"".join(array.tobytes() for array in arrays)
-    checksum = zlib.crc32(payload, first_page & 0xFFFFFFFF)
-    header = _HEADER.pack(_MAGIC, VERSION, checksum, first_page, *lengths, 0, key)
+    contents = b"".join((_LAYOUT.pack(key, first_page, *lengths), *(array.tobytes() for array in arrays)))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix="new-", dir=path.parent)
     temporary = Path(name)
     try:
         with open(handle, "wb") as file:
-            file.write(header)
-            file.write(payload)
+            file.write(_START.pack(_MAGIC, VERSION, zlib.crc32(contents)))
+            file.write(contents)
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):
