@@ -1,0 +1,88 @@
+"""What healthy objects did: statistics of those that ended, to judge those that did not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracer.books.grouping import Indices
+from tracer.books.pairing import pair
+from tracer.books.tally import Tally
+from tracer.model.snapshot import Records
+
+NEVER_PUT = np.uint64(2**64 - 1)
+"""`put_stack` of the gets that had no put when their object ended all the same."""
+
+PAIR = np.dtype(
+    [("type", "<u8"), ("get_stack", "<u8"), ("put_stack", "<u8"), ("count", "<u8"), ("exact", "<u8")]
+)
+"""References of ended objects, by where they were taken and given back.
+
+`exact`: how many of `count` are paired by holder, the others by order. A reference that the create
+gave stands with the create's stack as `get_stack`."""
+DEATH = np.dtype([("type", "<u8"), ("create_stack", "<u8"), ("last_stack", "<u8"), ("count", "<u8")])
+"""Ended objects, by where they were created and where the operation stood that ended them."""
+LIFETIME = np.dtype(
+    [
+        ("type", "<u8"), ("create_stack", "<u8"), ("count", "<u8"),
+        ("sum_ns", "<u8"), ("min_ns", "<u8"), ("max_ns", "<u8"),
+    ]
+)
+"""How long ended objects lived, by where they were created."""
+
+
+@dataclass(frozen=True)
+class BalancedStatistics:
+    """Arrays of dtype PAIR, DEATH and LIFETIME, each with distinct keys, in order of the keys."""
+
+    pairs: Records = field(default_factory=lambda: np.zeros(0, dtype=PAIR))
+    deaths: Records = field(default_factory=lambda: np.zeros(0, dtype=DEATH))
+    lifetimes: Records = field(default_factory=lambda: np.zeros(0, dtype=LIFETIME))
+
+
+class Balance:
+    """The growing form of BalancedStatistics; bounded by the distinct pairs of stacks."""
+
+    def __init__(self) -> None:
+        self._pairs = Tally(PAIR, ("type", "get_stack", "put_stack"))
+        self._deaths = Tally(DEATH, ("type", "create_stack", "last_stack"))
+        self._lifetimes = Tally(LIFETIME, ("type", "create_stack"), least=("min_ns",), most=("max_ns",))
+
+    def fold(self, events: Records, owner: Indices, create: Indices, last: Indices) -> None:
+        """Fold objects that ended: their EVENTs object by object, each object's in order of time.
+
+        `owner`: the object of each event; `create` and `last`: per object, the rows of the events that
+        began and ended it.
+        """
+        types, births = events["value"][create], events["stack"][create]
+        self._fold_pairs(events, owner, types, births)
+        deaths = np.zeros(len(create), dtype=DEATH)
+        deaths["type"], deaths["create_stack"], deaths["count"] = types, births, 1
+        deaths["last_stack"] = events["stack"][last]
+        self._deaths.add(deaths)
+        # The clocks of two processors may disagree by a little: no life is shorter than nothing.
+        lived = np.maximum((events["time_ns"][last] - events["time_ns"][create]).view(np.int64), 0)
+        lifetimes = np.zeros(len(create), dtype=LIFETIME)
+        lifetimes["type"], lifetimes["create_stack"], lifetimes["count"] = types, births, 1
+        lifetimes["sum_ns"] = lifetimes["min_ns"] = lifetimes["max_ns"] = lived
+        self._lifetimes.add(lifetimes)
+
+    def add_pairs(self, pairs: Records) -> None:
+        """Add rows of dtype PAIR that were counted before their object ended."""
+        self._pairs.add(pairs)
+
+    def statistics(self) -> BalancedStatistics:
+        return BalancedStatistics(self._pairs.rows(), self._deaths.rows(), self._lifetimes.rows())
+
+    def _fold_pairs(self, events: Records, owner: Indices, types: Records, births: Records) -> None:
+        found = pair(events, owner)
+        stack = events["stack"]
+        taken = np.concatenate([owner[found.get], owner[found.gets], owner[found.puts]])
+        pairs = np.zeros(len(taken), dtype=PAIR)
+        pairs["type"], pairs["count"] = types[taken], 1
+        pairs["get_stack"] = np.concatenate([stack[found.get], stack[found.gets], births[owner[found.puts]]])
+        never = np.full(len(found.gets), NEVER_PUT)
+        pairs["put_stack"] = np.concatenate([stack[found.put], never, stack[found.puts]])
+        pairs["exact"][: len(found.exact)] = found.exact
+        self._pairs.add(pairs)

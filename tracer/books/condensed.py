@@ -1,0 +1,83 @@
+"""Get and put pairs of busy objects that still live, reduced to counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.books.balanced import PAIR
+from tracer.books.grouping import IDENTITY, Indices
+from tracer.books.pairing import pair
+from tracer.books.tally import Tally, changes
+from tracer.model.snapshot import Records
+
+CONDENSED = np.dtype(
+    [
+        ("address", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("group", "<u2"), ("serial", "<u4"),
+        ("get_stack", "<u8"), ("put_stack", "<u8"), ("count", "<u8"), ("exact", "<u8"),
+    ],
+    align=True,
+)
+"""Pairs taken out of the history of a live object: identity as in its EVENTs, rest as in PAIR.
+
+The pairs are by order where `exact` falls short of `count`; the sums per get stack and per put stack
+are exact in any case."""
+
+
+class Condensed:
+    """What was taken out of the histories of busy objects; grows with the objects and their distinct stacks."""
+
+    def __init__(self) -> None:
+        self._tally = self._empty()
+
+    def condense(self, events: Records, owner: Indices) -> npt.NDArray[np.bool_]:
+        """Take in the paired gets and puts of `events`, and return which events those are.
+
+        `events`: EVENTs object by object, each object's in order of time; `owner`: the object of each.
+        """
+        found = pair(events, owner)
+        rows = np.zeros(len(found.get), dtype=CONDENSED)
+        for name in IDENTITY:
+            rows[name] = events[name][found.get]
+        rows["get_stack"], rows["put_stack"] = events["stack"][found.get], events["stack"][found.put]
+        rows["count"], rows["exact"] = 1, found.exact
+        self._tally.add(rows)
+        taken = np.zeros(len(events), dtype=bool)
+        taken[found.get] = taken[found.put] = True
+        return taken
+
+    def rows(self) -> Records:
+        return self._tally.rows()
+
+    def remove(self, creates: Records) -> Records:
+        """Forget the objects that `creates` (their CREATE events) began; return what was kept of them, as PAIRs."""
+        rows = self.rows()
+        gone = np.isin(rows["serial"], creates["serial"])
+        if not bool(gone.any()):
+            return np.zeros(0, dtype=PAIR)
+        creates = creates[np.isin(creates["serial"], rows["serial"])]
+        owner = _owners(rows, creates)
+        gone = owner >= 0
+        pairs = np.zeros(int(gone.sum()), dtype=PAIR)
+        for name in ("get_stack", "put_stack", "count", "exact"):
+            pairs[name] = rows[name][gone]
+        pairs["type"] = creates["value"][owner[gone]]
+        self._tally = self._empty()
+        self._tally.add(rows[~gone])
+        return pairs
+
+    @staticmethod
+    def _empty() -> Tally:
+        return Tally(CONDENSED, (*IDENTITY, "get_stack", "put_stack"))
+
+
+def _owners(rows: Records, creates: Records) -> Indices:
+    """Return per row the index of the create with its identity, or -1."""
+    columns = [np.concatenate([creates[name], rows[name]]) for name in IDENTITY]
+    index = np.arange(len(creates) + len(rows))
+    order = np.lexsort([index, *columns])
+    begins = changes([column[order] for column in columns])
+    first = order[begins][np.cumsum(begins) - 1]
+    owner = np.empty(len(order), dtype=np.int64)
+    owner[order] = np.where(first < len(creates), first, -1)
+    return owner[len(creates) :]
