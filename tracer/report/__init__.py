@@ -1,1 +1,1 @@
-
+"""Findings for people and for programs."""

@@ -1,0 +1,133 @@
+"""Merging of live blocks: what allocations and mappings have in common."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracer.analysis.elsewhere import elsewhere_notes
+from tracer.analysis.evidence import INHERITED, Evidence
+from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
+from tracer.analysis.identity import stable_id
+from tracer.analysis.own_frame import own_frame
+from tracer.model.findings import Instance, Leak
+from tracer.model.snapshot import Records
+
+Key = tuple[int, int, str, str]
+"""pid, generation, allocator, id."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Live blocks as columns of one length. Sizes in bytes, times in ns since the trace began."""
+
+    address: Column
+    size: Column
+    time: Column
+    stack: Column
+    tid: Column
+    pid: Column
+    generation: Column
+    site: Column
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+
+def blocks_of(records: Records, address: str, size: str) -> Blocks:
+    """Take the columns of ALLOCATION_RECORDs or MAPPED_RECORDs; `address`, `size` name two fields."""
+    fields = (address, size, "time_ns", "stack", "tid", "pid", "generation", "site")
+    return Blocks(*(np.ascontiguousarray(records[name]) for name in fields))
+
+
+@dataclass(frozen=True)
+class MergedBlocks:
+    """One entry before it is told what it means, and the raw stack ids that it merges."""
+
+    leak: Leak
+    stacks: tuple[int, ...]
+
+
+def merge_blocks(blocks: Blocks, kind: str, evidence: Evidence, inherited: bool = False) -> list[MergedBlocks]:
+    """Merge blocks by process, address space, allocator and the functions of their stack."""
+    if len(blocks) == 0:
+        return []
+    names = [evidence.allocator(site) or "" for site in range(int(blocks.site.max()) + 1)]
+    codes = {name: code for code, name in enumerate(sorted(set(names)))}
+    allocator = np.array([codes[name] for name in names])[blocks.site]
+    raw = group_rows(blocks.pid, blocks.generation, allocator, blocks.stack)
+    keys = [_key(blocks, names, row, kind, evidence) for row in raw.first.tolist()]
+    members: defaultdict[Key, list[int]] = defaultdict(list)
+    for group, key in enumerate(keys):
+        members[key].append(group)
+    return _measure(blocks, raw, members, kind, evidence, inherited)
+
+
+def _key(blocks: Blocks, names: list[str], row: int, kind: str, evidence: Evidence) -> Key:
+    name = names[int(blocks.site[row])]
+    stack = evidence.book.get(int(blocks.stack[row]))
+    return int(blocks.pid[row]), int(blocks.generation[row]), name, stable_id(kind, name or None, stack.keys)
+
+
+def _measure(
+    blocks: Blocks, raw: Groups, members: dict[Key, list[int]], kind: str, evidence: Evidence, inherited: bool
+) -> list[MergedBlocks]:
+    position = np.empty(len(raw), dtype=np.int64)
+    position[[group for groups in members.values() for group in groups]] = np.arange(len(raw))
+    order, bounds = sorted_runs(position[raw.label], len(raw))
+    sizes, starts = blocks.size[order].astype(np.uint64), bounds[:-1]
+    total, low, high = (f.reduceat(sizes, starts) for f in (np.add, np.minimum, np.maximum))
+    merged, at = [], 0
+    for key, groups in members.items():
+        span = slice(at, at + len(groups))
+        at += len(groups)
+        counts = np.diff(bounds[span.start : span.stop + 1]).tolist()
+        stacks = [int(blocks.stack[raw.first[group]]) for group in groups]
+        entry = _entry(key, kind, evidence, list(zip(stacks, counts, total[span].tolist(), strict=True)))
+        rows = order[bounds[span.start] : bounds[span.stop]]
+        entry = replace(
+            entry,
+            size_min=int(low[span].min()),
+            size_max=int(high[span].max()),
+            instances=_instances(blocks, oldest(rows, blocks.time, blocks.address, evidence.samples), evidence),
+            state=INHERITED if inherited else entry.state,
+        )
+        merged.append(MergedBlocks(entry, tuple(stacks)))
+    return merged
+
+
+def _entry(key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int]]) -> Leak:
+    """`parts`: (stack id, count, bytes) of each raw stack; the one with most bytes stands for all."""
+    pid, generation, name, id_ = key
+    parts = sorted(parts, key=lambda part: (-part[2], -part[1], part[0]))
+    stack = evidence.book.get(parts[0][0])
+    others = [(evidence.book.get(id_).frames, count, size) for id_, count, size in parts[1:]]
+    return Leak(
+        id=id_,
+        kind=kind,
+        type=name or None,
+        pid=pid,
+        state=evidence.state(pid, generation),
+        count=sum(count for _, count, _ in parts),
+        bytes=sum(size for _, _, size in parts),
+        stack=stack.frames,
+        stack_complete=stack.complete,
+        stack_status=stack.status,
+        own_frame=own_frame(stack.frames),
+        notes=elsewhere_notes(stack.frames, others),
+    )
+
+
+def _instances(blocks: Blocks, rows: Indices, evidence: Evidence) -> tuple[Instance, ...]:
+    return tuple(
+        Instance(
+            address=int(blocks.address[row]),
+            size=int(blocks.size[row]),
+            references=None,
+            age_ns=max(0, evidence.end_ns(int(blocks.pid[row]), int(blocks.generation[row])) - int(blocks.time[row])),
+            thread=int(blocks.tid[row]),
+        )
+        for row in rows.tolist()
+    )

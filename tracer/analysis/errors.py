@@ -1,0 +1,49 @@
+"""Broken rules of counting, merged by what and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tracer.analysis.evidence import Evidence
+from tracer.analysis.groups import group_rows
+from tracer.model.findings import ErrorFinding
+from tracer.model.records import ErrorKind
+
+REINITIALISED = "reinitialised"
+_KINDS: Mapping[int, str] = {
+    ErrorKind.OVER_PUT: "over-put",
+    ErrorKind.USE_AFTER_ZERO: "use-after-zero",
+    ErrorKind.DELETE_WHILE_REFERENCED: "delete-while-referenced",
+    ErrorKind.REINITIALISED: REINITIALISED,
+}
+
+
+def error_findings(evidence: Evidence) -> tuple[ErrorFinding, ...]:
+    """Merge the ERROR events by kind, type, process and the functions of their three stacks; most frequent first."""
+    events = evidence.snapshot.errors
+    names = ("flags", "extra", "pid", "generation", "stack", "value", "object")
+    groups = group_rows(*(events[name] for name in names))
+    counts = np.bincount(groups.label, minlength=len(groups)).tolist()
+    merged: dict[object, ErrorFinding] = {}
+    for row, count in sorted(zip(groups.first.tolist(), counts, strict=True)):
+        event = events[row]
+        stacks = [evidence.book.get(int(event[name])) for name in ("stack", "value", "object")]
+        key = (*(int(event[name]) for name in names[:4]), *(stack.keys for stack in stacks))
+        before = merged.get(key)
+        merged[key] = ErrorFinding(
+            kind=_KINDS.get(int(event["flags"]), f"error {int(event['flags'])}"),
+            type=evidence.type_name(int(event["extra"])) if event["extra"] else None,
+            pid=int(event["pid"]),
+            count=count + (before.count if before else 0),
+            address=before.address if before else int(event["address"]),
+            stack=before.stack if before else stacks[0].frames,
+            created_at=before.created_at if before else stacks[1].frames or None,
+            released_at=before.released_at if before else stacks[2].frames or None,
+        )
+    return tuple(sorted(merged.values(), key=_rank))
+
+
+def _rank(error: ErrorFinding) -> tuple[bool, int, str, str, int, int]:
+    return (error.kind == REINITIALISED, -error.count, error.kind, error.type or "", error.pid, error.address)

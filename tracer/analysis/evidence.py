@@ -1,0 +1,44 @@
+"""What every judgement draws on: the snapshot, its stacks, and the processes' ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracer.analysis.stacks import StackBook
+from tracer.model.frames import Symbols
+from tracer.model.snapshot import Process, Snapshot
+
+LEAKED, OUTSTANDING, INHERITED, ALIVE_AT_EXEC = "leaked", "outstanding", "inherited", "alive-at-exec"
+
+
+class Evidence:
+    def __init__(self, snapshot: Snapshot, symbols: Symbols, samples: int) -> None:
+        self.snapshot = snapshot
+        self.samples = samples
+        self.book = StackBook(snapshot.stacks, snapshot.binaries, symbols)
+        self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
+
+    def state(self, pid: int, generation: int) -> str:
+        """Judge what was alive in a process: "leaked" only of a launched target that ended, not by exec."""
+        process = self.processes.get((pid, generation))
+        if process is not None and process.by_exec:
+            return ALIVE_AT_EXEC
+        launched = self.snapshot.mode == "launched" and self.snapshot.target_ended
+        if launched and process is not None and process.ended_ns is not None:
+            return LEAKED
+        return OUTSTANDING
+
+    def end_ns(self, pid: int, generation: int) -> int:
+        """Return when a process's books closed: its end, or the end of the trace."""
+        process = self.processes.get((pid, generation))
+        return self.snapshot.duration_ns if process is None or process.ended_ns is None else process.ended_ns
+
+    def type_name(self, type_hash: int) -> str:
+        return self.snapshot.types.get(type_hash) or f"type {type_hash:#x}"
+
+    def allocator(self, site: int) -> str | None:
+        """Return the name of the allocator of a site: its type, else its function."""
+        if site >= len(self.snapshot.sites):
+            return None
+        info = self.snapshot.sites[site]
+        return info.type or info.function

@@ -1,0 +1,45 @@
+"""Gets and puts of the live objects, found in the event history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.analysis.groups import Column, Indices, group_rows
+from tracer.model.operations import Operation
+from tracer.model.snapshot import Records
+
+_IDENTITY = ("pid", "generation", "group", "address", "serial")
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Gets and puts summed by object, operation and stack; columns of one length."""
+
+    object: Indices
+    """Row of the object in the snapshot's `objects`."""
+    operation: Column
+    stack: Column
+    count: Indices
+
+
+def owners(history: Records, objects: Records) -> Indices:
+    """Return for each event the row of its object in `objects`, or -1: shape (len(history),)."""
+    if len(history) == 0 or len(objects) == 0:
+        return np.full(len(history), -1, dtype=np.int64)
+    columns = (np.concatenate([objects[name], history[name]]) for name in _IDENTITY)
+    label = group_rows(*columns).label
+    row_of = np.full(int(label.max()) + 1, -1, dtype=np.int64)
+    row_of[label[: len(objects)]] = np.arange(len(objects))
+    return row_of[label[len(objects) :]]
+
+
+def calls(history: Records, owner: Indices) -> Calls:
+    """Sum the gets and puts of owned events. `owner`: as from `owners`."""
+    operation = history["operation"]
+    rows = np.flatnonzero((owner >= 0) & ((operation == Operation.GET) | (operation == Operation.PUT)))
+    columns = (owner[rows], operation[rows], np.ascontiguousarray(history["stack"])[rows])
+    groups = group_rows(*columns)
+    object_, operation, stack = (column[groups.first] for column in columns)
+    return Calls(object_, operation, stack, np.bincount(groups.label, minlength=len(groups)))

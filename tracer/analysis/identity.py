@@ -1,0 +1,43 @@
+"""Names that stay the same over runs and rebuilds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from tracer.model.findings import FrameList
+from tracer.model.frames import Frame
+
+_ID_BYTES = 6
+_CLONE_SUFFIX = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$")
+_VERSION_SUFFIX = re.compile(r"(-[\d.]+)?\.so(\.[\w.]+)?$")
+
+
+def module_key(module: str | None) -> str:
+    """Return a binary's basename without the version of a library: `libm.so.6` and `libm-2.36.so` are `libm`."""
+    return _VERSION_SUFFIX.sub("", module or "")
+
+
+def frame_key(frame: Frame) -> str:
+    """Return what identifies a frame: function and module, never a line, nor an address where there is a name.
+
+    Suffixes of compiler-made clones (`.isra.0`) are dropped: they come and go with the optimizer's mood.
+    """
+    if frame.function:
+        return f"{_CLONE_SUFFIX.sub('', frame.function)}@{module_key(frame.module)}"
+    if frame.module:
+        return f"{module_key(frame.module)}+{frame.address:#x}"
+    return "?"
+
+
+def stable_id(kind: str, type_name: str | None, frame_keys: Iterable[str]) -> str:
+    """Return 12 hex digits (BLAKE2b, RFC 7693) over kind, type and the frames' keys, leaf first."""
+    digest = blake2b(digest_size=_ID_BYTES)
+    for part in (kind, type_name or "", *frame_keys):
+        digest.update(part.encode("utf-8", "surrogateescape") + b"\0")
+    return digest.hexdigest()
+
+
+def keys_of(stack: FrameList) -> tuple[str, ...]:
+    return tuple(frame_key(frame) for frame in stack)

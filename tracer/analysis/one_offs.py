@@ -1,0 +1,136 @@
+"""Known one-off allocations of the runtime libraries: data, each with its reason.
+
+They are made once, kept on purpose, and are no mistake of the program. Each rule looks at the frames from the leaf,
+past the allocator's own, so that memory which a library hands to its caller is never meant: `strdup`, `fopen`,
+`getline`, `iconv_open`, `newlocale` and their likes match no rule. `__libc_start_main` has none either: a `main`
+that ends in a tail call of `malloc` looks the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracer.analysis.runtime import LIBC, LOADER, is_allocator
+from tracer.model.findings import FrameList, Leak
+from tracer.model.frames import Frame
+
+Matcher = Callable[[FrameList], bool]
+
+
+@dataclass(frozen=True)
+class OneOff:
+    name: str
+    reason: str
+    matches_stack: Matcher
+    """Tells of the frames from the allocator's caller outwards."""
+    kinds: tuple[str, ...] = ("allocation",)
+
+    def __str__(self) -> str:
+        return f"built-in:{self.name}"
+
+    def matches(self, leak: Leak) -> bool:
+        if leak.kind not in self.kinds:
+            return False
+        leaf = next((i for i, frame in enumerate(leak.stack) if not is_allocator(frame)), len(leak.stack))
+        return leaf < len(leak.stack) and self.matches_stack(leak.stack[leaf:])
+
+
+def _in(frame: Frame, modules: re.Pattern[str]) -> bool:
+    return frame.module is not None and modules.fullmatch(frame.module) is not None
+
+
+def caller(functions: str) -> Matcher:
+    """Match where the allocator's caller is one of these functions (a regular expression), in whatever binary."""
+    pattern = re.compile(functions)
+    return lambda stack: stack[0].function is not None and pattern.fullmatch(stack[0].function) is not None
+
+
+def caller_in(modules: re.Pattern[str]) -> Matcher:
+    """Match where the allocator's caller is code of these binaries."""
+    return lambda stack: _in(stack[0], modules)
+
+
+def way_to(functions: str, modules: re.Pattern[str], least: int = 1) -> Matcher:
+    """Match where all frames up to one of these functions are code of these binaries, and at least `least` of them."""
+    pattern = re.compile(functions)
+
+    def matches(stack: FrameList) -> bool:
+        for depth, frame in enumerate(stack, start=1):
+            if not _in(frame, modules):
+                return False
+            if frame.function is not None and pattern.fullmatch(frame.function):
+                return depth >= least
+        return False
+
+    return matches
+
+
+def constructor_of(modules: re.Pattern[str], most: int) -> Matcher:
+    """Match where at most `most` frames of these binaries were called by the loader: they initialize themselves."""
+
+    def matches(stack: FrameList) -> bool:
+        depth = next((i for i, frame in enumerate(stack) if not _in(frame, modules)), len(stack))
+        return 1 <= depth <= most and depth < len(stack) and _in(stack[depth], LOADER)
+
+    return matches
+
+
+_LIBSTDCXX = re.compile(r"libstdc\+\+\.so\b.*")
+_GLIB = re.compile(r"lib(glib|gobject|gio|gmodule|gthread)-2\.0\.so.*")
+_PYTHON = re.compile(r"python3(\.\d+)?|libpython3[\w.]*\.so.*")
+_STATIC_RESULTS = (
+    r"(get|set|end)(pw|gr|sp|serv|proto|host|net|rpc|mnt)ent"
+    r"|get(pwnam|pwuid|grnam|grgid|spnam|servbyname|servbyport|protobyname|protobynumber)(_r)?"
+    r"|gethostby(name|name2|addr)(_r)?|getgrouplist|initgroups|getlogin(_r)?|ttyname"
+)
+
+ONE_OFFS: tuple[OneOff, ...] = (
+    OneOff("stdio-buffer", "a stream keeps its buffer until it is closed; the stream itself is judged",
+           caller(r"_IO_w?file_doallocate")),
+    OneOff("libstdc++-pool", "the reserve for exceptions that are thrown when memory has run out",
+           constructor_of(_LIBSTDCXX, 3)),
+    OneOff("libstdc++-pool-static", "the reserve for exceptions, in a static executable",
+           caller(r"_GLOBAL__sub_I_eh_alloc\.cc|(\(anonymous namespace\)|__gnu_cxx)::pool::pool\(.*")),
+    OneOff("loader", "the dynamic loader's books of what is loaded, and thread-local storage", caller_in(LOADER)),
+    OneOff("loader-static", "the loader's books inside a static executable",
+           caller(r"_dl_\w+|__libc_setup_tls|__tls_get_addr|allocate_dtv")),
+    OneOff("dlerror", "the text of the last dlerror, one a thread", way_to(r"dlerror|_dlerror_run", LIBC)),
+    OneOff("thread-exit", "the list of destructors that a thread runs as it ends",
+           caller(r"__cxa_thread_atexit_impl")),
+    OneOff("exit-handlers", "the list of functions to call at exit",
+           way_to(r"__cxa_atexit|__cxa_at_quick_exit|on_exit|atexit|__register_atfork|pthread_atfork", LIBC)),
+    OneOff("thread", "stacks and storage of threads, cached for the next one",
+           way_to(r"pthread_create", LIBC), ("allocation", "mapping")),
+    OneOff("thread-specific", "the second level of the table of thread-specific values",
+           way_to(r"(__)?pthread_setspecific|tss_set", LIBC)),
+    OneOff("libc-start", "libc's own start", way_to(r"__libc_init_first|__libc_early_init|__libc_init_secure", LIBC)),
+    OneOff("locale", "the data of the locale in use", way_to(r"setlocale", LIBC)),
+    OneOff("messages", "translated messages, kept for the next question",
+           way_to(r"(__)?d?c?n?gettext|(__)?dc?gettext|(bind_)?textdomain(_codeset)?|bindtextdomain", LIBC)),
+    OneOff("time-zone", "the rules of the time zone in use",
+           way_to(r"tzset|(__)?(localtime|gmtime)(_r)?|mktime|timelocal|ctime(_r)?|w?strftime(_l)?", LIBC)),
+    OneOff("message-buffer", "the buffer behind the last answer", way_to(r"strerror(_l)?|strsignal|perror", LIBC)),
+    OneOff("name-service", "services that answer questions about users, groups and hosts, and their last answers",
+           way_to(_STATIC_RESULTS + r"|__nss_\w+|__res_(n?init|iclose|nclose)|res_n?init|__resolv_\w+", LIBC)),
+    OneOff("character-sets", "the table of character set conversions; the descriptor itself is judged",
+           way_to(r"__gconv_open", LIBC, least=2)),
+    OneOff("character-set-books", "the table of character set conversions",
+           way_to(r"__gconv_(get_\w+|load_\w+|read_\w+|find_\w+|lookup_\w+|compare_\w+)", LIBC)),
+    OneOff("backtrace", "libgcc, loaded for the first stack trace", way_to(r"backtrace", LIBC)),
+    OneOff("glib-start", "GLib and GObject initialize themselves", constructor_of(_GLIB, 40)),
+    OneOff("glib-quarks", "interned strings live as long as the process",
+           way_to(r"g_quark_\w+|g_intern_(static_)?string", _GLIB)),
+    OneOff("glib-types", "registered types live as long as the process",
+           way_to(r"g_type_(register_\w+|add_interface_\w+|class_ref|init\w*|default_interface_ref|ensure)"
+                  r"|g_(enum|flags|boxed|pointer)(_type)?_register_\w+|g_signal_newv?", _GLIB)),
+    OneOff("glib-threads", "one record for each thread",
+           way_to(r"g_thread_self|g_private_(get|set|replace)|g_main_context_default", _GLIB)),
+    OneOff("python-start", "the interpreter's own objects, which it does not free at exit",
+           way_to(r"Py_Initialize(Ex|FromConfig)?|_Py_InitializeMain|Py_Finalize(Ex)?", _PYTHON)),
+    OneOff("python-books", "interned strings, types and modules live until exit",
+           way_to(r"_?PyUnicode_Intern\w+|PyType_Ready|PyImport_Import\w*", _PYTHON)),
+    OneOff("python-arenas", "arenas of the interpreter's pools",
+           way_to(r"_?Py(Object|Mem)_(Malloc|Calloc|Realloc)|_PyObject_(Arena\w+|New|GC_\w+)", _PYTHON), ("mapping",)),
+)  # fmt: skip

@@ -1,0 +1,17 @@
+"""What the user may choose about an analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracer.analysis.suppression import Suppression
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    suppressions: tuple[Suppression, ...] = ()
+    """The user's own, tried before the built-in ones."""
+    default_suppressions: bool = True
+    """Whether the one-off allocations of the runtime libraries are set aside."""
+    samples: int = 10
+    """Most instances kept per entry."""

@@ -1,0 +1,170 @@
+"""Live counted objects, merged by type, birth and imbalance."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.analysis.drift import drifted
+from tracer.analysis.elsewhere import elsewhere_notes
+from tracer.analysis.evidence import INHERITED, Evidence
+from tracer.analysis.groups import Column, Indices, group_rows, oldest, sorted_runs
+from tracer.analysis.history import Calls, calls, owners
+from tracer.analysis.identity import stable_id
+from tracer.analysis.own_frame import own_frame
+from tracer.analysis.signature import signatures
+from tracer.model.findings import FrameList, Instance, Leak, StackCount
+from tracer.model.operations import Operation
+from tracer.model.records import EVENT, ObjectFlag
+from tracer.model.snapshot import Records
+
+_KIND = "reference"
+Key = tuple[int, int, int, str, int, int]
+"""pid, generation, type, id, count at the end, signature."""
+
+
+def reference_leaks(evidence: Evidence) -> list[Leak]:
+    """Merge the live objects of the target's own making."""
+    return _Merge(evidence, evidence.snapshot.objects, evidence.snapshot.history, False).leaks()
+
+
+def inherited_references(evidence: Evidence) -> list[Leak]:
+    """Merge the copies that forked processes hold of their parents' objects; their history is the parents'."""
+    return _Merge(evidence, evidence.snapshot.inherited_objects, np.zeros(0, dtype=EVENT), True).leaks()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Objects of one raw stack id."""
+
+    stack: int
+    rows: Indices
+
+
+class _Merge:
+    def __init__(self, evidence: Evidence, objects: Records, history: Records, inherited: bool) -> None:
+        owner = owners(history, objects)
+        self._evidence = evidence
+        self._objects = objects
+        self._inherited = inherited
+        self._calls = calls(history, owner)
+        self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
+        self._drifted = drifted(objects, history, owner)
+        self._columns: dict[str, Column] = {
+            name: np.ascontiguousarray(objects[name]) for name in ("address", "time_ns")
+        }
+
+    def leaks(self) -> list[Leak]:
+        objects = self._objects
+        if len(objects) == 0:
+            return []
+        signature = signatures(objects, self._calls, self._evidence.book)
+        names = ("pid", "generation", "type", "stack", "count")
+        raw = group_rows(*(objects[name] for name in names), signature)
+        order, bounds = sorted_runs(raw.label, len(raw))
+        members: defaultdict[Key, list[_Part]] = defaultdict(list)
+        for group, row in enumerate(raw.first.tolist()):
+            pid, generation, type_, stack, count = (int(objects[name][row]) for name in names)
+            id_ = stable_id(_KIND, self._evidence.type_name(type_), self._evidence.book.get(stack).keys)
+            rows = order[bounds[group] : bounds[group + 1]]
+            members[pid, generation, type_, id_, count, int(signature[row])].append(_Part(stack, rows))
+        return [self._entry(key, parts) for key, parts in members.items()]
+
+    def _entry(self, key: Key, parts: list[_Part]) -> Leak:
+        pid, generation, type_, id_, *_ = key
+        parts = sorted(parts, key=lambda part: (-len(part.rows), part.stack))
+        book = self._evidence.book
+        stack = book.get(parts[0].stack)
+        rows = np.concatenate([part.rows for part in parts])
+        others = [(book.get(part.stack).frames, len(part.rows), 0) for part in parts[1:]]
+        made = self._calls_of(rows)
+        return Leak(
+            id=id_,
+            kind=_KIND,
+            type=self._evidence.type_name(type_),
+            pid=pid,
+            state=INHERITED if self._inherited else self._evidence.state(pid, generation),
+            count=len(rows),
+            bytes=None,
+            stack=stack.frames,
+            stack_complete=stack.complete,
+            stack_status=stack.status,
+            instances=self._instances(rows),
+            own_frame=own_frame(stack.frames),
+            gets=self._by_stack(made, Operation.GET),
+            puts=self._by_stack(made, Operation.PUT),
+            notes=(*elsewhere_notes(stack.frames, others), *self._notes(rows, made)),
+        )
+
+    def _instances(self, rows: Indices) -> tuple[Instance, ...]:
+        sample = oldest(rows, self._columns["time_ns"], self._columns["address"], self._evidence.samples)
+        return tuple(self._instance(self._objects[row]) for row in sample.tolist())
+
+    def _instance(self, record: np.void) -> Instance:
+        end_ns = self._evidence.end_ns(int(record["pid"]), int(record["generation"]))
+        return Instance(
+            address=int(record["object"]) or int(record["address"]),
+            size=None,
+            references=int(record["count"]),
+            age_ns=max(0, end_ns - int(record["time_ns"])),
+            thread=int(record["tid"]),
+        )
+
+    def _calls_of(self, rows: Indices) -> Calls:
+        """Take the calls of some objects, without a loop over them."""
+        starts, lengths = self._call_bounds[rows], np.diff(self._call_bounds)[rows]
+        shift = np.repeat(starts - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+        taken = self._call_order[np.arange(int(lengths.sum())) + shift]
+        all_ = self._calls
+        return Calls(all_.object[taken], all_.operation[taken], all_.stack[taken], all_.count[taken])
+
+    def _by_stack(self, made: Calls, operation: Operation) -> tuple[StackCount, ...]:
+        chosen = made.operation == operation
+        stacks, label = np.unique(made.stack[chosen], return_inverse=True)
+        counts = np.zeros(len(stacks), dtype=np.int64)
+        np.add.at(counts, label, made.count[chosen])
+        summed: Counter[FrameList] = Counter()
+        for stack, count in zip(stacks.tolist(), counts.tolist(), strict=True):
+            summed[self._evidence.book.get(stack).frames] += count
+        ranked = sorted(summed.items(), key=lambda item: (-item[1], [frame.function or "" for frame in item[0]]))
+        return tuple(StackCount(frames, count) for frames, count in ranked)
+
+    def _notes(self, rows: Indices, made: Calls) -> list[str]:
+        objects = self._objects[rows]
+        notes = []
+        initial = sorted(set(objects["initial"].tolist()))
+        if initial != [1]:
+            notes.append(f"created with count {_range(initial)}")
+        changed = np.flatnonzero(self._drifted[rows])
+        if len(changed):
+            notes.append(_drift_note(objects[changed[0]], len(changed), len(rows)))
+        unread = int(np.count_nonzero(objects["flags"] & ObjectFlag.COUNT_UNREAD))
+        if unread:
+            notes.append(f"the counter of {_share(unread, len(rows))} could not be read")
+        for name, operation in (("gets", Operation.GET), ("puts", Operation.PUT)):
+            missing = int(objects[name].sum()) - int(made.count[made.operation == operation].sum())
+            if missing > 0 and not self._inherited:
+                word = name if missing != 1 else name[:-1]
+                notes.append(f"{missing:,} {word} whose stack was not kept")
+        return notes
+
+
+def _drift_note(example: np.void, changed: int, of: int) -> str:
+    count = int(example["count"])
+    read = count + int(example["drift"])
+    return (
+        f"the counter of {_share(changed, of)} changed without a traced call: "
+        f"{'it' if of == 1 else 'one'} reads {read} where gets and puts give {count}"
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    if whole == 1:
+        return "this object"
+    return f"all {whole:,}" if part == whole else f"{part:,} of {whole:,}"
+
+
+def _range(values: list[int]) -> str:
+    return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"

@@ -1,0 +1,60 @@
+"""Which frames belong to the machinery under a program: allocators, stubs, C and C++ runtimes."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from tracer.model.frames import Frame
+
+_ALLOCATOR_FUNCTION = re.compile(
+    r"(__libc_|__GI_|__|je_|tc_|mi_|_int_|_PyMem_Raw)?"
+    r"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free"
+    r"|mmap|mmap64|mremap|munmap|malloc_usable_size|Malloc|Calloc|Realloc)(@.*)?"
+    r"|operator (new|delete)(\[\])?(\(.*)?|_Zn[wa].*|_Zd[la].*"
+    r"|__rust_(alloc|realloc|alloc_zeroed)|__rdl_.*|__rg_.*|sysmalloc|new_heap|arena_get2|ptmalloc_init"
+)
+_WRAPPER_FUNCTION = re.compile(
+    r"x(malloc|calloc|realloc|zalloc|reallocarray|strdup|strndup|memdup)|zalloc|x[nz]?malloc"
+    r"|g_(try_)?(malloc|malloc0|realloc|malloc_n|malloc0_n|realloc_n)|g_slice_alloc0?|g_str(n)?dup|g_memdup2?"
+)
+_STUB_FUNCTION = re.compile(r"__refcnt__\w+|refcnt__\w+")
+_LIBRARY_FUNCTION = re.compile(
+    r"(\w[\w:<>,&*\s]* )?(std|__gnu_cxx|__cxxabiv1|core|alloc|hashbrown)::.*|<(alloc|core|std)::.*"
+    r"|__libc_start_(call_)?main(_impl)?|__libc_csu_init|_start|_dl_\w+|start_thread|clone3?|__clone3?"
+    r"|(__)?(strdup|strndup|asprintf|vasprintf|getline|getdelim|fopen|fopen64|fdopen|opendir|realpath)"
+    r"|_IO_\w+"
+)
+_ALLOCATOR_MODULE = re.compile(r"lib(jemalloc|tcmalloc\w*|mimalloc\w*|snmalloc\w*|hoard|scudo\w*)\b.*")
+_RUNTIME_MODULE = re.compile(
+    r"libc\.so(\.6)?|libc-[\d.]+\.so|ld-linux\S*|ld-[\d.]+\.so|ld-musl\S*|libc\.musl\S*"
+    r"|lib(stdc\+\+|c\+\+|c\+\+abi|gcc_s|pthread|dl|rt)\b.*|linux-vdso\S*|\[vdso\]"
+)
+LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
+LOADER = re.compile(r"ld-linux\S*|ld-[\d.]+\.so")
+"""glibc's loader alone: musl's is its libc too, and calls of it may be the user's."""
+
+
+@cache
+def _is_allocator(function: str | None, module: str | None) -> bool:
+    named = function is not None and _ALLOCATOR_FUNCTION.fullmatch(function) is not None
+    return named or (module is not None and _ALLOCATOR_MODULE.fullmatch(module) is not None)
+
+
+def is_allocator(frame: Frame) -> bool:
+    """Tell whether a frame is the allocator itself: its function by name, or a library that is nothing else."""
+    return _is_allocator(frame.function, frame.module)
+
+
+@cache
+def _is_machinery(function: str | None, module: str | None) -> bool:
+    if module is not None and _RUNTIME_MODULE.fullmatch(module):
+        return True
+    if function is None:
+        return False
+    return any(p.fullmatch(function) for p in (_STUB_FUNCTION, _WRAPPER_FUNCTION, _LIBRARY_FUNCTION))
+
+
+def is_machinery(frame: Frame) -> bool:
+    """Tell whether a frame is an allocator, a stub or part of a language's runtime, thus never the user's own."""
+    return is_allocator(frame) or _is_machinery(frame.function, frame.module)

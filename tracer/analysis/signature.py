@@ -1,0 +1,103 @@
+"""Signatures: which objects are out of balance in the same way.
+
+A balance tree per object (the idea is Mozilla's, of its refcount balance tools): each node is a call path from the
+outermost frame in, with its references made minus put. Below a node that nets to zero nothing tells the object
+apart, so how often a balanced piece of code ran does not matter; what is left is the signature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.analysis.groups import Column, Indices, group_rows, sorted_runs
+from tracer.analysis.history import Calls
+from tracer.analysis.stacks import StackBook
+from tracer.model.operations import Operation
+from tracer.model.snapshot import Records
+
+Hashes = npt.NDArray[np.uint64]
+
+
+def signatures(objects: Records, calls: Calls, book: StackBook) -> Indices:
+    """Return a label per object, shape (len(objects),): equal for equal balance trees. Labels mean nothing else.
+
+    Sets of rows are compared by a sum of 64-bit hashes, so that a million objects take no loop.
+    """
+    rows = np.arange(len(objects))
+    owner = np.concatenate([rows, calls.object])
+    stack = np.concatenate([objects["stack"], calls.stack])
+    net = np.where(calls.operation == Operation.PUT, -calls.count, calls.count)
+    net = np.concatenate([objects["initial"].astype(np.int64), net])
+    distinct = group_rows(_sums(_mix(stack, net.view(np.uint64)), owner, len(objects)))
+    representative = np.full(len(objects), -1, dtype=np.int64)
+    representative[distinct.first] = np.arange(len(distinct))
+    kept = representative[owner] >= 0
+    trees = _trees(representative[owner[kept]], stack[kept], net[kept], len(distinct), book)
+    return group_rows(trees).label[distinct.label]
+
+
+@dataclass
+class _Paths:
+    """Nodes of all call paths: a path is its parent path and one more frame."""
+
+    nodes: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def of(self, keys: tuple[str, ...]) -> list[int]:
+        """Return the nodes from the outermost frame to the leaf. `keys`: leaf first; a lost stack is one unknown."""
+        node, path = 0, []
+        for key in reversed(keys or ("",)):
+            node = self.nodes.setdefault((node, key), len(self.nodes) + 1)
+            path.append(node)
+        return path
+
+
+def _trees(owner: Indices, stack: Column, net: Indices, trees: int, book: StackBook) -> Hashes:
+    """Return the hash of each tree's unbalanced nodes, shape (trees,). Rows: one per owner and stack."""
+    paths = _Paths()
+    stacks, which = np.unique(stack, return_inverse=True)
+    by_stack = [paths.of(book.get(int(id_)).keys) for id_ in stacks]
+    lengths = np.array([len(path) for path in by_stack], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    flat = np.array([node for path in by_stack for node in path], dtype=np.int64)
+
+    depth = lengths[which]
+    starts = np.concatenate([[0], np.cumsum(depth)[:-1]])
+    step = np.arange(int(depth.sum())) - np.repeat(starts, depth)
+    node = flat[np.repeat(offsets[which], depth) + step]
+    tree = np.repeat(owner, depth)
+    groups = group_rows(tree, node)
+    balance = _totals(np.repeat(net, depth), groups.label, len(groups))
+
+    index = np.arange(len(node))
+    last_zero = np.maximum.accumulate(np.where(balance[groups.label] == 0, index, -1))
+    seen = groups.first[last_zero[groups.first] < np.repeat(starts, depth)[groups.first]]
+    hashes = _mix(node[seen], balance[groups.label[seen]].view(np.uint64))
+    return _sums(hashes, tree[seen], trees)
+
+
+def _totals(values: Indices, label: Indices, groups: int) -> Indices:
+    if len(label) == 0:
+        return np.zeros(groups, dtype=np.int64)
+    order, bounds = sorted_runs(label, groups)
+    return np.add.reduceat(values[order], bounds[:-1])
+
+
+def _sums(hashes: Hashes, label: Indices, groups: int) -> Hashes:
+    """Return the wrapped sum of the hashes of each group; 0 for a group without rows."""
+    total = np.zeros(groups, dtype=np.uint64)
+    np.add.at(total, label, hashes)
+    return total
+
+
+def _mix(*columns: Column) -> Hashes:
+    """Hash rows of 64-bit values: the finalizer of splitmix64 (Steele, Lea, Flood 2014), chained."""
+    state = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state ^= state >> np.uint64(31)
+    return state

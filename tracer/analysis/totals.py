@@ -1,0 +1,50 @@
+"""Sums over all processes: allocations and the table of types."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from tracer.analysis.evidence import Evidence
+from tracer.model.findings import AllocationTotals, TypeRow
+from tracer.model.snapshot import Snapshot
+
+
+def allocation_totals(snapshot: Snapshot) -> AllocationTotals:
+    """Sum what was made and freed; what is inherited from a parent is not counted again."""
+    return AllocationTotals(
+        made=sum(process.made for process in snapshot.processes),
+        freed=sum(process.freed for process in snapshot.processes),
+        outstanding=len(snapshot.allocations),
+        outstanding_bytes=int(snapshot.allocations["size"].sum(dtype=np.uint64)),
+    )
+
+
+def type_rows(evidence: Evidence) -> tuple[TypeRow, ...]:
+    """Return one row per type name, those with most outstanding first, then by name."""
+    created, gets, puts, destroyed = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    for total in evidence.snapshot.type_totals:
+        name = evidence.type_name(total.type)
+        created[name] += total.created
+        gets[name] += total.gets
+        puts[name] += total.puts
+        destroyed[name] += total.destroyed
+    alive = Counter[str]()
+    hashes, counts = np.unique(evidence.snapshot.objects["type"], return_counts=True)
+    for type_hash, count in zip(hashes.tolist(), counts.tolist(), strict=True):
+        alive[evidence.type_name(type_hash)] += count
+    rows = [TypeRow(n, created[n], gets[n], puts[n], destroyed[n], alive[n]) for n in {*created, *alive}]
+    return tuple(sorted(rows, key=lambda row: (-row.outstanding, row.type)))
+
+
+def notes(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return what the trace says of itself, and what it met but cannot judge."""
+    unknown = {
+        "free": sum(process.unknown_frees for process in snapshot.processes),
+        "get": sum(total.unknown_gets for total in snapshot.type_totals),
+        "put": sum(total.unknown_puts for total in snapshot.type_totals),
+    }
+    age = "older than the trace" if snapshot.mode == "attached" else "not seen to be made"
+    said = [f"{count:,} {what}{'s' * (count != 1)} of something {age}" for what, count in unknown.items() if count]
+    return (*snapshot.notes, *said)
