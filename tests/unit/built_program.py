@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from tracer.elf.image import Image
 from tracer.model.snapshot import Binary
 
+CALL_BYTES = 5
 INLINED = """\
 #include <stdlib.h>
 static inline __attribute__((always_inline)) void *innermost(size_t n) {
@@ -36,7 +38,6 @@ def run(*command: str | Path) -> str:
 
 
 def build(folder: Path, source: str, *flags: str, compiler: str = "gcc", name: str = "program") -> Path:
-    """Compile `source`; where several functions must stand in order, -fno-toplevel-reorder sees to it."""
     suffix = {"g++": ".cpp", "clang++": ".cpp", "rustc": ".rs"}.get(compiler, ".c")
     text = folder / f"{name}{suffix}"
     text.write_text(source)
@@ -49,16 +50,19 @@ def present(*commands: str) -> list[str]:
 
 
 def return_address(program: Path, function: str, callee: str) -> int:
-    """Return the link address behind the first call of `callee` in the unstripped `program`'s `function`."""
+    """Return the link address behind the first call of `callee` in the unstripped `program`'s `function`.
+
+    Both are patterns, since one place can have several names.
+    """
     listing = run("objdump", "-d", "--no-show-raw-insn", program)
-    body = listing[re.search(rf"^[0-9a-f]+ <{re.escape(function)}>:$", listing, re.M).end() :].split("\n\n", 1)[0]
-    return int(re.search(rf"call .*<{re.escape(callee)}(?:@plt)?>\n +([0-9a-f]+):", body)[1], 16)
+    body = listing[re.search(rf"^[0-9a-f]+ <{function}>:$", listing, re.M).end() :].split("\n\n", 1)[0]
+    return int(re.search(rf"([0-9a-f]+):\tcall .*<{callee}(?:@plt)?>$", body, re.M)[1], 16) + CALL_BYTES
 
 
 def start_of(program: Path, function: str) -> int:
     return int(re.search(rf"^([0-9a-f]+) . {re.escape(function)}$", run("nm", program), re.M)[1], 16)
 
 
-def binary(path: Path, number: int = 1, **changes: object) -> Binary:
-    with Image.open(path) as image:
-        return Binary(**{"id": number, "path": str(path), "build_id": image.build_id, **changes})
+def binary(file: Path, number: int = 1, **changes: object) -> Binary:
+    with Image.open(file) as image:
+        return replace(Binary(number, str(file), image.build_id), **changes)
