@@ -1,0 +1,181 @@
+"""Symbolization: frame keys to frames, at report time, one batch per binary."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tracer.elf.debug_files import DebugFiles
+from tracer.model.frames import Frame
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
+from tracer.model.snapshot import Binary
+from tracer.symbols.demangling import CLONE_SUFFIX, COLD_PART, demangled, language_of
+from tracer.symbols.dwarf_lookup import DwarfLookup, Tools, find_tools
+from tracer.symbols.options import SymbolOptions
+from tracer.symbols.raw_frame import RawFrame
+from tracer.symbols.source import Source, open_source
+
+NO_BINARY = "code in no binary"
+NO_SYMBOL = "no symbol covers the address"
+DEFAULT_OPTIONS = SymbolOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """All there is at one address, kept for the rest of the run."""
+
+    frames: tuple[RawFrame, ...]
+    why_unknown: str | None
+
+
+class Symbolizer:
+    """Names frames, and remembers them by build id and link address.
+
+    `notes` says which foreign tool failed where; what it should have told then comes from the next
+    tool or from the symbol tables alone.
+    """
+
+    def __init__(self, options: SymbolOptions = DEFAULT_OPTIONS, tools: Tools | None = None) -> None:
+        self._options = options
+        self._lookup = DwarfLookup(find_tools() if tools is None else tools)
+        self._debug_files = DebugFiles(options.debug_directories)
+        self._resolved: dict[str, dict[int, Resolved]] = {}
+        self._names: dict[str, str] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self._lookup.notes)
+
+    def symbolize(
+        self, keys: Iterable[int], binaries: Sequence[Binary], exact: Collection[int] = ()
+    ) -> dict[int, tuple[Frame, ...]]:
+        """Return the frames of every key (binary id << 48 | link address), innermost inlined one first.
+
+        Keys are return addresses, looked up one byte before, unless they are in `exact`.
+        """
+        by_id = {binary.id: binary for binary in binaries}
+        wanted = dict.fromkeys(keys)
+        exactly = frozenset(exact)
+        places = {
+            key: (by_id.get(key >> FRAME_BINARY_SHIFT), key & FRAME_ADDRESS_MASK, _looked_up(key, key in exactly))
+            for key in wanted
+        }
+        self._resolve([(binary, looked_up) for binary, _, looked_up in places.values() if binary is not None])
+        return {
+            key: self._frames(binary, address, looked_up)
+            if binary is not None
+            else (_outside(key >> FRAME_BINARY_SHIFT, address),)
+            for key, (binary, address, looked_up) in places.items()
+        }
+
+    def _resolve(self, places: list[tuple[Binary, int]]) -> None:
+        """Fill `_resolved` for all places, and `_names` for all names in them."""
+        missing: dict[str, set[int]] = {}
+        copies: dict[str, list[Binary]] = {}
+        for binary, address in places:
+            if address not in self._resolved.setdefault(_identity(binary), {}):
+                missing.setdefault(_identity(binary), set()).add(address)
+                copies.setdefault(_identity(binary), []).append(binary)
+        sources = {identity: open_source(_best(same), self._debug_files) for identity, same in copies.items()}
+        addresses = {identity: sorted(missing[identity]) for identity in sources}
+        try:
+            found = self._lookup.ask(sources, addresses)
+            for identity, source in sources.items():
+                answers = found[identity]
+                doubtful = [a for a, frames in answers.items() if _is_doubtful(source, a, frames)]
+                answers |= self._lookup.ask_again(source, doubtful)
+                for address in addresses[identity]:
+                    frames = self._verified(source, address, answers.get(address, ()))
+                    self._resolved[identity][address] = Resolved(frames, source.why_nothing)
+        finally:
+            for source in sources.values():
+                source.close()
+        if self._options.demangle:
+            self._demangle(missing)
+
+    def _verified(self, source: Source, address: int, frames: tuple[RawFrame, ...]) -> tuple[RawFrame, ...]:
+        """Let our own symbols name the function with the stack frame, and drop a neighbour's name.
+
+        Without a covering symbol a name is good if DWARF gave it: then there is a file too, and no
+        symbol elsewhere of that name (both tools fall back to the nearest symbol).
+        """
+        outermost = frames[-1] if frames else RawFrame()
+        symbol = source.covering(address)
+        if symbol is not None:
+            outermost = replace(outermost, function=symbol.name, start=symbol.address)
+        elif outermost.file is None or _is_doubtful(source, address, frames):
+            outermost = replace(outermost, function=None, start=None)
+        inlined = frames[:-1] if self._options.inlines else ()
+        return (*inlined, outermost)
+
+    def _demangle(self, new: dict[str, set[int]]) -> None:
+        names = {
+            frame.function
+            for identity, addresses in new.items()
+            for address in addresses
+            for frame in self._resolved[identity][address].frames
+            if frame.function is not None
+        }
+        self._names |= demangled(names - self._names.keys())
+
+    def _frames(self, binary: Binary, address: int, looked_up: int) -> tuple[Frame, ...]:
+        resolved = self._resolved[_identity(binary)][looked_up]
+        last = len(resolved.frames) - 1
+        return tuple(
+            self._frame(binary, address, raw, i < last, resolved.why_unknown) for i, raw in enumerate(resolved.frames)
+        )
+
+    def _frame(self, binary: Binary, address: int, raw: RawFrame, inlined: bool, why_unknown: str | None) -> Frame:
+        name = raw.function
+        hidden_part = self._options.demangle and name is not None and COLD_PART.search(name)
+        offset = None if raw.start is None or inlined or hidden_part else address - raw.start
+        return Frame(
+            function=self._names.get(name, name) if name is not None else None,
+            module=Path(binary.path).name,
+            path=binary.path,
+            build_id=binary.build_id,
+            file=raw.file,
+            line=raw.line,
+            inlined=inlined,
+            address=address,
+            offset=offset,
+            language=language_of(CLONE_SUFFIX.sub("", name) if name else None, raw.file),
+            why_unknown=(why_unknown or NO_SYMBOL) if name is None else None,
+        )
+
+
+def symbolize(
+    snapshot_frames: Iterable[int],
+    binaries: Sequence[Binary],
+    options: SymbolOptions = DEFAULT_OPTIONS,
+    exact: Collection[int] = (),
+) -> dict[int, tuple[Frame, ...]]:
+    """Return the frames of every frame key; see `Symbolizer.symbolize`."""
+    return Symbolizer(options).symbolize(snapshot_frames, binaries, exact)
+
+
+def _is_doubtful(source: Source, address: int, frames: tuple[RawFrame, ...]) -> bool:
+    """Tell whether there is a line, hence DWARF, but the function's name is that of a symbol elsewhere."""
+    if not frames or frames[-1].line is None or frames[-1].function is None or source.covering(address) is not None:
+        return False
+    return source.defines(frames[-1].function.partition("@")[0])
+
+
+def _looked_up(key: int, exactly: bool) -> int:
+    address = key & FRAME_ADDRESS_MASK
+    return address if exactly else max(address - 1, 0)
+
+
+def _identity(binary: Binary) -> str:
+    return binary.build_id or f"binary {binary.id}"
+
+
+def _best(copies: Sequence[Binary]) -> Binary:
+    """Return the one of several binaries with equal build ids that is likeliest to be there still."""
+    return min(copies, key=lambda binary: (binary.open_path is None, binary.deleted, binary.id))
+
+
+def _outside(binary_id: int, address: int) -> Frame:
+    why = NO_BINARY if binary_id == 0 else f"binary {binary_id} is not known"
+    return Frame(None, address=address, why_unknown=why)

@@ -1,0 +1,75 @@
+"""A run of a foreign symbolizer: text in, text out, and a reason where it went wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Output:
+    text: str
+    failure: str | None = None
+    timed_out: bool = False
+
+
+def find_tool(name: str) -> str | None:
+    """Return the path of `name`, else of its newest `name-NN`, as distributions call them."""
+    plain = shutil.which(name)
+    if plain is not None:
+        return plain
+    versioned: list[tuple[int, str]] = []
+    for directory in os.get_exec_path():
+        with suppress(OSError):
+            for path in Path(directory).glob(f"{name}-*"):
+                match = re.fullmatch(re.escape(name) + r"-(\d+)", path.name)
+                if match and os.access(path, os.X_OK):
+                    versioned.append((int(match[1]), str(path)))
+    return max(versioned)[1] if versioned else None
+
+
+def run_tool(arguments: Sequence[str], text: str, timeout_s: float = TIMEOUT_S) -> Output:
+    """Run a tool with `text` as its input and return what it printed, up to its failure if it fails.
+
+    It gets a session of its own, so that Ctrl-C at the terminal does not cost the report its names, and
+    no DEBUGINFOD_URLS, since debug files were looked for before.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "DEBUGINFOD_URLS"} | {"LC_ALL": "C"}
+    try:
+        process = subprocess.Popen(
+            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=environment, start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return Output("", f"cannot be run ({error})")
+    with process:
+        try:
+            printed, _ = process.communicate(os.fsencode(text), timeout_s)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            printed, _ = process.communicate()
+            return Output(printed.decode("utf-8", "replace"), f"did not answer in {timeout_s:g} s", timed_out=True)
+        except BaseException:
+            _kill(process)
+            raise
+    return Output(printed.decode("utf-8", "replace"), _failure(process.returncode))
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _failure(status: int) -> str | None:
+    if status == 0:
+        return None
+    return f"died of signal {-status}" if status < 0 else f"ended with status {status}"
