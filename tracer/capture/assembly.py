@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tracer.books.inheritance import FREE_RECORD, GHOST_RECORD, inherited_allocations
 from tracer.capture import kernel
 from tracer.capture.losses import describe, read_losses
+from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.model import records
@@ -18,6 +19,16 @@ from tracer.model.snapshot import Loss, Process, Records, Snapshot
 
 _TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
+_THREAD_KEY = np.dtype([("tid", "<u4")])
+_THREAD = np.dtype(
+    {
+        "names": ["pid", "generation", "totals"],
+        "formats": ["<u4", "<u2", records.SPACE_TOTALS],
+        "offsets": [24, 28, 40],
+        "itemsize": THREAD_BYTES,
+    }
+)
+"""The part of `struct thread` (bpf/threads.bpf.h) that is not yet in its space's totals."""
 
 
 def _joined(dtype: np.dtype[np.void], keys: Records, values: Records) -> Records:
@@ -54,6 +65,19 @@ class _Walk:
         joined["freed_ns"] = _since(self._start, values["freed_ns"])
         return joined
 
+    def space_totals(self) -> tuple[Records, Records]:
+        """Return (KEY, SPACE_TOTALS) of every address space, with what living threads had not yet added."""
+        keys, values = kernel.read_hash(self._fds["SPACE_TOTALS"], records.KEY, records.SPACE_TOTALS, 4096)
+        _, threads = kernel.read_hash(self._fds["THREADS"], _THREAD_KEY, _THREAD, 1024)
+        all_keys = np.concatenate([keys, np.zeros(len(threads), records.KEY)])
+        all_keys["pid"][len(keys) :], all_keys["generation"][len(keys) :] = threads["pid"], threads["generation"]
+        all_values = np.concatenate([values, threads["totals"]])
+        distinct, place = np.unique(all_keys[["pid", "generation"]], return_inverse=True)
+        sums = np.zeros(len(distinct), records.SPACE_TOTALS)
+        for name in records.SPACE_TOTALS.names or ():
+            np.add.at(sums[name], place, all_values[name])
+        return distinct, sums
+
     def totals(self) -> Records:
         keys, values = kernel.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS)
         return _joined(records.TOTALS_RECORD, keys, values)
@@ -85,9 +109,8 @@ def _unknown_notes(processes: tuple[Process, ...], mode: str) -> Iterator[str]:
 def take_snapshot(session: Session) -> Snapshot:
     """Return all that is known, once `run` has returned. The target may be gone."""
     walk = _Walk(session)
-    session.flush_threads()
     live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
-    keys, values = kernel.read_hash(session.maps.fds["SPACE_TOTALS"], records.KEY, records.SPACE_TOTALS, 4096)
+    keys, values = walk.space_totals()
     processes = session.book.records(keys, values)
     mappings = session.spaces.records
     return Snapshot(

@@ -9,8 +9,8 @@ import numpy as np
 
 from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.capture.maps import Maps
-from tracer.capture.processes import ProcessBook, Space
 from tracer.capture.prober import Prober
+from tracer.capture.processes import ProcessBook, Space
 from tracer.capture.spaces import Spaces
 from tracer.model import records
 from tracer.model.records import ControlKind

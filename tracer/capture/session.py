@@ -20,6 +20,7 @@ from tracer.capture.btf import kernel_offsets
 from tracer.capture.follower import Follower, start_up_binaries
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
+from tracer.capture.losses import read_losses
 from tracer.capture.maps import Limits, Maps
 from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook
@@ -29,7 +30,7 @@ from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.model import records
-from tracer.model.records import ProcessState
+from tracer.model.records import LossKind, ProcessState
 from tracer.model.snapshot import Stack
 from tracer.procfs import process as proc
 
@@ -43,7 +44,7 @@ class Progress:
 
     elapsed_ns: int
     events: int
-    processes: int
+    lost: int
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Session:
         """End the trace at the next turn of the loop; safe in a signal handler."""
         self.stopped = True
 
-    def run(self, on_progress: Callable[[Progress], None] | None = None) -> None:
+    def run(self, on_progress: Callable[[Callable[[], Progress]], None] | None = None) -> None:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
         poll = select.epoll()
         poll.register(self._control.fd, select.EPOLLIN)
@@ -137,14 +138,17 @@ class Session:
                 poll.poll(_TICK_SECONDS)
                 self.drain()
                 if on_progress is not None:
-                    living = len(self.book.living)
-                    elapsed = time.monotonic_ns() - self._started_ns
-                    on_progress(Progress(elapsed, self.history.events_seen, living))
+                    on_progress(self._progress)
         finally:
             poll.close()
             self._ended_ns = time.monotonic_ns()
             self._shared["armed"] = 0
             self.drain()
+
+    def _progress(self) -> Progress:
+        counts = read_losses(self.maps.fds["LOSSES"])
+        lost = sum(count for kind, count in counts.items() if kind != LossKind.FREES_UNKNOWN)
+        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, lost)
 
     def _is_over(self, deadline: float | None) -> bool:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):

@@ -1,0 +1,66 @@
+"""The command line: which subcommand, and the one place where errors are printed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from tracer import __version__
+from tracer.cli import options, trace
+from tracer.errors import NotPermitted, ProgramRefused, RefleakError
+
+_EXAMPLES = """\
+examples:
+  sudo refleak --exec ./perf probe -x /bin/true main
+  sudo refleak -p PID
+  sudo refleak --exec CMD ... --format json -o report.json   (options of refleak go before --exec)
+
+other commands: refleak doctor | probes
+"""
+_COMMANDS: dict[str, ModuleType] = {}
+
+
+def _parser(command: ModuleType, program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program, description=command.__doc__, epilog=_EXAMPLES if command is trace else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"refleak {__version__}")
+    command.add_arguments(parser)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run refleak; return its exit status. No traceback reaches a user."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    command, program = trace, "refleak"
+    if words and words[0] in _COMMANDS:
+        program = f"refleak {words[0]}"
+        command = _COMMANDS[words.pop(0)]
+    parsed = _parser(command, program).parse_args(words)
+    try:
+        return int(command.run(parsed))
+    except RefleakError as error:
+        return _print_error(error, words, verbose=getattr(parsed, "verbose", False))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 141
+
+
+def _print_error(error: RefleakError, words: Sequence[str], *, verbose: bool) -> int:
+    if verbose and isinstance(error, ProgramRefused):
+        print(error.log, file=sys.stderr)
+    hint = error.hint
+    if isinstance(error, NotPermitted) and hint == NotPermitted.hint:
+        hint = options.command_with_sudo(words)
+    print(f"refleak: {error}", file=sys.stderr)
+    if hint:
+        print(f"         {hint}", file=sys.stderr)
+    return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Say at once, in one line, why a target cannot be traced."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tracer.elf.image import EM_X86_64, Image
+from tracer.errors import NoSuchTarget, NotPermitted, UnsuitableTarget
+
+_CAPABILITIES = {39: "CAP_BPF", 38: "CAP_PERFMON", 19: "CAP_SYS_PTRACE", 21: "CAP_SYS_ADMIN"}
+
+
+def missing_capabilities() -> list[str]:
+    """Return the names of the capabilities that tracing needs and this process lacks."""
+    status = Path("/proc/self/status").read_text()
+    effective = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff"))
+    return [name for bit, name in _CAPABILITIES.items() if not effective >> bit & 1]
+
+
+def check_privileges() -> None:
+    """Raise NotPermitted with what is missing, before anything is started."""
+    missing = missing_capabilities()
+    if missing:
+        raise NotPermitted(f"tracing is not permitted: {', '.join(missing)} missing")
+
+
+def check_program(path: str) -> None:
+    """Raise what is wrong with a program that is to be launched; a script is judged by its interpreter."""
+    check_privileges()
+    with open(path, "rb") as file:
+        if file.read(2) == b"#!":
+            return
+    _check_image(path, path)
+
+
+def _check_image(path: str, name: str) -> None:
+    with Image.open(path, name) as image:
+        if image.machine != EM_X86_64:
+            raise UnsuitableTarget(f"{name} is for another architecture (ELF machine {image.machine})")
+
+
+def check_pid(pid: int) -> None:
+    """Raise what is wrong with a process that is to be attached to."""
+    check_privileges()
+    if not Path(f"/proc/{pid}").is_dir():
+        raise NoSuchTarget(f"there is no process {pid}")
+    if pid == os.getpid():
+        raise NoSuchTarget("refleak cannot trace itself", "give the number of another process")
+    try:
+        executable = os.readlink(f"/proc/{pid}/exe")
+    except FileNotFoundError:
+        raise NoSuchTarget(f"process {pid} is a kernel thread or has ended") from None
+    except PermissionError:
+        raise NotPermitted(f"process {pid} may not be looked at") from None
+    _check_image(f"/proc/{pid}/exe", executable)

@@ -1,0 +1,134 @@
+"""Trace a command or a process, and report what it leaks.
+
+Launch a command and trace it from its first instruction, or attach to a running process; when it has ended (or at
+Ctrl-C of an attached trace, or after --duration) report the counted objects and the allocations that are left, with
+the stacks that made them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from types import FrameType
+
+from tracer.capture.assembly import take_snapshot
+from tracer.capture.launch import find_command, launch, user_of
+from tracer.capture.maps import Limits
+from tracer.capture.session import CaptureOptions, Session
+from tracer.cli import options
+from tracer.cli.reporting import check_output, is_failure, write_report
+from tracer.cli.site_finder import SiteFinder
+from tracer.cli.status_line import StatusLine
+from tracer.cli.target_check import check_pid, check_program
+from tracer.elf.unwind_cache import cache_directory
+from tracer.errors import UsageError
+from tracer.model.findings import Findings
+
+NAME = "trace"
+_STOPPED_EARLY = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    options.add_target(parser)
+    options.add_kinds(parser)
+    options.add_limits(parser)
+    options.add_report(parser)
+    options.add_verbosity(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trace, report, and return the exit status: the target's, or --error-exitcode's."""
+    if (arguments.pid is None) == (not arguments.command):
+        raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
+    check_output(arguments)
+    session = _launched(arguments) if arguments.command else _attached(arguments)
+    try:
+        _run_until_end(session, arguments)
+        findings = write_report(take_snapshot(session), arguments)
+    finally:
+        session.close()
+    return _exit_status(session, findings, arguments)
+
+
+def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
+    finder = SiteFinder(
+        references=not arguments.heap_only,
+        heap=not arguments.refs_only,
+        mappings=arguments.mappings and not arguments.refs_only,
+        allocators=tuple(arguments.allocator),
+    )
+    follow = arguments.follow_forks if arguments.follow_forks is not None else bool(arguments.command)
+    limits = Limits(
+        objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
+        event_ring_bytes=_power_of_two(arguments.ring_size),
+    )
+    return CaptureOptions(finder.find, cache_directory(), limits, follow, arguments.duration)
+
+
+def _power_of_two(size: int) -> int:
+    return 1 << max(12, (size - 1).bit_length())
+
+
+def _launched(arguments: argparse.Namespace) -> Session:
+    path = find_command(arguments.command[0])
+    check_program(path)
+    held = launch(arguments.command, user_of(arguments.user))
+    try:
+        session = Session(_capture_options(arguments))
+        _handle_signals(session, held.pid)
+        session.launch(held, path)
+    except BaseException:
+        held.abandon()
+        raise
+    return session
+
+
+def _attached(arguments: argparse.Namespace) -> Session:
+    check_pid(arguments.pid)
+    session = Session(_capture_options(arguments))
+    _handle_signals(session, None)
+    session.attach(arguments.pid)
+    return session
+
+
+def _handle_signals(session: Session, child: int | None) -> None:
+    """Let the first Ctrl-C end an attached trace. A launched target gets it from the terminal itself, and the trace
+    goes on to its end; a second one reports what is there. Other requests to end are passed on to it."""
+
+    interrupts = 0
+
+    def interrupted(_number: int, _frame: FrameType | None) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if child is None or interrupts > 1:
+            session.stop()
+
+    def asked_to_end(number: int, _frame: FrameType | None) -> None:
+        if child is None or interrupts:
+            session.stop()
+        else:
+            os.kill(child, number)
+
+    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGQUIT, signal.SIG_IGN if child is not None else interrupted)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, asked_to_end)
+
+
+def _run_until_end(session: Session, arguments: argparse.Namespace) -> None:
+    line = StatusLine(sys.stderr, enabled=not arguments.quiet and arguments.pid is not None)
+    try:
+        session.run(line.show)
+    finally:
+        line.clear()
+
+
+def _exit_status(session: Session, findings: Findings, arguments: argparse.Namespace) -> int:
+    if arguments.error_exitcode is not None and is_failure(findings):
+        return int(arguments.error_exitcode)
+    if session.mode == "attached":
+        return 0
+    status = session.exit_status
+    return status if status is not None else _STOPPED_EARLY
