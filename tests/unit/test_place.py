@@ -149,6 +149,12 @@ def test_an_overwritten_argument_ends_the_search(folder: Path) -> None:
     assert placement.reason == "an argument is gone before `push rbx`"
 
 
+def test_an_argument_may_be_overwritten_without_being_named(folder: Path) -> None:
+    for writer in ("cqo", "mul rcx"):
+        placement = placed(folder, f"{writer}; push rbx; ret", PUT)
+        assert placement.reason == "an argument is gone before `push rbx`", writer
+
+
 def test_arguments_are_followed_into_registers(folder: Path) -> None:
     text = "mov rbx,rdi; mov r12,rsi; mov r13d,esi; xor edi,edi; xor esi,esi; push 1; jmp .+64"
     placement = placed(folder, text, INIT)
