@@ -84,7 +84,7 @@ class _Search:
     def _may_allocate(self, symbol: Symbol) -> bool:
         """Pass over a program's private `malloc`, which libc's does not become; a static program has no other."""
         static = self.image.interpreter is None and not self.image.needed
-        return symbol.kind == STT_FUNC and (static or symbol.binding != STB_LOCAL)
+        return symbol.kind == STT_FUNC and (symbol.binding != STB_LOCAL or (static and self._is_program()))
 
     def look_for(self, function: FunctionSpec) -> None:
         for symbol in self._candidates(function.function):

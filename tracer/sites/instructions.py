@@ -1,0 +1,125 @@
+"""Decoded x86-64 instructions, in our own terms: registers by DWARF number, direct branch targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import capstone
+from capstone import x86_const
+
+from tracer.model.operations import Register
+
+_LEGACY = {
+    Register.RAX: ("rax", "eax", "ax", "al", "ah"), Register.RBX: ("rbx", "ebx", "bx", "bl", "bh"),
+    Register.RCX: ("rcx", "ecx", "cx", "cl", "ch"), Register.RDX: ("rdx", "edx", "dx", "dl", "dh"),
+    Register.RSI: ("rsi", "esi", "si", "sil"), Register.RDI: ("rdi", "edi", "di", "dil"),
+    Register.RBP: ("rbp", "ebp", "bp", "bpl"), Register.RSP: ("rsp", "esp", "sp", "spl"),
+}  # fmt: skip
+_NUMBERS = {name: int(number) for number, names in _LEGACY.items() for name in names}
+_NUMBERS |= {f"r{n}{suffix}": n for n in range(8, 16) for suffix in ("", "d", "w", "b")}
+_HIGH_BYTES = frozenset(("ah", "bh", "ch", "dh"))
+FLAGS = -1
+"""Stands for the flags among the registers that an instruction writes."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An address operand; `base` is a DWARF number, None for none, rip and the like."""
+
+    base: int | None
+    displacement: int
+    plain: bool
+    """Neither index nor segment: the address is base + displacement."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    size: int
+    register: int | None = None
+    memory: Memory | None = None
+    immediate: int | None = None
+
+
+@dataclass(frozen=True)
+class Instruction:
+    address: int
+    raw: bytes
+    mnemonic: str
+    text: str
+    operands: tuple[Operand, ...]
+    written: frozenset[int]
+    """DWARF numbers of the registers it writes, and FLAGS."""
+
+    @property
+    def end(self) -> int:
+        return self.address + len(self.raw)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Where the direct branches of a function go; `certain` unless others may land anywhere in it."""
+
+    targets: frozenset[int]
+    certain: bool
+
+
+def decode(code: bytes, address: int, count: int) -> list[Instruction]:
+    """Return up to `count` instructions; fewer where the bytes end or make no sense."""
+    return [_convert(raw) for raw in _decoder().disasm(code, address, count)]
+
+
+def flow_of(code: bytes, address: int) -> Flow:
+    """Return the branch targets of a whole function.
+
+    Not certain: a jump through a table, a conditional jump out of the function (into its cold part,
+    which may come back), or bytes that do not decode.
+    """
+    end, reached, certain = address + len(code), address, True
+    targets = set()
+    for start, size, mnemonic, operands in _decoder().disasm_lite(code, address):
+        reached = start + size
+        name = mnemonic.rsplit(" ", 1)[-1]
+        if not name.startswith(("j", "loop", "call", "xbegin")):
+            continue
+        if not operands.startswith("0x"):
+            certain = certain and name == "call"
+            continue
+        target = int(operands, 16)
+        if not (name == "call" and target == address):
+            targets.add(target)
+        if name not in ("call", "jmp") and not address <= target < end:
+            certain = False
+    return Flow(frozenset(targets), certain and reached == end)
+
+
+@lru_cache(maxsize=1)
+def _decoder() -> Any:
+    decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    decoder.detail = True
+    return decoder
+
+
+def _convert(raw: Any) -> Instruction:
+    _, written = raw.regs_access()
+    names = {raw.reg_name(register) for register in written}
+    return Instruction(
+        raw.address,
+        bytes(raw.bytes),
+        raw.mnemonic,
+        f"{raw.mnemonic} {raw.op_str}".strip(),
+        tuple(_operand(raw, operand) for operand in raw.operands),
+        frozenset({_NUMBERS[n] for n in names if n in _NUMBERS} | ({FLAGS} if "rflags" in names else set())),
+    )
+
+
+def _operand(raw: Any, operand: Any) -> Operand:
+    if operand.type == x86_const.X86_OP_REG:
+        name = raw.reg_name(operand.reg)
+        return Operand(1 if name in _HIGH_BYTES else operand.size, register=_NUMBERS.get(name))
+    if operand.type == x86_const.X86_OP_MEM:
+        base = _NUMBERS.get(raw.reg_name(operand.mem.base) or "") if operand.mem.base else None
+        plain = not operand.mem.index and not operand.mem.segment
+        return Operand(operand.size, memory=Memory(base, operand.mem.disp, plain))
+    return Operand(operand.size, immediate=operand.imm)

@@ -1,0 +1,186 @@
+"""Move a site to the cheapest instruction that sees the same values.
+
+A probe may sit anywhere on the straight-line start of a function, since each call passes there once:
+after the first instruction as long as nothing branches back to or before it, the arguments can still
+be found, and nothing else was executed that could be told from outside. The instruction's own cost
+decides among these places (tracer.sites.costs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tracer.elf.image import EM_X86_64, Image
+from tracer.model.operations import Location, LocationKind, Operation, Placement, Site, SiteFlag, place_at_entry
+from tracer.sites.costs import NANOSECONDS, Cost, CostModel, InstructionClass, classify, is_refused
+from tracer.sites.instructions import Flow, Instruction, decode, flow_of
+from tracer.sites.values import Value, Values
+
+LONGEST_START = 16
+LARGEST_FUNCTION = 1 << 16
+_FIELDS = ("object", "counter", "count", "size", "name", "holder")
+_NULL_IS_NO_CALL = (Operation.FREE, Operation.GET, Operation.PUT, Operation.DELETE)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """One instruction where a probe may sit; `locations` is None where the arguments are gone."""
+
+    instruction: Instruction
+    cost: Cost
+    return_distance: int
+    locations: dict[str, Location] | None
+    past_null: bool
+    """Calls with NULL have left the function before."""
+
+    @property
+    def rank(self) -> tuple[int, bool, int]:
+        return (NANOSECONDS[self.cost], not self.past_null, self.instruction.address)
+
+
+def place(site: Site, image: Image, costs: CostModel) -> Placement:
+    """Return the cheapest placement of `site`; at its entry where nothing better, or nothing, is known.
+
+    `reason` is set where the placement is single-stepped or cannot be probed (`cost` is empty then).
+    """
+    if image.machine != EM_X86_64:
+        return replace(place_at_entry(site), reason="the architecture's instructions are not known")
+    size = min(site.size, LARGEST_FUNCTION)
+    code = bytes(image.data[site.file_offset : site.file_offset + (size or 16)])
+    start = decode(code, site.link_address, LONGEST_START if size else 1)
+    if not start:
+        return replace(place_at_entry(site), reason="its first instruction cannot be decoded")
+    flow = flow_of(code, site.link_address)
+    if size < site.size:
+        flow = replace(flow, certain=False)
+    walk = _Walk(site, start, flow, costs)
+    candidates = list(walk.candidates())
+    if site.function.flags & SiteFlag.ENTRY_RESULT:
+        return _placed_once(site, candidates, walk.end)
+    return _placed_with_return(site, candidates, walk.end)
+
+
+class _Walk:
+    """One pass over the straight-line start; `end` says why it went no further."""
+
+    def __init__(self, site: Site, start: list[Instruction], flow: Flow, costs: CostModel) -> None:
+        self.site = site
+        self.start = start
+        self.flow = flow
+        self.costs = costs
+        self.end = ""
+        self.past_null = False
+        spec = site.function
+        self.locations = {field: getattr(spec, field) for field in _FIELDS}
+        reads_memory = any(location.dereference for location in self.locations.values())
+        self.values = Values(self.locations.values(), reads_memory or bool(spec.flags & SiteFlag.COUNTER))
+
+    def candidates(self) -> Iterator[_Candidate]:
+        only_nops = True
+        for instruction in self.start:
+            if any(self.site.link_address < target <= instruction.address for target in self.flow.targets):
+                self.end = f"a branch lands at or before `{instruction.text}`"
+                return
+            if (only_nops or self._is_passed_once(instruction)) and self._is_fit(instruction):
+                yield self._candidate(instruction)
+            only_nops = only_nops and instruction.mnemonic in ("nop", "endbr64")
+            if self._crosses_for_null(instruction):
+                self.past_null = True
+                continue
+            self.end = self.values.follow(instruction)
+            if self.end:
+                return
+        self.end = "no cheaper instruction is near" if self.site.size else "its size is not known"
+
+    def _is_passed_once(self, instruction: Instruction) -> bool:
+        """Trust branches that cannot be read to pass by a push: going back to one would unbalance the stack."""
+        return self.flow.certain or classify(instruction.raw) is InstructionClass.PUSH
+
+    def _is_fit(self, instruction: Instruction) -> bool:
+        if is_refused(instruction.raw):
+            return False
+        # The call that replaces a 5-byte nop pushes onto the stack, over what was stored below rsp.
+        return not (self.values.uses_red_zone and classify(instruction.raw) is InstructionClass.NOP5)
+
+    def _candidate(self, instruction: Instruction) -> _Candidate:
+        locations = None
+        if not self.values.lost:
+            locations = {field: self.values.locate(location) for field, location in self.locations.items()}
+        cost = self.costs.cost_of(instruction.raw, instruction.address)
+        return _Candidate(instruction, cost, self.values.depth, locations, self.past_null)
+
+    def _crosses_for_null(self, instruction: Instruction) -> bool:
+        """Tell whether this is the forward jump of a call with NULL, which is no event."""
+        spec = self.site.function
+        if instruction.mnemonic != "je" or instruction.operands[0].immediate is None:
+            return False
+        pointers = [_plain_value(spec.object), _plain_value(spec.counter)]
+        return (
+            spec.operation in _NULL_IS_NO_CALL
+            and bool(spec.flags & SiteFlag.ENTRY_RESULT)
+            and self.values.tested is not None
+            and self.values.tested in pointers
+            and instruction.operands[0].immediate > instruction.address
+        )
+
+
+def _plain_value(location: Location) -> Value | None:
+    plain = location.kind == LocationKind.REGISTER and not location.dereference and not location.adjust
+    return (location.kind, location.register) if plain else None
+
+
+def _placed_once(site: Site, candidates: list[_Candidate], end: str) -> Placement:
+    fit = [c for c in candidates if c.locations is not None]
+    if not fit:
+        return replace(place_at_entry(site), reason="the kernel probes no instruction with such a prefix")
+    return _placement(site, min(fit, key=lambda c: c.rank), None, _why(candidates, end))
+
+
+def _placed_with_return(site: Site, candidates: list[_Candidate], end: str) -> Placement:
+    """Choose entry and return probe together: one instruction for both is hit once.
+
+    The kernel takes the word at rsp for the return address, so a return probe needs distance 0.
+    """
+    entries = [c for c in candidates if c.locations is not None]
+    returns = [c for c in candidates if c.return_distance == 0]
+    pairs = [(e, r) for e in entries for r in returns]
+    if not pairs:
+        return replace(place_at_entry(site), reason="the kernel probes no instruction with such a prefix")
+
+    def price(pair: tuple[_Candidate, _Candidate]) -> tuple[int, int, int]:
+        entry, back = pair
+        second = 0 if back is entry else NANOSECONDS[back.cost]
+        return (NANOSECONDS[entry.cost] + second, entry.instruction.address, back.instruction.address)
+
+    entry, back = min(pairs, key=price)
+    moved = any(c.return_distance and c.cost is not Cost.STEP for c in entries)
+    reason = "the return probe must sit where the stack has not moved yet" if moved else _why(candidates, end)
+    return _placement(site, entry, back, reason)
+
+
+def _why(candidates: list[_Candidate], end: str) -> str:
+    """Return what kept the probe from a cheaper place, for the case that it is a dear one."""
+    gone = next((c for c in candidates if c.locations is None), None)
+    return end if gone is None else f"an argument is gone before `{gone.instruction.text}`"
+
+
+def _placement(site: Site, entry: _Candidate, back: _Candidate | None, reason: str) -> Placement:
+    worst = max((entry, back or entry), key=lambda c: NANOSECONDS[c.cost])
+    return_offset = None
+    if back is not None and back is not entry:
+        return_offset = _file_offset(site, back)
+    return Placement(
+        site,
+        _file_offset(site, entry),
+        entry.return_distance,
+        **(entry.locations or {}),
+        instruction=entry.instruction.text,
+        cost=worst.cost.value,
+        reason=reason if worst.cost is Cost.STEP else "",
+        return_file_offset=return_offset,
+    )
+
+
+def _file_offset(site: Site, candidate: _Candidate) -> int:
+    return site.file_offset + candidate.instruction.address - site.link_address
