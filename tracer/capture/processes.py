@@ -98,7 +98,9 @@ class ProcessBook:
 
 
 def _with_totals(processes: Iterable[Process], found: dict[Space, np.void]) -> Iterable[Process]:
-    names = ("made", "made_bytes", "freed", "freed_bytes", "unknown_frees")
     for process in processes:
         sums = found.get((process.pid, process.generation))
-        yield process if sums is None else replace(process, **{name: int(sums[name]) for name in names})
+        yield process if sums is None else replace(
+            process, made=int(sums["made"]), made_bytes=int(sums["made_bytes"]), freed=int(sums["freed"]),
+            freed_bytes=int(sums["freed_bytes"]), unknown_frees=int(sums["unknown_frees"]),
+        )

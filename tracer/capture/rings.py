@@ -26,11 +26,10 @@ class Ring:
         self._consumer = mmap.mmap(fd, page, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, offset=0)
         self._producer = mmap.mmap(fd, page + 2 * size, mmap.MAP_SHARED, mmap.PROT_READ, offset=page)
         self._data = memoryview(self._producer)[page:]
-        self._position = struct.unpack_from("<Q", self._consumer, 0)[0]
+        self._position = int(struct.unpack_from("<Q", self._consumer, 0)[0])
 
     def _available(self) -> int:
-        produced: int = struct.unpack_from("<Q", self._producer, 0)[0]
-        return produced - self._position
+        return int(struct.unpack_from("<Q", self._producer, 0)[0]) - self._position
 
     def _consume(self, size: int) -> None:
         self._position += size

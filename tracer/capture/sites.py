@@ -12,7 +12,7 @@ from tracer.capture.binaries import OpenBinary
 from tracer.capture.maps import Maps
 from tracer.model import records
 from tracer.model.operations import Location, Operation, Placement
-from tracer.model.snapshot import SiteInfo
+from tracer.model.snapshot import Records, SiteInfo
 
 
 def type_hash(name: str) -> int:
@@ -37,13 +37,13 @@ class SiteTable:
                 self.refused += 1
                 continue
             spec = placement.site.function
-            self._rows[index] = self._row(placement)
+            self._rows[index : index + 1] = self._row(placement)
             self.infos.append(SiteInfo(spec.operation, spec.function, Path(binary.path).name, spec.type_name))
             binary.placements.append((index, placement))
 
-    def _row(self, placement: Placement) -> np.void:
+    def _row(self, placement: Placement) -> Records:
         spec = placement.site.function
-        row = np.zeros(1, records.SITE)[0]
+        row = np.zeros(1, records.SITE)
         row["operation"], row["flags"], row["group"] = int(spec.operation), int(spec.flags), spec.group
         row["return_distance"] = placement.return_distance
         if spec.type_name is not None and spec.operation <= Operation.DELETE:

@@ -13,14 +13,13 @@ from typing import TextIO
 
 from tracer.analysis.analysis import analyse
 from tracer.analysis.options import AnalysisOptions
-from tracer.analysis.suppression import parse_suppressions
+from tracer.analysis.suppression import Suppression, parse_suppressions
 from tracer.analysis.verdict import has_findings
 from tracer.errors import CannotRead, CannotWrite
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
 from tracer.report.json_report import write_json
-from tracer.report.text import TextOptions, write_text
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
@@ -33,7 +32,7 @@ def symbolized(snapshot: Snapshot, arguments: argparse.Namespace) -> Symbols:
 
 
 def _suppressions(paths: Iterable[Path]) -> AnalysisOptions:
-    found = []
+    found: list[Suppression] = []
     for path in paths:
         try:
             found += parse_suppressions(path.read_text(), str(path))
@@ -56,6 +55,7 @@ def write_report(snapshot: Snapshot, arguments: argparse.Namespace) -> Findings:
 def _writer(arguments: argparse.Namespace, stream: TextIO) -> Callable[[Findings, TextIO], None]:
     if _format(arguments) == "json":
         return write_json
+    from tracer.report.text import TextOptions, write_text
     text = TextOptions.for_stream(stream, top=arguments.top)
     return lambda findings, out: write_text(findings, out, text)
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from tracer.elf.image import Image
-from tracer.model.operations import FunctionSpec, Operation, Placement, Spec
+from tracer.model.operations import Placement, Spec
 from tracer.model.snapshot import Unresolved
 from tracer.sites.costs import default_costs
 from tracer.sites.place import place
 from tracer.sites.resolve import resolve
-from tracer.specs.allocators import ALLOCATORS
+from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.stubs import STUBS
-
-_MAPPINGS = (Operation.MAP, Operation.UNMAP, Operation.REMAP)
 
 
 class SiteFinder:
     """Finds the sites of the chosen kinds in a binary, each placed on its cheapest instruction."""
 
     def __init__(self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = ()) -> None:
-        self._specs = _chosen(references, heap, mappings)
+        self._specs: list[Spec] = [STUBS] if references else []
+        self._specs += [HEAP] if heap else []
+        self._specs += [MAPPINGS] if mappings else []
         self._allocators = {path.resolve() for path in allocators}
         self._costs = default_costs()
 
@@ -30,13 +29,8 @@ class SiteFinder:
         """Return the placements in `image`, and the functions that cannot be probed."""
         is_allocator = bool(self._allocators) and Path(image.path).resolve() in self._allocators
         sites, unresolved = resolve(image, self._specs, allocator=is_allocator)
-        return [place(site, image, self._costs) for site in sites], unresolved
-
-
-def _chosen(references: bool, heap: bool, mappings: bool) -> list[Spec]:
-    def wanted(function: FunctionSpec) -> bool:
-        return mappings if function.operation in _MAPPINGS else heap
-
-    specs = [STUBS] if references else []
-    functions = tuple(function for function in ALLOCATORS.functions if wanted(function))
-    return [*specs, replace(ALLOCATORS, functions=functions)] if functions else specs
+        placements = [place(site, image, self._costs) for site in sites]
+        refused = [p for p in placements if not p.cost]
+        unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
+                                  p.site.function.function, p.reason) for p in refused]  # fmt: skip
+        return [p for p in placements if p.cost], unresolved

@@ -48,7 +48,7 @@ def check_pid(pid: int) -> None:
     if pid == os.getpid():
         raise NoSuchTarget("refleak cannot trace itself", "give the number of another process")
     try:
-        executable = os.readlink(f"/proc/{pid}/exe")
+        executable = str(Path(f"/proc/{pid}/exe").readlink())
     except FileNotFoundError:
         raise NoSuchTarget(f"process {pid} is a kernel thread or has ended") from None
     except PermissionError:

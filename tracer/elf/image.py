@@ -156,7 +156,7 @@ class Image:
             return memoryview(b"")
         try:
             return memoryview(zlib.decompressobj().decompress(raw[24:], max_length=size))
-        except zlib.error:
+        except (zlib.error, OverflowError):
             return memoryview(b"")
 
     @cached_property

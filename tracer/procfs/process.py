@@ -24,14 +24,14 @@ def executable(pid: int) -> str | None:
 def is_alive(pid: int) -> bool:
     """Return whether the process runs: a zombie does not."""
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return str(psutil.Process(pid).status()) != str(psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
 
 
 def parent(pid: int) -> int | None:
     try:
-        return psutil.Process(pid).ppid()
+        return int(psutil.Process(pid).ppid())
     except psutil.Error:
         return None
 
