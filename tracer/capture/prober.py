@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterable
 
 from tracer.capture.binaries import FindSites, OpenBinary
-from tracer.capture.links import Attacher
+from tracer.capture.links import EVERY_PROCESS, Attacher
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
 from tracer.model.records import ControlKind
@@ -64,10 +64,14 @@ def _holds(binary: OpenBinary) -> list[_Hold]:
 class Prober:
     """Finds sites once per binary and attaches them once per process and binary."""
 
-    def __init__(self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher) -> None:
+    def __init__(
+        self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher, *, follow: bool
+    ) -> None:
+        self._follow = follow
         self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
         self._holds: dict[int, list[_Hold]] = {}
         self._linked: dict[int, dict[int, OpenBinary]] = {}
+        self._held: set[int] = set()
         self._unresolved: list[Unresolved] = []
 
     def prepare(self, binary: OpenBinary) -> None:
@@ -90,10 +94,7 @@ class Prober:
             linked[binary.id] = binary
             try:
                 self._attacher.attach_sites(pid, binary)
-                for hold in self._holds[binary.id]:
-                    self._attacher.attach_hold(
-                        pid, binary, hold.file_offset, hold.kind, hold.extra, at_return=hold.at_return
-                    )
+                self._hold(pid, binary)
             except ProcessLookupError:
                 return
             except OSError as error:
@@ -105,6 +106,18 @@ class Prober:
                                p.site.function.function, reason)
                     for _, p in binary.placements
                 ]  # fmt: skip
+
+    def _hold(self, pid: int, binary: OpenBinary) -> None:
+        """Attach a binary's holds: for all processes, once, where forks are followed, else for this one."""
+        if self._follow and binary.id in self._held:
+            return
+        self._held.add(binary.id)
+        for hold in self._holds[binary.id]:
+            if hold.kind != ControlKind.FORKED or self._follow:
+                self._attacher.attach_hold(
+                    EVERY_PROCESS if self._follow else pid, binary, hold.file_offset, hold.kind, hold.extra,
+                    at_return=hold.at_return,
+                )
 
     def linked(self, pid: int) -> list[OpenBinary]:
         """Return the binaries whose probes a process has."""

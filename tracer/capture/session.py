@@ -79,7 +79,7 @@ class Session:
         self.tables = MappingTables(self.maps)
         self.spaces = Spaces(self.binaries, self.rows, self.tables)
         self.attacher = Attacher(self.programs)
-        self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher)
+        self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
         self.follower = Follower(
             self.maps, self.binaries, self.prober, self.spaces, self.book, self._since_start, self._forked
         )
