@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterable
 
 from tracer.capture.binaries import FindSites, OpenBinary
@@ -14,7 +15,9 @@ from tracer.model.snapshot import Coverage, Unresolved
 
 _STATE_IN_R_DEBUG = 24
 """Offset of r_state in struct r_debug (link.h, 64 bits)."""
-_FORKS = ("_Fork", "fork")
+_FORK_BYTES = 512
+_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.DOTALL)
+"""mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
 
@@ -33,12 +36,29 @@ def _loader_hold(binary: OpenBinary) -> list[_Hold]:
     return [_Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
 
 
+def _after_fork(code: bytes) -> int | None:
+    """Return where in a function's code a new process begins: behind the system call that makes it.
+
+    A comparison that follows is passed over too: a probe on it would be single-stepped, on the jump it is not.
+    """
+    found = _FORK_CALL.search(code)
+    return found.end() if found else None
+
+
 def _fork_holds(binary: OpenBinary) -> list[_Hold]:
-    for name in _FORKS:
-        offset = binary.file_offset(name)
-        if offset is not None:
-            return [_Hold(offset, ControlKind.FORKED, at_return=True)]
-    return []
+    """Return where forked and vforked children take their first step. At the return of the function, if its code is
+    not understood; not for vfork, whose return address a probe had better not touch."""
+    holds = []
+    for names, at_return_instead in ((("_Fork", "fork"), True), (("vfork",), False)):
+        offset = next((o for o in map(binary.file_offset, names) if o is not None), None)
+        if offset is None:
+            continue
+        begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
+        if begins is not None:
+            holds.append(_Hold(offset + begins, ControlKind.FORKED))
+        elif at_return_instead:
+            holds.append(_Hold(offset, ControlKind.FORKED, at_return=True))
+    return holds
 
 
 def _exec_holds(binary: OpenBinary) -> list[_Hold]:
