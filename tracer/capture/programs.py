@@ -23,7 +23,7 @@ from tracer.errors import NotPermitted, ProgramRefused
 
 FRAMES_PER_PROGRAM = (32, 8)
 """Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
-HOLD_TURNS = 4000
+HOLD_TURNS = 7000
 
 _HEADERS = (
     "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "events.bpf.h",
@@ -116,7 +116,7 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
     for name in _TRACEPOINTS:
         fds[name] = _load(code, name, ProgramType.RAW_TRACEPOINT)
     try:
-        fds["on_hold"] = _load(code, "on_hold", ProgramType.KPROBE, sleepable=True)
+        fds["on_hold"] = _load(code, "on_hold", ProgramType.KPROBE, attach, sleepable=True)
     except ProgramRefused:  # no bpf_copy_from_user_task before Linux 5.18: nothing can be held
         return Programs(fds, multi, can_hold=False)
     return Programs(fds, multi, can_hold=True)
