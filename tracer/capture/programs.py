@@ -23,7 +23,7 @@ from tracer.errors import NotPermitted, ProgramRefused
 
 FRAMES_PER_PROGRAM = (32, 8)
 """Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
-HOLD_TURNS = 7000
+HOLD_TURNS = 4000
 
 _HEADERS = (
     "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "events.bpf.h",

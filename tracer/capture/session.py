@@ -83,7 +83,8 @@ class Session:
         self.attacher = Attacher(self.programs)
         self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.book, self._since_start, self._forked
+            self.maps, self.binaries, self.prober, self.spaces, self.book, self._since_start, self._forked,
+            can_hold=self.programs.can_hold,
         )
         limits = options.limits
         self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
