@@ -26,6 +26,7 @@ struct tables {
 #define ROW_RULE_BITS 20
 #define FRAME_POINTER_REACH (1 << 20)
 #define RETURN_INSTANCES 16
+#define NO_INSTANCE ~0ULL	/* the list is at its end */
 
 /* An index that the verifier sees to be below a power of two. */
 #define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size) - 1))
@@ -105,6 +106,8 @@ INLINE int undo_trampoline(struct walk *walk)
 	u64 slot = walk->sp - 8;
 	u64 at = walk->instance;
 
+	if (at == NO_INSTANCE)
+		return 0;
 	if (!at) {
 		u64 task = bpf_get_current_task(), utask = 0;
 
@@ -123,7 +126,7 @@ INLINE int undo_trampoline(struct walk *walk)
 		bpf_probe_read_kernel(&next, 8, (void *)(at + INSTANCE_NEXT));
 		if (stack == slot) {
 			bpf_probe_read_kernel(&walk->pc, 8, (void *)(at + INSTANCE_RETURN));
-			walk->instance = next;
+			walk->instance = next ? next : NO_INSTANCE;
 			return 1;
 		}
 		at = next;

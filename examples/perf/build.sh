@@ -6,7 +6,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
-cache=${REFLEAK_CACHE:-$here/build}
+cache=$(readlink -m "${REFLEAK_CACHE:-$here/build}")
 variant=stubs program=perf
 case ${1-} in
     "") ;;
@@ -46,9 +46,6 @@ add_stubs() {
 
 stamp=$(recipe | sha256sum | cut -d' ' -f1)
 work=$cache/$variant
-if [ -x "$here/build/$program" ] && [ "$(cat "$work/stamp" 2>/dev/null)" = "$stamp" ]; then
-    exit 0
-fi
 mkdir -p "$here/build" "$work"
 if [ ! -x "$work/output/perf" ] || [ "$(cat "$work/stamp" 2>/dev/null)" != "$stamp" ]; then
     "$(readlink -f "$here/../../.ci/install")" "${packages[@]}"
@@ -63,5 +60,8 @@ if [ ! -x "$work/output/perf" ] || [ "$(cat "$work/stamp" 2>/dev/null)" != "$sta
     fi
     echo "$stamp" >"$work/stamp"
 fi
-cp "$work/output/perf" "$here/build/$program.new"
-mv "$here/build/$program.new" "$here/build/$program"
+# Compared, since it may be there from another cache; moved, since it may be running.
+if ! cmp -s "$work/output/perf" "$here/build/$program"; then
+    cp "$work/output/perf" "$here/build/$program.new"
+    mv "$here/build/$program.new" "$here/build/$program"
+fi

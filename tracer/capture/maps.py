@@ -19,7 +19,7 @@ from tracer.model import records
 THREAD_BYTES = 2048
 """Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
 PROGRAM_SLOTS = 16
-DELAY_BYTES = 1 << 16
+DELAY_BYTES = 1 << 18
 """Read at each turn of a hold, only to pass time."""
 ROW_COUNT = 1 << 23
 PAGE_COUNT = 1 << 19

@@ -74,7 +74,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     report = parser.add_argument_group("how to report")
     report.add_argument("--format", choices=("text", "json"), default=None, help="default: text, or by -o's suffix")
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
-    report.add_argument("--top", type=int, metavar="N", help="show the N biggest entries only")
+    report.add_argument("--top", type=int, metavar="N", default=10, help="show the N biggest entries only (10)")
     report.add_argument("--suppressions", action="append", default=[], metavar="FILE", type=Path,
                         help="leaks to pass over, in LeakSanitizer's syntax")  # fmt: skip
     report.add_argument("--no-default-suppressions", action="store_true", help="report one-off allocations of libc too")

@@ -20,6 +20,7 @@ from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
 from tracer.report.json_report import write_json
+from tracer.report.text import TextOptions, write_text
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
@@ -55,8 +56,7 @@ def write_report(snapshot: Snapshot, arguments: argparse.Namespace) -> Findings:
 def _writer(arguments: argparse.Namespace, stream: TextIO) -> Callable[[Findings, TextIO], None]:
     if _format(arguments) == "json":
         return write_json
-    from tracer.report.text import TextOptions, write_text
-    text = TextOptions.for_stream(stream, top=arguments.top)
+    text = TextOptions(top=arguments.top)
     return lambda findings, out: write_text(findings, out, text)
 
 
