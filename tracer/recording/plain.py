@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import types
 import typing
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -75,7 +75,7 @@ def _tuple(arguments: tuple[Any, ...], value: object) -> tuple[object, ...]:
     return tuple(_value(kind, item) for kind, item in zip(arguments, value, strict=True))
 
 
-def _dataclass(kind: type[Any], value: object) -> object:
+def _dataclass(kind: Any, value: object) -> object:
     """Fields that the file lacks take their defaults; those that the class lacks are passed over."""
     if not isinstance(value, dict):
         raise Malformed("object expected")
@@ -89,10 +89,9 @@ def _dataclass(kind: type[Any], value: object) -> object:
 
 
 @cache
-def _described(kind: Hashable) -> tuple[tuple[str, Any, bool], ...]:
-    assert isinstance(kind, type)
+def _described(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     hints = typing.get_type_hints(kind)
     return tuple(
         (field.name, hints[field.name], field.default is not MISSING or field.default_factory is not MISSING)
-        for field in fields(kind)  # type: ignore[arg-type]
+        for field in fields(kind)
     )
