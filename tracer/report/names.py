@@ -25,7 +25,9 @@ def shorten(name: str, room: int) -> str:
         text = step(text)
         if len(text) <= room:
             return text.translate(_SHOWN)
-    return ".." + text.translate(_SHOWN)[2 - room :]
+    tail = text[2 - room :]
+    scope = tail.find("::", 0, tail.find("<") if "<" in tail else None)
+    return ".." + (tail[scope + 2 :] if scope >= 0 else tail).translate(_SHOWN)
 
 
 def _without_arguments(text: str) -> str:

@@ -31,21 +31,23 @@ def add_stack(page: Page, stack: FrameList, own: int | None = None, status: str 
     places = [place(frame) for frame in frames if isinstance(frame, Frame)]
     longest = max((len(text) for text in places), default=0)
     names = max((len(name(frame)) for frame in frames if isinstance(frame, Frame)), default=0)
-    room = min(names, max(16, page.width - _INDENT - 2 - longest - (len(_OWN) if own is not None else 0)))
+    column = min(names, max(16, page.width - _INDENT - 2 - longest - (len(_OWN) if own is not None else 0)))
     for index, frame in enumerate(frames):
         if isinstance(frame, int):
             page.line(" " * _INDENT, Span(f"... {frame:,} more frames ...", "dim"))
         else:
             mine = own is not None and index == own < len(frames) and frame is stack[own]
-            _add_frame(page, frame, mine, room)
+            _add_frame(page, frame, mine, column)
     sentence = _STATUS_SENTENCES.get(status)
     if sentence:
         page.line(" " * _INDENT, Span(f"({sentence})", "warn"))
 
 
-def _add_frame(page: Page, frame: Frame, mine: bool, room: int) -> None:
-    text = f"{shorten(name(frame), room):<{room}}  {place(frame)}"
+def _add_frame(page: Page, frame: Frame, mine: bool, column: int) -> None:
+    """A name that is longer than the column pushes its place to the right rather than lose what still fits."""
     mark = _OWN if mine else ""
+    room = max(16, page.width - _INDENT - 2 - len(place(frame)) - len(mark))
+    text = f"{shorten(name(frame), room):<{column}}  {place(frame)}"
     remark = _remark(frame)
     if remark and _INDENT + len(text) + len(mark) + len(remark) + 2 <= page.width:
         mark += f", {remark}" if mine else f"  ({remark})"

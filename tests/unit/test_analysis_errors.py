@@ -1,0 +1,60 @@
+"""Broken rules: kinds, merging, the three stacks, and what fails a run."""
+
+from __future__ import annotations
+
+import pytest
+from hand_made import DSO, Code, events, snapshot
+
+from tracer.analysis import analyse, failing_errors, has_findings
+from tracer.model.operations import Operation
+from tracer.model.records import ErrorKind
+
+
+def code_with_stacks() -> Code:
+    code = Code()
+    for id_, name in ((1, "offender"), (2, "birth"), (3, "release"), (4, "offender")):
+        code.stack(id_, code.frame(name, f"{name}.c:{id_}"))
+    return code
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "fails"),
+    [
+        (ErrorKind.OVER_PUT, "over-put", True),
+        (ErrorKind.USE_AFTER_ZERO, "use-after-zero", True),
+        (ErrorKind.DELETE_WHILE_REFERENCED, "delete-while-referenced", True),
+        (ErrorKind.REINITIALISED, "reinitialised", False),
+    ],
+)
+def test_an_error_has_three_stacks(kind: ErrorKind, word: str, fails: bool) -> None:
+    code = code_with_stacks()
+    seen = events(
+        {"flags": kind, "stack": 1, "value": 2, "object": 3, "address": 0x77, "extra": DSO}, operation=Operation.ERROR
+    )
+    found = analyse(snapshot(code, errors=seen), code.symbols)
+    (error,) = found.errors
+    assert (error.kind, error.type, error.pid, error.count, error.address) == (word, "dso", 812, 1, 0x77)
+    assert [frame.function for frame in error.stack] == ["offender"]
+    assert [frame.function for frame in error.created_at or ()] == ["birth"]
+    assert [frame.function for frame in error.released_at or ()] == ["release"]
+    assert has_findings(found) is fails
+    assert len(failing_errors(found)) == fails
+
+
+def test_equal_errors_are_merged_and_the_most_frequent_comes_first() -> None:
+    code = code_with_stacks()
+    once = {"flags": ErrorKind.USE_AFTER_ZERO, "stack": 2, "address": 0x99, "extra": DSO}
+    often = {"flags": ErrorKind.OVER_PUT, "stack": 1, "extra": DSO}
+    rows = [once, *({**often, "address": 0x70 + i} for i in range(3)), *({**often, "stack": 4} for _ in range(2))]
+    first, second = analyse(snapshot(code, errors=events(*rows, operation=Operation.ERROR)), code.symbols).errors
+    assert (first.kind, first.count, first.address) == ("over-put", 5, 0x70), (
+        "another line of the same function is merged"
+    )
+    assert (second.kind, second.count, second.address) == ("use-after-zero", 1, 0x99)
+
+
+def test_stacks_that_nobody_knows_are_none() -> None:
+    code = code_with_stacks()
+    seen = events({"flags": ErrorKind.OVER_PUT, "stack": 1, "value": 0, "object": 12345, "address": 1})
+    (error,) = analyse(snapshot(code, errors=seen), code.symbols).errors
+    assert (error.created_at, error.released_at, error.type) == (None, None, None)

@@ -1,0 +1,80 @@
+"""Names that stay, and whose code a frame is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracer.analysis.identity import frame_key, keys_of, module_key, stable_id
+from tracer.analysis.own_frame import own_frame
+from tracer.model.frames import Frame
+
+
+def frame(function: str | None, module: str | None = "srv", **more: object) -> Frame:
+    return Frame(function, module, **more)  # type: ignore[arg-type]
+
+
+def test_an_id_knows_functions_and_modules_only() -> None:
+    one = (frame("f", "libx.so.1.2", file="a.c", line=3, address=0x10, offset=2), frame("main", line=1))
+    two = (frame("f.isra.0", "libx.so.1.3", file="b.c", line=9, address=0x90, offset=7), frame("main", line=2))
+    assert stable_id("allocation", "malloc", keys_of(one)) == stable_id("allocation", "malloc", keys_of(two))
+
+
+def test_an_id_is_what_it_was() -> None:
+    assert stable_id("allocation", "malloc", keys_of((frame("f"), frame("main")))) == "a0b57b580900"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("reference", "malloc", ("f@srv",)),
+        ("allocation", "calloc", ("f@srv",)),
+        ("allocation", "malloc", ("g@srv",)),
+        ("allocation", "malloc", ("f@srv", "f@srv")),
+        ("allocation", "mallocf@srv", ()),
+        ("allocation", None, ("f@srv",)),
+    ],
+)
+def test_an_id_tells_apart(other: tuple[str, str | None, tuple[str, ...]]) -> None:
+    id_ = stable_id("allocation", "malloc", ("f@srv",))
+    assert stable_id(*other) != id_
+    assert len(id_) == 12
+
+
+def test_a_frame_without_a_name_is_its_place() -> None:
+    assert frame_key(frame(None, "libc.so.6", address=0x27249)) == "libc+0x27249"
+    assert frame_key(frame(None, None, address=0x7FFF1234)) == "?", "an address of one run means nothing in the next"
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("libc.so.6", "libc"), ("libc-2.36.so", "libc"), ("libglib-2.0.so.0", "libglib"), ("perf", "perf"), (None, "")],
+)
+def test_a_version_is_no_part_of_a_module(name: str | None, key: str) -> None:
+    assert module_key(name) == key
+
+
+@pytest.mark.parametrize(
+    ("stack", "own"),
+    [
+        ([("malloc", "libc.so.6"), ("f", "srv")], 1),
+        ([("malloc", "libc.so.6"), ("strdup", "libc.so.6"), (None, "libx.so.1")], 2),
+        ([("__refcnt__init", "srv"), ("dso__new", "srv")], 1),
+        ([("refcnt__delete", "srv"), ("dso__delete", "srv")], 1),
+        ([("malloc", "libc.so.6"), ("operator new(unsigned long)", "libstdc++.so.6"), ("f()", "srv")], 2),
+        ([("_Znwm", "srv"), ("std::vector<int>::push_back(int const&)", "srv"), ("Foo::bar()", "srv")], 2),
+        ([("void std::__push_heap<int*>(int*)", "srv"), ("Foo::bar()", "srv")], 1),
+        ([("malloc", "libjemalloc.so.2"), ("xmalloc", "srv"), ("stdout_open", "srv")], 2),
+        ([(None, "libstdc++.so.6"), (None, "ld-linux-x86-64.so.2")], None),
+        ([("malloc", "srv"), ("__libc_start_main", "srv"), ("_start", "srv")], None),
+        ([(None, None), ("f", "srv")], 1),
+        ([("calloc", "ld-musl-x86_64.so.1"), ("strdup", "ld-musl-x86_64.so.1"), ("f", "srv")], 2),
+        ([("standard::f()", "srv")], 0),
+        ([("allocate_page", "srv")], 0),
+        ([("malloc_page", "srv")], 0),
+        ([], None),
+    ],
+)
+def test_the_own_frame_is_the_first_that_is_not_machinery(
+    stack: list[tuple[str | None, str | None]], own: int | None
+) -> None:
+    assert own_frame(tuple(frame(function, module) for function, module in stack)) == own

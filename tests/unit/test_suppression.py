@@ -1,0 +1,158 @@
+"""Suppressions: the user's, and the known one-offs."""
+
+from __future__ import annotations
+
+import pytest
+from hand_made import Code, blocks, snapshot
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracer.analysis import AnalysisOptions, Suppression, analyse, has_findings, parse_suppressions
+from tracer.analysis.one_offs import ONE_OFFS, one_off
+from tracer.errors import SpecInvalid
+from tracer.model.findings import Leak
+from tracer.model.frames import Frame
+
+LIBC, LD, CXX, GLIB = "libc.so.6", "ld-linux-x86-64.so.2", "libstdc++.so.6.0.30", "libglib-2.0.so.0"
+
+
+def leak(*frames: tuple[str | None, str | None], kind: str = "allocation", type_: str = "malloc") -> Leak:
+    stack = tuple(Frame(f, m, f"/usr/lib/{m}", file=f"/src/{f}.c") for f, m in frames)
+    return Leak("0" * 12, kind, type_, 1, "leaked", 1, 8, stack, True, "complete")
+
+
+def test_the_syntax_is_that_of_leak_sanitizer() -> None:
+    text = "# known\n\n  leak:foo*bar  \nref:dso\r\nleak:^main$\n"
+    assert parse_suppressions(text, "s.txt") == (
+        Suppression("leak", "foo*bar", "s.txt:3"),
+        Suppression("ref", "dso", "s.txt:4"),
+        Suppression("leak", "^main$", "s.txt:5"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("leak:a\nfoo\n", "s.txt:2: not a suppression: 'foo'"),
+        ("race:foo", "s.txt:1: not a suppression: 'race:foo'"),
+        ("\n\nleak:", "s.txt:3: the pattern of `leak:` would match everything"),
+        ("ref:**", "s.txt:1: the pattern of `ref:**` would match everything"),
+    ],
+)
+def test_what_is_no_suppression_is_told_by_file_and_line(text: str, message: str) -> None:
+    with pytest.raises(SpecInvalid) as caught:
+        parse_suppressions(text, "s.txt")
+    assert str(caught.value) == message
+    assert "ref:TYPE" in caught.value.hint
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_parsed_or_refused(text: str) -> None:
+    try:
+        for suppression in parse_suppressions(text, "s"):
+            suppression.matches(leak(("f", "m"), kind="reference"))
+    except SpecInvalid as error:
+        assert str(error).startswith("s:")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("parse", True), ("^parse_body$", True), ("^body", False), ("body$", True), ("parse*dy", True),
+        ("libx.so", True), ("/usr/lib/libx", True), ("/src/main.c", True), ("main", True),
+        ("p.rse", False), ("^main$", True), ("Parse", False),
+    ],
+)  # fmt: skip
+def test_a_pattern_is_found_in_any_frame(pattern: str, matches: bool) -> None:
+    assert Suppression("leak", pattern).matches(leak(("parse_body", "libx.so.1"), ("main", "srv"))) is matches
+
+
+@pytest.mark.parametrize(("pattern", "matches"), [("dso", True), ("ds", False), ("d*", True), ("map", False)])
+def test_a_type_is_matched_whole(pattern: str, matches: bool) -> None:
+    rule = Suppression("ref", pattern)
+    assert rule.matches(leak(("dso__new", "perf"), kind="reference", type_="dso")) is matches
+    assert not rule.matches(leak(("dso__new", "perf"), type_="dso"))
+
+
+def test_what_is_suppressed_is_counted_and_does_not_fail_a_run() -> None:
+    code = Code()
+    stack = code.stack(1, code.frame("malloc", binary=2), code.frame("cache_fill", "c.c:1"))
+    snap = snapshot(code, allocations=blocks({"address": 1, "size": 5}, {"address": 2, "size": 6}, stack=stack))
+    options = AnalysisOptions(parse_suppressions("leak:cache_", "s"))
+    found = analyse(snap, code.symbols, options)
+    assert found.leaks == ()
+    assert [(s.suppressed_by, s.count, s.bytes) for s in found.suppressed] == [("leak:cache_", 2, 11)]
+    assert not has_findings(found)
+    assert has_findings(analyse(snap, code.symbols))
+
+
+M = ("malloc", LIBC)
+KNOWN = {
+    "stdio-buffer": [M, ("_IO_file_doallocate", LIBC), ("_IO_doallocbuf", LIBC), ("printf", LIBC), ("main", "srv")],
+    "libstdc++-pool": [M, (None, CXX), (None, LD), (None, LD)],
+    "loader": [("calloc", LIBC), ("_dl_allocate_tls", LD), (None, LIBC), ("pthread_create", LIBC), ("main", "srv")],
+    "loader-static": [("malloc", "static"), ("_dl_important_hwcaps", "static"), ("_start", "static")],
+    "thread-exit": [("calloc", LIBC), ("__cxa_thread_atexit_impl", LIBC), ("f", "srv")],
+    "exit-handlers": [("calloc", LIBC), (None, LIBC), ("__cxa_atexit", LIBC), ("f", "srv")],
+    "thread": [M, (None, LIBC), ("pthread_create", LIBC), ("main", "srv")],
+    "thread-specific": [("calloc", LIBC), ("pthread_setspecific", LIBC), ("f", "srv")],
+    "locale": [M, (None, LIBC), (None, LIBC), ("setlocale", LIBC), ("main", "srv")],
+    "time-zone": [M, ("strdup", LIBC), (None, LIBC), ("localtime", LIBC), ("main", "srv")],
+    "name-service": [M, (None, LIBC), ("getpwnam", LIBC), ("main", "srv")],
+    "character-sets": [M, (None, LIBC), ("__gconv_open", LIBC), ("iconv_open", LIBC), ("main", "srv")],
+    "glib-quarks": [M, ("g_malloc", GLIB), (None, GLIB), ("g_quark_from_string", GLIB), ("main", "srv")],
+    "glib-start": [M, ("g_malloc", GLIB), (None, GLIB), (None, LD)],
+    "python-start": [M, (None, "python3.11"), ("Py_InitializeFromConfig", "python3.11"), ("main", "python3.11")],
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_known_one_off_is_recognized(name: str) -> None:
+    rule = one_off(leak(*KNOWN[name]))
+    assert rule is not None
+    assert rule.name == name
+
+
+def test_a_thread_stack_is_a_mapping() -> None:
+    rule = one_off(leak(("mmap", LIBC), (None, LIBC), ("pthread_create", LIBC), ("main", "srv"), kind="mapping"))
+    assert rule is not None
+    assert rule.name == "thread"
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [M, ("main", "srv")],
+        [M, ("strdup", LIBC), ("main", "srv")],
+        [M, ("fopen", LIBC), ("main", "srv")],
+        [M, ("getdelim", LIBC), ("main", "srv")],
+        [M, ("__gconv_open", LIBC), ("iconv_open", LIBC), ("main", "srv")],
+        [M, ("newlocale", LIBC), ("main", "srv")],
+        [M, ("constructor", "libx.so"), (None, LD), (None, LD)],
+        [M, ("operator new(unsigned long)", CXX), ("f()", "srv"), (None, LD)],
+        [M, ("my_setlocale", "srv"), ("setlocale", LIBC)],
+        [M, (None, LIBC), ("__libc_start_main", LIBC), ("_start", "srv")],
+        [("malloc", "ld-musl-x86_64.so.1"), ("strdup", "ld-musl-x86_64.so.1"), ("main", "srv")],
+        [M, (None, LIBC), ("getaddrinfo", LIBC), ("main", "srv")],
+        [M, (None, "python3.11"), ("PyBytes_FromString", "ext.so"), ("Py_InitializeFromConfig", "python3.11")],
+        [M, ("g_malloc", GLIB), ("g_strdup", GLIB), ("main", "srv")],
+        [M],
+        [],
+    ],
+)  # fmt: skip
+def test_memory_of_the_program_is_never_taken_for_a_one_off(frames: list[tuple[str | None, str]]) -> None:
+    assert one_off(leak(*frames)) is None
+
+
+def test_one_offs_are_no_references_and_have_reasons() -> None:
+    assert one_off(leak(*KNOWN["locale"], kind="reference")) is None
+    assert len({rule.name for rule in ONE_OFFS}) == len(ONE_OFFS)
+    assert all(len(rule.reason) > 10 for rule in ONE_OFFS)
+
+
+def test_the_built_in_ones_can_be_turned_off() -> None:
+    code = Code()
+    stack = code.stack(1, code.frame("malloc", binary=2), code.frame("_IO_file_doallocate", binary=2))
+    snap = snapshot(code, allocations=blocks({"address": 1, "size": 4096, "stack": stack}))
+    assert [s.suppressed_by for s in analyse(snap, code.symbols).suppressed] == ["built-in:stdio-buffer"]
+    assert analyse(snap, code.symbols, AnalysisOptions(default_suppressions=False)).suppressed == ()
