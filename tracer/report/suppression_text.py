@@ -38,16 +38,20 @@ def _lsan(leak: Leak) -> Iterator[str]:
 
 
 def _valgrind(leak: Leak) -> Iterator[str]:
-    """A block: the whole way from the outermost frame to the leaf (Valgrind manual, section 2.5)."""
+    """A block (Valgrind manual, section 2.5): the way from the leaf to main, which is the outermost that valgrind names.
+
+    It begins with `...`: valgrind's leaf is the allocator itself, ours may be its caller.
+    """
     yield f"# {leak.state}: {amount([leak])}, id {leak.id}"
     yield "{"
     yield f"   refleak-{leak.id}"
     yield "   Memcheck:Leak"
     yield "   match-leak-kinds: all"
+    yield "   ..."
     for frame in leak.stack[:_DEEPEST]:
         yield f"   {_line(frame)}"
-    if len(leak.stack) > _DEEPEST or not leak.stack_complete:
-        yield "   ..."
+        if frame.function == "main":
+            break
     yield "}"
 
 
