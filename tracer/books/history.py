@@ -86,6 +86,11 @@ class History:
         self._fold(_END_OF_TIME)
         return self._joined().copy()
 
+    def so_far(self) -> Records:
+        """Return at least the EVENTs of the objects that live, while more may come; in order of time."""
+        self._fold(max(0, self._newest_ns - self._reorder_ns))
+        return self._joined().copy()
+
     def condensed(self) -> Records:
         """Return what `live_events` leaves out of busy objects, as rows of dtype CONDENSED."""
         return self._condensed.rows()

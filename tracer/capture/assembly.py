@@ -106,8 +106,8 @@ def _unknown_notes(processes: tuple[Process, ...], mode: str) -> Iterator[str]:
         yield f"{unknown} frees of blocks whose allocation no probe saw"
 
 
-def take_snapshot(session: Session) -> Snapshot:
-    """Return all that is known, once `run` has returned. The target may be gone."""
+def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
+    """Return all that is known, once `run` has returned; the target may be gone. `running`: before that."""
     walk = _Walk(session)
     live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
     keys, values = walk.space_totals()
@@ -125,16 +125,16 @@ def take_snapshot(session: Session) -> Snapshot:
         stacks=session.stacks,
         allocations=live,
         objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
-        mapped=session.mapped.live(),
+        mapped=session.mapped.so_far() if running else session.mapped.live(),
         inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
         totals=walk.totals(),
-        history=session.history.live_events(),
+        history=session.history.so_far() if running else session.history.live_events(),
         errors=session.history.errors(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
         notes=tuple(_unknown_notes(processes, session.mode)),
         events_seen=_events_seen(values),
-        target_ended=session.target_ended,
+        target_ended=not running and session.target_ended,
     )
 
 

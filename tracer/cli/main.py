@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tracer import __version__
-from tracer.cli import options, trace
+from tracer.cli import diff, options, report, trace
 from tracer.errors import NotPermitted, ProgramRefused, RefleakError
 
 _EXAMPLES = """\
@@ -17,9 +17,11 @@ examples:
   sudo refleak -p PID
   sudo refleak --exec CMD ... --format json -o report.json   (options of refleak go before --exec)
 
-other commands: refleak doctor | probes
+  sudo refleak -o run.refleak --exec CMD ...       then, anywhere: refleak report run.refleak
+
+other commands: refleak report | diff | doctor | probes
 """
-_COMMANDS: dict[str, ModuleType] = {}
+_COMMANDS: dict[str, ModuleType] = {command.NAME: command for command in (report, diff)}
 
 
 def _parser(command: ModuleType, program: str) -> argparse.ArgumentParser:
