@@ -53,11 +53,18 @@ def find_command(command: str) -> str:
         Path(directory or ".") / command for directory in os.environ.get("PATH", os.defpath).split(":")
     ]
     for path in candidates:
-        if path.is_file():
+        if _is_file(path):
             if not os.access(path, os.X_OK):
                 raise NotPermitted(f"{path} is not executable", f"chmod +x {path}")
             return str(path)
     raise NoSuchTarget(f"there is no command {command}")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except PermissionError:  # a folder of PATH that is closed to this user: a shell passes over it
+        return False
 
 
 class Launched:

@@ -6,7 +6,7 @@ import os
 import select
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 from tracer.books.history import History
 from tracer.books.mapped import MappedMemory
 from tracer.capture import kernel
-from tracer.capture.binaries import Binaries, FindSites
+from tracer.capture.binaries import Binaries, FindSites, OpenBinary
 from tracer.capture.btf import kernel_offsets
 from tracer.capture.follower import Follower, start_up_binaries
 from tracer.capture.launch import Launched
@@ -30,6 +30,7 @@ from tracer.capture.rings import Ring
 from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
 from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.errors import NothingToProbe
 from tracer.model import records
 from tracer.model.records import LossKind, ProcessState
 from tracer.model.snapshot import Stack
@@ -113,21 +114,34 @@ class Session:
         self._shared["armed"] = 1
 
     def launch(self, launched: Launched, path: str) -> None:
-        """Put all probes on a held child and let it go; raises NoSuchTarget if it cannot exec."""
+        """Put all probes on a held child and let it go.
+
+        Raises NoSuchTarget if it cannot exec, NothingToProbe if nothing of it could ever be traced.
+        """
         self.mode, self._launched, self._pid = "launched", launched, launched.pid
         self._enter(launched.pid, ProcessState.WAITS)
-        self.prober.link(launched.pid, start_up_binaries(self.binaries, path, str(Path(path).resolve())))
+        binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()))
+        self.prober.link(launched.pid, binaries)
+        self._check_sites(binaries, path)
         self._arm()
         launched.release()
 
     def attach(self, pid: int) -> None:
-        """Put all probes on a running process and arm them together."""
+        """Put all probes on a running process and arm them together; raises NothingToProbe."""
         self._pid = pid
         self._enter(pid, ProcessState.TRACED)
         self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
-        self.prober.link(pid, self.spaces.refresh(pid, 0, 0))
+        binaries = self.spaces.refresh(pid, 0, 0)
+        self.prober.link(pid, binaries)
+        self._check_sites(binaries, proc.executable(pid) or f"process {pid}")
         self._arm()
         self.prober.link(pid, self.spaces.refresh(pid, 0, 0))
+
+    def _check_sites(self, binaries: Sequence[OpenBinary], name: str) -> None:
+        """Raise NothingToProbe for a static program without sites: into all others a library may come that has some."""
+        if binaries and not self.prober.site_count and not any(binary.image.interpreter for binary in binaries):
+            raise NothingToProbe(f"nothing to probe in {name}: it is static, and no function that refleak knows has"
+                                 " a symbol there")  # fmt: skip
 
     def stop(self) -> None:
         """End the trace at the next turn of the loop; safe in a signal handler."""
