@@ -19,9 +19,9 @@ from tracer.capture.maps import Limits
 from tracer.capture.session import CaptureOptions, Session
 from tracer.cli import options
 from tracer.cli.reporting import check_output, is_failure, write_report
-from tracer.cli.site_finder import SiteFinder
+from tracer.cli.site_finder import site_finder
 from tracer.cli.status_line import StatusLine
-from tracer.cli.target_check import check_pid, check_program
+from tracer.cli.target_check import check_pid, check_privileges, check_program
 from tracer.elf.unwind_cache import cache_directory
 from tracer.errors import UsageError
 from tracer.model.findings import Findings
@@ -53,18 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
-    finder = SiteFinder(
-        references=not arguments.heap_only,
-        heap=not arguments.refs_only,
-        mappings=arguments.mappings and not arguments.refs_only,
-        allocators=tuple(arguments.allocator),
-    )
     follow = arguments.follow_forks if arguments.follow_forks is not None else bool(arguments.command)
     limits = Limits(
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
         event_ring_bytes=_power_of_two(arguments.ring_size),
     )
-    return CaptureOptions(finder.find, cache_directory(), limits, follow, arguments.duration)
+    return CaptureOptions(site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration)
 
 
 def _power_of_two(size: int) -> int:
@@ -73,6 +67,7 @@ def _power_of_two(size: int) -> int:
 
 def _launched(arguments: argparse.Namespace) -> Session:
     path = find_command(arguments.command[0])
+    check_privileges()
     check_program(path)
     held = launch(arguments.command, user_of(arguments.user))
     try:
@@ -86,6 +81,7 @@ def _launched(arguments: argparse.Namespace) -> Session:
 
 
 def _attached(arguments: argparse.Namespace) -> Session:
+    check_privileges()
     check_pid(arguments.pid)
     session = Session(_capture_options(arguments))
     _handle_signals(session, None)
