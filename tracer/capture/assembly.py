@@ -94,7 +94,7 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
     if session.follower.not_followed:
         reason = "child that was not traced from its start: it was not made by fork() or vfork()"
         if not session.programs.can_hold:
-            reason = "child that was not traced from its start: this kernel cannot hold it (Linux 5.18)"
+            reason = "child that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
         yield Loss(reason, session.follower.not_followed, "none")
 
 
