@@ -8,10 +8,9 @@ from tracer.analysis.allocations import allocation_leaks, inherited_allocations
 from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.mapped import mapping_leaks
-from tracer.analysis.one_offs import ONE_OFFS, OneOff
+from tracer.analysis.one_offs import one_off
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.references import inherited_references, reference_leaks
-from tracer.analysis.suppression import Suppression
 from tracer.analysis.totals import allocation_totals, notes, type_rows
 from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Symbols
@@ -59,6 +58,6 @@ def _suppress(leak: Leak, options: AnalysisOptions) -> Leak:
     """Name what sets an entry aside; what is inherited is no leak anyhow and stays listed."""
     if leak.state == INHERITED:
         return leak
-    rules: list[Suppression | OneOff] = [*options.suppressions, *(ONE_OFFS if options.default_suppressions else ())]
-    rule = next((rule for rule in rules if rule.matches(leak)), None)
+    own = next((rule for rule in options.suppressions if rule.matches(leak)), None)
+    rule = own or (one_off(leak) if options.default_suppressions else None)
     return leak if rule is None else replace(leak, suppressed_by=str(rule))

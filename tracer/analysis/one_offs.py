@@ -30,11 +30,18 @@ class OneOff:
     def __str__(self) -> str:
         return f"built-in:{self.name}"
 
-    def matches(self, leak: Leak) -> bool:
-        if leak.kind not in self.kinds:
-            return False
-        leaf = next((i for i, frame in enumerate(leak.stack) if not is_allocator(frame)), len(leak.stack))
-        return leaf < len(leak.stack) and self.matches_stack(leak.stack[leaf:])
+    def matches(self, kind: str, stack: FrameList) -> bool:
+        """`stack`: from the allocator's caller outwards, not empty."""
+        return kind in self.kinds and self.matches_stack(stack)
+
+
+def one_off(leak: Leak) -> OneOff | None:
+    """Return the first rule that knows where an entry was allocated."""
+    leaf = next((i for i, frame in enumerate(leak.stack) if not is_allocator(frame)), len(leak.stack))
+    stack = leak.stack[leaf:]
+    if leak.kind == "reference" or not stack:
+        return None
+    return next((rule for rule in ONE_OFFS if rule.matches(leak.kind, stack)), None)
 
 
 def _in(frame: Frame, modules: re.Pattern[str]) -> bool:

@@ -15,7 +15,8 @@ from tracer.analysis.history import Calls, calls, owners
 from tracer.analysis.identity import stable_id
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.signature import signatures
-from tracer.model.findings import FrameList, Instance, Leak, StackCount
+from tracer.analysis.stacks import SymbolizedStack
+from tracer.model.findings import Instance, Leak, StackCount
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, ObjectFlag
 from tracer.model.snapshot import Records
@@ -113,23 +114,30 @@ class _Merge:
         )
 
     def _calls_of(self, rows: Indices) -> Calls:
-        """Take the calls of some objects, without a loop over them."""
-        starts, lengths = self._call_bounds[rows], np.diff(self._call_bounds)[rows]
+        """Sum the calls of some objects by operation and stack, without a loop over them."""
+        starts = self._call_bounds[rows]
+        lengths = self._call_bounds[rows + 1] - starts
         shift = np.repeat(starts - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
         taken = self._call_order[np.arange(int(lengths.sum())) + shift]
         all_ = self._calls
-        return Calls(all_.object[taken], all_.operation[taken], all_.stack[taken], all_.count[taken])
+        if len(rows) == 1:
+            return Calls(all_.object[taken], all_.operation[taken], all_.stack[taken], all_.count[taken])
+        groups = group_rows(all_.operation[taken], all_.stack[taken])
+        counts = np.zeros(len(groups), dtype=np.int64)
+        np.add.at(counts, groups.label, all_.count[taken])
+        first = taken[groups.first]
+        return Calls(all_.object[first], all_.operation[first], all_.stack[first], counts)
 
     def _by_stack(self, made: Calls, operation: Operation) -> tuple[StackCount, ...]:
         chosen = made.operation == operation
-        stacks, label = np.unique(made.stack[chosen], return_inverse=True)
-        counts = np.zeros(len(stacks), dtype=np.int64)
-        np.add.at(counts, label, made.count[chosen])
-        summed: Counter[FrameList] = Counter()
-        for stack, count in zip(stacks.tolist(), counts.tolist(), strict=True):
-            summed[self._evidence.book.get(stack).frames] += count
-        ranked = sorted(summed.items(), key=lambda item: (-item[1], [frame.function or "" for frame in item[0]]))
-        return tuple(StackCount(frames, count) for frames, count in ranked)
+        counts: Counter[int] = Counter()
+        stacks: dict[int, SymbolizedStack] = {}
+        for stack, count in zip(made.stack[chosen].tolist(), made.count[chosen].tolist(), strict=True):
+            symbolized = self._evidence.book.get(stack)
+            counts[symbolized.number] += count
+            stacks[symbolized.number] = symbolized
+        ranked = sorted(counts, key=lambda number: (-counts[number], stacks[number].keys))
+        return tuple(StackCount(stacks[number].frames, counts[number]) for number in ranked)
 
     def _notes(self, rows: Indices, made: Calls) -> list[str]:
         objects = self._objects[rows]

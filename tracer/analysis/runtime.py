@@ -28,7 +28,7 @@ _LIBRARY_FUNCTION = re.compile(
 _ALLOCATOR_MODULE = re.compile(r"lib(jemalloc|tcmalloc\w*|mimalloc\w*|snmalloc\w*|hoard|scudo\w*)\b.*")
 _RUNTIME_MODULE = re.compile(
     r"libc\.so(\.6)?|libc-[\d.]+\.so|ld-linux\S*|ld-[\d.]+\.so|ld-musl\S*|libc\.musl\S*"
-    r"|lib(stdc\+\+|c\+\+|c\+\+abi|gcc_s|pthread|dl|rt)\b.*|linux-vdso\S*|\[vdso\]"
+    r"|lib(stdc\+\+|c\+\+|c\+\+abi|gcc_s|pthread|dl|rt)[.-].*|linux-vdso\S*|\[vdso\]"
 )
 LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
 LOADER = re.compile(r"ld-linux\S*|ld-[\d.]+\.so")

@@ -33,6 +33,8 @@ class SymbolizedStack:
     complete: bool
     keys: tuple[str, ...]
     """What identifies each frame over runs; as long as `frames`."""
+    number: int = 0
+    """Equal for stacks of equal frames, within one analysis."""
 
 
 _LOST_STACK = SymbolizedStack((), LOST, False, ())
@@ -47,6 +49,7 @@ class StackBook:
         self._symbols = symbols
         self._done: dict[int, SymbolizedStack] = {}
         self._missed: dict[int, tuple[Frame, ...]] = {}
+        self._numbers: dict[FrameList, int] = {(): 0}
 
     def get(self, stack_id: int) -> SymbolizedStack:
         """Return a stack's frames; an empty stack with status "lost" for an id that is not known."""
@@ -64,7 +67,8 @@ class StackBook:
         if stack is None:
             return _LOST_STACK
         frames = tuple(frame for key in stack.frames for frame in self._symbols.get(key) or self._miss(key))
-        return SymbolizedStack(frames, STATUS_WORDS[stack.status], stack.complete, keys_of(frames))
+        number = self._numbers.setdefault(frames, len(self._numbers))
+        return SymbolizedStack(frames, STATUS_WORDS[stack.status], stack.complete, keys_of(frames), number)
 
     def _miss(self, key: int) -> tuple[Frame, ...]:
         missed = self._missed.get(key)

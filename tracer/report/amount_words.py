@@ -1,0 +1,25 @@
+"""What a set of entries amounts to, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracer.model.findings import Leak
+from tracer.report.amounts import counted, size
+
+NOUNS = {"reference": "object", "allocation": "block", "mapping": "mapping"}
+
+
+def amount(leaks: Sequence[Leak]) -> str:
+    """Return "5 objects of 2 types, 12.3 KiB in 41 blocks, 1.0 MiB in 1 mapping"; empty for no entry."""
+    parts = []
+    references = [leak for leak in leaks if leak.kind == "reference"]
+    if references:
+        types = len({leak.type for leak in references})
+        parts.append(f"{counted(sum(leak.count for leak in references), 'object')} of {counted(types, 'type')}")
+    for kind in ("allocation", "mapping"):
+        chosen = [leak for leak in leaks if leak.kind == kind]
+        if chosen:
+            blocks = counted(sum(leak.count for leak in chosen), NOUNS[kind])
+            parts.append(f"{size(sum(leak.bytes or 0 for leak in chosen))} in {blocks}")
+    return ", ".join(parts)

@@ -1,0 +1,110 @@
+"""One leak or one error, as lines."""
+
+from __future__ import annotations
+
+from tracer.model.findings import ErrorFinding, Leak, StackCount
+from tracer.report.amount_words import NOUNS
+from tracer.report.amounts import counted, duration, exact_size, size
+from tracer.report.page import Page
+from tracer.report.stack_lines import add_stack, chain
+
+_SAMPLES = 3
+_CALL_STACKS = 5
+_STATES = {"alive-at-exec": "alive at exec"}
+_BIRTHS = {"reference": "created at", "allocation": "allocated at", "mapping": "mapped at"}
+_OFFENCES = {
+    "over-put": "put at",
+    "use-after-zero": "used at",
+    "delete-while-referenced": "deleted at",
+    "reinitialised": "initialised again at",
+    "double-free": "freed again at",
+    "mismatched-free": "freed at",
+    "invalid-free": "freed at",
+}
+
+
+def add_leak(page: Page, number: int, leak: Leak) -> None:
+    """Add one entry: amount and id, birth, gets and puts, notes, and a few addresses."""
+    page.blank()
+    page.heading(f"#{number}  {_headline(leak)}")
+    page.ends(f"    {_BIRTHS[leak.kind]}", f"id {leak.id}")
+    add_stack(page, leak.stack, leak.own_frame, leak.stack_status)
+    _add_calls(page, "get", leak.gets)
+    _add_calls(page, "put", leak.puts)
+    for get in leak.unpaired:
+        page.paragraph(f"{counted(get.count, 'get')} never put ({get.confidence}: {get.reason})", "      ", "    ")
+        for line in chain(get.stack, page.width - 6):
+            page.line("      ", line)
+    if leak.made is not None and leak.freed is not None and leak.made != leak.count:
+        page.line(f"    made here {leak.made:,}, freed {leak.freed:,}")
+    for note in leak.notes:
+        page.paragraph(note, "          ", "    note: ")
+    _add_samples(page, leak)
+
+
+def _headline(leak: Leak) -> str:
+    state = _STATES.get(leak.state, leak.state)
+    if leak.kind == "reference":
+        counts = {instance.references for instance in leak.instances}
+        known = f", count {counts.pop()}" if len(counts) == 1 and None not in counts else ""
+        return f"{leak.count:,} x {leak.type} {state}{known}"
+    blocks = counted(leak.count, NOUNS[leak.kind])
+    return f"{exact_size(leak.bytes or 0)} {state}: {blocks}{_spread(leak)} ({leak.type or 'unknown allocator'})"
+
+
+def _spread(leak: Leak) -> str:
+    if leak.count == 1 or leak.size_min is None or leak.size_max is None:
+        return ""
+    if leak.size_min == leak.size_max:
+        return f" of {leak.size_min:,}"
+    return f" of {leak.size_min:,} to {leak.size_max:,}"
+
+
+def _add_calls(page: Page, word: str, calls: tuple[StackCount, ...]) -> None:
+    if not calls:
+        return
+    total = sum(call.count for call in calls)
+    page.line(f"    {counted(total, word)}")
+    column = len(f"{calls[0].count:,}")
+    for call in calls[:_CALL_STACKS]:
+        lead = f"      {call.count:>{column},}  "
+        for index, line in enumerate(chain(call.stack, page.width - len(lead))):
+            page.line(lead if index == 0 else " " * len(lead), line)
+    rest = calls[_CALL_STACKS:]
+    if rest:
+        more = sum(call.count for call in rest)
+        page.line(f"      {more:>{column},}  from {counted(len(rest), 'other stack')}")
+
+
+def _add_samples(page: Page, leak: Leak) -> None:
+    if not leak.instances:
+        return
+    ages = [instance.age_ns for instance in leak.instances]
+    shown = [_sample(leak, index) for index in range(min(_SAMPLES, len(leak.instances)))]
+    more = leak.count - len(shown)
+    text = ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    word = "age" if leak.count == 1 else "oldest"
+    page.paragraph(f"{text}; {word} {duration(max(ages))}", "       ", "    at ")
+
+
+def _sample(leak: Leak, index: int) -> str:
+    instance = leak.instances[index]
+    differ = leak.size_min != leak.size_max
+    return f"{instance.address:#x}" + (f" ({size(instance.size)})" if differ and instance.size is not None else "")
+
+
+def add_error(page: Page, number: int, error: ErrorFinding) -> None:
+    """Add one broken rule with its three stacks: the offence, the release, the birth."""
+    page.blank()
+    times = "" if error.count == 1 else f", {counted(error.count, 'time')}"
+    what = f"E{number}  {error.kind}{f' of {error.type}' if error.type else ''} at {error.address:#x}{times}"
+    page.heading(what)
+    page.ends(f"    {_OFFENCES.get(error.kind, 'done at')}", f"pid {error.pid}")
+    add_stack(page, error.stack, status="complete" if error.stack else "lost")
+    memory = error.kind.endswith("-free")
+    if error.released_at is not None:
+        page.line(f"    {'first freed at' if memory else 'count reached zero at'}")
+        add_stack(page, error.released_at)
+    if error.created_at is not None:
+        page.line(f"    {'allocated at' if memory else 'created at'}")
+        add_stack(page, error.created_at)

@@ -1,0 +1,98 @@
+"""What was traced, for how long, and whether all of it was seen."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+
+from tracer.model.findings import Findings
+from tracer.model.snapshot import Process, Unresolved
+from tracer.report.amounts import counted, duration
+from tracer.report.page import Page
+
+_LABEL = 9
+_MOST_FUNCTIONS = 3
+
+
+def add_scope(page: Page, findings: Findings) -> None:
+    """Add the lines on the target, on completeness and on what the probes do not cover."""
+    root = findings.processes[0] if findings.processes else None
+    if root is not None:
+        _labelled(page, "target", command(root))
+    _labelled(page, "" if root else "target", _circumstances(findings, root))
+    others = {process.pid for process in findings.processes} - ({root.pid} if root else set())
+    if others:
+        _labelled(page, "", f"and {counted(len(others), 'child process', 'child processes')}")
+    _add_completeness(page, findings)
+    _add_coverage(page, findings)
+
+
+def command(process: Process) -> str:
+    return shlex.join(process.command) or process.executable or f"pid {process.pid}"
+
+
+def end(process: Process) -> str:
+    """Return how a process ended: "exited with status 0", "killed by SIGKILL", "executed another program"."""
+    if process.ended_ns is None:
+        return "still runs"
+    if process.by_exec:
+        return "executed another program"
+    if process.signal is not None:
+        return f"killed by {_signal_name(process.signal)}"
+    return "ended" if process.exit_code is None else f"exited with status {process.exit_code}"
+
+
+def last_of(findings: Findings, pid: int) -> Process | None:
+    """Return the last address space of a process: an exec keeps the pid."""
+    return max((p for p in findings.processes if p.pid == pid), key=lambda p: p.generation, default=None)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _circumstances(findings: Findings, root: Process | None) -> str:
+    parts = [] if root is None else [f"pid {root.pid}"]
+    parts.append(f"{findings.mode}, traced for {duration(findings.duration_ns)}")
+    last = last_of(findings, root.pid) if root else None
+    if last is not None:
+        parts.append(end(last))
+    text = ", ".join(parts)
+    return text if findings.mode == "launched" else f"{text}; what is older than the trace is unknown"
+
+
+def _add_completeness(page: Page, findings: Findings) -> None:
+    events = counted(findings.events_seen, "event")
+    if findings.complete:
+        _labelled(page, "data", f"complete: {events}, 0 lost")
+        return
+    lost = sum(loss.count for loss in findings.losses)
+    _labelled(page, "data", f"NOT COMPLETE: {events}, {lost:,} lost", "warn")
+    for loss in findings.losses:
+        _labelled(page, "", f"{loss.count:,} lost: {loss.reason}" + (f"; cure: {loss.remedy}" if loss.remedy else ""))
+
+
+def _add_coverage(page: Page, findings: Findings) -> None:
+    coverage = findings.coverage
+    missing = []
+    if coverage.unresolved:
+        missing.append(_unresolved(coverage.unresolved))
+    if coverage.inlined_not_covered:
+        copies = ", ".join(f"{function} ({count:,})" for function, count in coverage.inlined_not_covered)
+        missing.append(f"inlined copies not covered: {copies}")
+    if missing:
+        _labelled(page, "probes", f"{coverage.attached:,} attached; {'; '.join(missing)}")
+
+
+def _unresolved(functions: tuple[Unresolved, ...]) -> str:
+    shown = [f"{unresolved.function} ({unresolved.reason})" for unresolved in functions[:_MOST_FUNCTIONS]]
+    rest = len(functions) - len(shown)
+    more = f" and {rest:,} more" if rest else ""
+    return f"{counted(len(functions), 'function')} not covered: {', '.join(shown)}{more}"
+
+
+def _labelled(page: Page, label: str, text: str, style: str = "") -> None:
+    page.heading(f"{label:<{_LABEL}}{text}" if label else " " * _LABEL + text, style, " " * _LABEL)

@@ -1,0 +1,123 @@
+"""The report for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from tracer.model.findings import Findings, Leak
+from tracer.report.amount_words import amount
+from tracer.report.amounts import counted
+from tracer.report.entries import add_error, add_leak
+from tracer.report.page import Page, Span, stream_color, stream_width
+from tracer.report.scope import add_scope, command, end, last_of
+from tracer.report.type_table import add_types
+from tracer.report.verdict_line import REMARKS, verdict
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    width: int | None = None
+    """Columns; None: the terminal's, or 80 where the output is none."""
+    color: bool | None = None
+    """None: as the terminal and NO_COLOR say."""
+    top: int = 10
+    """Most entries listed of each process, and most errors."""
+    next_command: str | None = None
+    """What to type for more; printed where something was found."""
+
+
+_DEFAULTS = TextOptions()
+
+
+def write_text(findings: Findings, stream: TextIO, options: TextOptions = _DEFAULTS) -> None:
+    """Write the report: the verdict first and last, and between them what it rests on."""
+    page = Page(stream_width(stream) if options.width is None else options.width)
+    _compose(page, findings, options)
+    page.write(stream, stream_color(stream) if options.color is None else options.color)
+
+
+def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
+    judged = verdict(findings)
+    _add_verdict(page, judged)
+    page.blank()
+    add_scope(page, findings)
+    add_types(page, findings.types)
+    _add_processes(page, findings, options.top)
+    _add_errors(page, findings, options.top)
+    _add_suppressed(page, findings.suppressed)
+    _add_notes(page, findings)
+    if options.next_command and (findings.leaks or findings.errors):
+        page.blank()
+        page.paragraph(options.next_command, "      ", "next: ")
+    if len(page.lines) > 6:  # in a short one it still stands in sight
+        page.blank()
+        _add_verdict(page, judged)
+
+
+def _add_verdict(page: Page, judged: Span) -> None:
+    page.heading(judged.text, judged.style, "         ")
+
+
+def _add_processes(page: Page, findings: Findings, top: int) -> None:
+    pids = list(dict.fromkeys([*(p.pid for p in findings.processes), *(leak.pid for leak in findings.leaks)]))
+    concerned = [pid for pid in pids if any(leak.pid == pid for leak in findings.leaks)]
+    number = 0
+    for pid in concerned:
+        entries = [leak for leak in findings.leaks if leak.pid == pid]
+        if len(concerned) > 1 or pid != pids[0]:
+            _add_process_heading(page, findings, pid)
+        listed = [leak for leak in entries if leak.state != "inherited"]
+        for leak in listed[:top]:
+            number += 1
+            add_leak(page, number, leak)
+        if len(listed) > top:
+            page.blank()
+            more = counted(len(listed) - top, "more entry", "more entries")
+            page.paragraph(f"and {more}: {amount(listed[top:])} (--top {len(listed)} lists all)")
+        inherited = [leak for leak in entries if leak.state == "inherited"]
+        if inherited:
+            page.blank()
+            page.paragraph(f"inherited by fork, no leak: {amount(inherited)}")
+
+
+def _add_process_heading(page: Page, findings: Findings, pid: int) -> None:
+    process = last_of(findings, pid)
+    page.blank()
+    if process is None:
+        page.heading(f"---- pid {pid}")
+        return
+    parent = f", child of {process.parent}" if process.parent is not None else ""
+    page.heading(f"---- pid {pid}{parent}, {end(process)}: {command(process)}", indent="     ")
+
+
+def _add_errors(page: Page, findings: Findings, top: int) -> None:
+    errors = findings.errors
+    for number, error in enumerate(errors[:top], start=1):
+        add_error(page, number, error)
+    if any(error.kind in REMARKS for error in errors[:top]):
+        page.paragraph("note: an object that is initialised again while it is counted is no error by itself: its"
+                       " memory may have been reused without a traced put or delete", "          ", "    ")  # fmt: skip
+    if len(errors) > top:
+        page.blank()
+        page.line(f"and {counted(len(errors) - top, 'more error')} (--top {len(errors)} lists all)")
+
+
+def _add_suppressed(page: Page, suppressed: Sequence[Leak]) -> None:
+    if not suppressed:
+        return
+    by = Counter[str]()
+    for leak in suppressed:
+        by[leak.suppressed_by or ""] += leak.count
+    names = ", ".join(f"{name} ({count:,})" for name, count in sorted(by.items(), key=lambda item: (-item[1], item[0])))
+    page.blank()
+    page.paragraph(f"suppressed: {amount(suppressed)}: {names}", "            ", "")
+
+
+def _add_notes(page: Page, findings: Findings) -> None:
+    if findings.notes:
+        page.blank()
+    for note in findings.notes:
+        page.paragraph(note, "      ", "note: ")

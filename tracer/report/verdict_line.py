@@ -1,0 +1,56 @@
+"""The verdict in one line: what a stranger reads first and last."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tracer.model.findings import Findings
+from tracer.report.amount_words import amount
+from tracer.report.amounts import counted
+from tracer.report.page import Span
+
+REMARKS = ("reinitialised",)
+"""Kinds of error that are worth a look but break no rule."""
+
+
+def verdict(findings: Findings) -> Span:
+    """Return the verdict: "LEAK" only for a launched target that ended, and in doubt where data were lost."""
+    broken = Counter(error.kind for error in findings.errors if error.kind not in REMARKS)
+    errors = _errors(broken)
+    outstanding = [leak for leak in findings.leaks if leak.state == "outstanding"]
+    parts = [_judgement(findings, bool(outstanding), bool(errors))]
+    leaked = amount(findings.leaked)
+    if leaked:
+        parts.append(leaked)
+    elif outstanding:
+        parts.append(amount(outstanding))
+    if errors:
+        parts.append(errors)
+    text = parts[0] if len(parts) == 1 else f"{parts[0]}: {', '.join(parts[1:])}"
+    exec_ = amount([leak for leak in findings.leaks if leak.state == "alive-at-exec"])
+    text += f"; alive at exec: {exec_}" if exec_ else ""
+    if not findings.complete and (leaked or errors or outstanding):
+        text += "; but data were lost"
+    bad = bool(leaked or errors)
+    style = "bad" if bad else "warn" if outstanding or not findings.complete else "good"
+    return Span(f"refleak: {text}", style)
+
+
+def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
+    if findings.leaked:
+        return "LEAK" if findings.complete else "LEAK, as far as seen"
+    if outstanding:
+        return "ERROR, and outstanding, not judged" if errors else "outstanding, not judged"
+    if errors:
+        return "ERROR"
+    if not findings.complete:
+        return "no leak found, but data were lost"
+    judged = findings.mode == "launched" and findings.target_ended
+    return "clean" if judged else "clean: nothing made since the trace began is outstanding"
+
+
+def _errors(kinds: Counter[str]) -> str:
+    if not kinds:
+        return ""
+    words = ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items()))
+    return f"{counted(sum(kinds.values()), 'error')} ({words})"
