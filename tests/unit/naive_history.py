@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from tracer.books.balanced import NEVER_PUT
+from tracer.model.statistics import NEVER_PUT
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import Records

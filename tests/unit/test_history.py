@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_history import CREATE, DELETE, GET, PUT, Kernel, batch, event, naive_history
 
-from tracer.books.balanced import NEVER_PUT
+from tracer.model.statistics import NEVER_PUT
 from tracer.books.history import History
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, EventFlag
