@@ -113,6 +113,8 @@ def take_snapshot(session: Session) -> Snapshot:
     keys, values = walk.space_totals()
     processes = session.book.records(keys, values)
     mappings = session.spaces.records
+    type_totals = session.history.type_totals()
+    events = session.history.live_events()  # folds all that ended, before the statistics are read
     return Snapshot(
         mode=session.mode,
         duration_ns=session.duration_ns,
@@ -121,15 +123,18 @@ def take_snapshot(session: Session) -> Snapshot:
         mappings=mappings,
         sites=tuple(session.sites.infos),
         types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
-        type_totals=session.history.type_totals(),
+        type_totals=type_totals,
         stacks=session.stacks,
         allocations=live,
         objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
         mapped=session.mapped.live(),
         inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
         totals=walk.totals(),
-        history=session.history.live_events(),
+        history=events,
+        condensed=session.history.condensed(),
+        balanced=session.history.balanced,
         errors=session.history.errors(),
+        error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
         notes=tuple(_unknown_notes(processes, session.mode)),
