@@ -19,7 +19,7 @@ from tracer.analysis.pairing import verdicts
 from tracer.analysis.signature import signatures
 from tracer.analysis.stacks import SymbolizedStack
 from tracer.analysis.unpaired import Verdict
-from tracer.model.findings import Instance, Leak, StackCount
+from tracer.model.findings import BalanceNode, Instance, Leak, StackCount
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, ObjectFlag
 from tracer.model.snapshot import Records
