@@ -98,7 +98,7 @@ struct site {
 	struct location object;
 	struct location counter;
 	struct location count;	/* create: the first count; alloc: the factor of size */
-	struct location size;	/* alloc, map: bytes */
+	struct location size;	/* alloc, map: bytes; get, put: by what the counter has changed before the probe */
 	struct location name;
 	struct location holder;
 };

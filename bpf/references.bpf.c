@@ -234,6 +234,8 @@ int reference_entered(struct pt_regs *ctx)
 	if (!(site->flags & SITE_COUNTER) ||
 	    bpf_probe_read_user(&intent->count_read, sizeof(intent->count_read), (void *)intent->address))
 		intent->flags = OBJECT_COUNT_UNREAD;
+	else
+		intent->count_read -= (s32)value_at(ctx, registers, &site->size);
 	walk_from_entry(ctx, thread, site->return_distance,
 			intent->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
 	return 0;

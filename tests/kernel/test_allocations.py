@@ -116,6 +116,6 @@ def test_cpp_new_and_delete_and_exceptions_in_threads(refleak: Refleak) -> None:
     [leak] = run.below("leak_before_throw()")
     names = functions(leak["stack"])
     at = names.index("leak_before_throw()")
-    assert [name for name in names[at + 1 : at + 21]] == ["descend(int, bool)"] * 20
+    assert names[at + 1 : at + 21] == ["descend(int, bool)"] * 20
     assert names[at + 21] == "throw_in_thread(bool)"
     assert run.below("__cxa_throw") == []  # 52 exceptions, each freed when it was caught

@@ -21,11 +21,15 @@ _KINDS: Mapping[int, str] = {
 
 
 def error_findings(evidence: Evidence) -> tuple[ErrorFinding, ...]:
-    """Merge the ERROR events by kind, type, process and the functions of their three stacks; most frequent first."""
+    """Merge the ERROR events by kind, type, process and the functions of their three stacks; most frequent first.
+
+    Only some of those alike are kept: `reserved` of each says for how many it stands.
+    """
     events = evidence.snapshot.errors
     names = ("flags", "extra", "pid", "generation", "stack", "value", "object")
     groups = group_rows(*(events[name] for name in names))
-    counts = np.bincount(groups.label, minlength=len(groups)).tolist()
+    stand_for = np.maximum(events["reserved"], 1)
+    counts = np.bincount(groups.label, stand_for, len(groups)).astype(np.int64).tolist()
     merged: dict[object, ErrorFinding] = {}
     for row, count in sorted(zip(groups.first.tolist(), counts, strict=True)):
         event = events[row]

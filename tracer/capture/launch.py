@@ -55,13 +55,20 @@ def find_command(command: str) -> str:
     candidates = [command] if "/" in command else [
         f"{directory or '.'}/{command}" for directory in os.environ.get("PATH", os.defpath).split(":")
     ]
-    files = [path for path in candidates if Path(path).is_file()]
+    files = [path for path in candidates if _is_file(Path(path))]
     for path in files:
         if os.access(path, os.X_OK):
             return path
     if files:
         raise NotPermitted(f"{files[0]} is not executable", f"chmod +x {files[0]}")
     raise NoSuchTarget(f"there is no command {command}")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except PermissionError:  # a folder of PATH that is closed to this user: a shell passes over it
+        return False
 
 
 class Launched:
