@@ -41,7 +41,8 @@ def outcome(
         )  # fmt: skip
     finally:
         os.close(opened)
-    lines = [line for line in result.stdout.splitlines() if "pipe:[" not in line]
+    # The shell that starts refleak puts the environment into another order.
+    lines = sorted(line for line in result.stdout.splitlines() if "pipe:[" not in line)
     return result.returncode, lines, result.stderr
 
 
