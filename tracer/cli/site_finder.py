@@ -6,10 +6,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracer.capture.instruction_costs import known_costs
 from tracer.elf.image import Image
+from tracer.elf.unwind_cache import cache_directory
 from tracer.model.operations import Placement, Spec
 from tracer.model.snapshot import Unresolved
-from tracer.sites.costs import default_costs
+from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
 from tracer.sites.place import place
 from tracer.sites.resolve import resolve
 from tracer.specs.allocators import HEAP, MAPPINGS
@@ -24,7 +26,7 @@ class SiteFinder:
         self._specs += [HEAP] if heap else []
         self._specs += [MAPPINGS] if mappings else []
         self._allocators = {path.resolve() for path in allocators}
-        self._costs = default_costs()
+        self._costs = cost_model(cache_directory())
 
     def find(self, image: Image) -> tuple[list[Placement], list[Unresolved]]:
         """Return the placements in `image`, and the functions that cannot be probed."""
@@ -35,6 +37,14 @@ class SiteFinder:
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                                   p.site.function.function, p.reason) for p in refused]  # fmt: skip
         return [p for p in placements if p.cost], unresolved
+
+
+def cost_model(cache: Path) -> CostModel:
+    """Return what probes cost on this kernel, as measured; what is known of all kernels where that is not possible."""
+    measured = known_costs(cache)
+    if not measured:
+        return default_costs()
+    return measured_costs({InstructionClass(name): nanoseconds for name, nanoseconds in measured.items()})
 
 
 def site_finder(arguments: argparse.Namespace) -> SiteFinder:
