@@ -44,7 +44,6 @@ bench: venv examples/demo/leaky
 	$(SUDO) $(PYTHON) -m benchmarks
 
 perf: venv
-	examples/perf/build.sh
 	examples/perf/run.sh
 
 clean:

@@ -26,6 +26,9 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "type_name": records.TYPE_NAME,
     "control": records.CONTROL,
     "process": records.PROCESS,
+    "space_totals": records.SPACE_TOTALS,
+    "ghost": records.GHOST,
+    "counters": records.COUNTERS,
     "mapping": records.MAPPING,
     "table": records.TABLE,
     "rule": records.RULE,
@@ -47,6 +50,7 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
 }
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
+    "HOLD_SLOTS",
 )  # fmt: skip
 
 

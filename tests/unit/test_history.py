@@ -17,17 +17,18 @@ from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import TypeTotals
 
 LAST, UNKNOWN = EventFlag.LAST, EventFlag.UNKNOWN
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from([CREATE, GET, GET, PUT, PUT, PUT, DELETE]),
-        st.sampled_from([10, 11]),
-        st.sampled_from([0x1000, 0x2000]),
-        st.integers(20, 21),
-        st.integers(1, 4),
-        st.sampled_from([0, 0, 1, 2]),
-    ),
-    max_size=120,
-)
+def steps(*operations: Operation) -> st.SearchStrategy[list[tuple[int, ...]]]:
+    """Return lists of (operation, pid, address, tid, stack, holder)."""
+    pids, addresses = st.sampled_from([10, 11]), st.sampled_from([0x1000, 0x2000])
+    holders = st.sampled_from([0, 0, 1, 2])
+    return st.lists(
+        st.tuples(st.sampled_from(operations), pids, addresses, st.integers(20, 21), st.integers(1, 4), holders),
+        max_size=120,
+    )
+
+
+SHORT_LIVES = steps(CREATE, GET, GET, PUT, PUT, PUT, DELETE)
+LONG_LIVES = steps(CREATE, *[GET] * 8, *[PUT] * 7)
 
 
 def rows_of(array: np.ndarray) -> list[tuple[int, ...]]:
@@ -41,10 +42,10 @@ def counted(array: np.ndarray, column: str = "count") -> Counter[tuple[int, ...]
 
 
 @settings(max_examples=300, deadline=None)
-@given(STEPS, st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
-def test_agrees_with_naive_books(steps, buffer_events, batch_rows, seed) -> None:
+@given(SHORT_LIVES | LONG_LIVES, st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
+def test_agrees_with_naive_books(taken, buffer_events, batch_rows, seed) -> None:
     kernel = Kernel()
-    for step in steps:
+    for step in taken:
         kernel.step(*step)
     random = Random(seed)
     delivered = sorted(kernel.rows, key=lambda row: row[0] + random.randint(0, 60))
@@ -69,11 +70,11 @@ def test_agrees_with_naive_books(steps, buffer_events, batch_rows, seed) -> None
 
 
 @settings(max_examples=200, deadline=None)
-@given(STEPS, st.integers(1, 40), st.integers(1, 4))
-def test_condensing_changes_no_sum(steps, buffer_events, busy_events) -> None:
+@given(LONG_LIVES, st.integers(1, 40), st.integers(1, 4))
+def test_condensing_changes_no_sum(taken, buffer_events, busy_events) -> None:
     """With one thread and no holders the pairs of a prefix are the pairs of the whole: nothing may differ."""
     kernel = Kernel()
-    for operation, pid, address, _, stack, value in steps:
+    for operation, pid, address, _, stack, value in taken:
         kernel.step(operation, pid, address, 20, stack, value if operation == CREATE else 0)
     busy = History(buffer_events=buffer_events, reorder_ns=0, busy_events=busy_events)
     whole = History(buffer_events=buffer_events, reorder_ns=0, busy_events=10**6)
@@ -107,6 +108,29 @@ def test_a_busy_live_object_stays_small() -> None:
     assert len(history.live_events()) == 0
     assert len(history.condensed()) == 0
     assert rows_of(history.balanced.pairs) == [(7, 1, 6, 1, 0), (7, 2, 4, 1, 0), (7, 3, 4, 50_000, 0)]
+
+
+def test_the_end_of_one_busy_object_leaves_the_others_counts() -> None:
+    history = History(buffer_events=1, reorder_ns=0, busy_events=2)
+    for serial in (1, 2):
+        common = {"address": serial, "tid": 20}
+        history.add(batch(event(CREATE, 1, serial, **common)))
+        history.add(batch(*(event(GET + i % 2, 2 + i, serial, stack=i % 2, **common) for i in range(46))))
+        history.add(batch(event(GET, 99, serial, stack=9, **common)))
+    assert history.condensed()["count"].tolist() == [23, 23]
+    history.add(batch(*(event(PUT, 100 + i, 1, address=1, flags=LAST * i, stack=8) for i in range(2))))
+    assert [event["serial"] for event in history.live_events()] == [2, 2]
+    assert rows_of(history.condensed()) == [(2, 10, 0, 0, 2, 0, 1, 23, 0)]
+    assert history.type_totals() == (TypeTotals(7, 10, 0, created=2, gets=48, puts=48, destroyed=1),)
+
+
+def test_a_busy_object_is_condensed_only_where_no_event_may_still_come() -> None:
+    history = History(buffer_events=1, reorder_ns=100, busy_events=2)
+    history.add(batch(event(CREATE, 1, 1), event(GET, 10, 1, stack=1), event(PUT, 30, 1, stack=3)))
+    history.add(batch(event(GET, 20, 1, stack=2), *[event(GET, 40, 1, stack=5)] * 9))
+    history.add(batch(*[event(CREATE, 1000, 2, address=0x2000)] * 20))
+    pairs = [(int(row["get_stack"]), int(row["put_stack"])) for row in history.condensed()]
+    assert pairs == [(2, 3)]
 
 
 def test_address_reused_by_another_type_is_another_object() -> None:

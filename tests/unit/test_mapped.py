@@ -226,6 +226,12 @@ def test_mremap_of_unknown_memory_is_born_by_the_call() -> None:
     assert totals(memory) == MappedTotals(1, 5 * PAGE, 0, 0)
 
 
+def test_mremap_that_shrinks_to_where_nothing_was_known() -> None:
+    memory = books(mapped(1, 0, 1), mapped(2, 2, 1), remap_entry(3, 0, 3), remap_return(4, 0, 9, 2))
+    assert live(memory) == [(9, 1, 1), (10, 1, 4)]
+    assert totals(memory) == MappedTotals(3, 3 * PAGE, 1, PAGE)
+
+
 def test_mremap_of_length_zero_makes_a_second_mapping() -> None:
     assert live(books(mapped(1, 0, 2), remap_entry(2, 0, 0), remap_return(3, 0, 9, 2))) == [(0, 2, 1), (9, 2, 3)]
 

@@ -13,6 +13,9 @@ from tracer.model.snapshot import Records
 
 Indices = npt.NDArray[np.int64]
 
+REORDER_NS = 100_000_000
+"""How much later than a younger event one may be delivered: a probe can be preempted after it read the clock."""
+
 IDENTITY = ("pid", "generation", "group", "address", "serial")
 """Fields of an EVENT that say which object it belongs to."""
 

@@ -10,13 +10,12 @@ from tracer.books.balanced import Balance, BalancedStatistics
 from tracer.books.broken_rules import BrokenRules
 from tracer.books.condensed import Condensed
 from tracer.books.fates import ABSENT, Fate, Fates, judge
-from tracer.books.grouping import Grouping, chosen, group, in_time_order
+from tracer.books.grouping import REORDER_NS, Grouping, chosen, group, in_time_order
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import Records, TypeTotals
 
 BUFFER_EVENTS = 500_000
-REORDER_NS = 100_000_000
 BUSY_EVENTS = 1024
 QUIET_EVENTS = 16
 LIVE_EVENTS = 2_000_000

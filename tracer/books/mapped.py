@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracer.books.grouping import REORDER_NS
 from tracer.books.mapped_space import AddressSpace, Birth, MappedSpace, MappedTotals
 from tracer.model.operations import Operation
 from tracer.model.records import MAPPED_RECORD
 from tracer.model.snapshot import Records
 
-REORDER_NS = 100_000_000
 _OPERATIONS = (Operation.MAP, Operation.UNMAP, Operation.REMAP, Operation.UNDO)
 _FIELDS = (
     "time_ns", "address", "object", "stack", "value", "extra",

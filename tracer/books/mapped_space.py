@@ -110,7 +110,7 @@ class MappedSpace:
             if piece.start - old.start < size
         ]
         pieces = list(carried)
-        if pieces and old.pieces[-1].end == old.end and pieces[-1].end < start + size:
+        if pieces and old.pieces[-1].end == old.end and size > old.end - old.start:
             pieces[-1] = pieces[-1]._replace(end=start + size)
         if sum(piece.end - piece.start for piece in pieces) < size:
             self._made += 1

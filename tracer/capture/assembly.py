@@ -92,10 +92,10 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
     if session.sites.refused:
         yield Loss("site not probed: too many", session.sites.refused, "give fewer specs")
     if session.follower.not_followed:
-        yield Loss(
-            "child that was not made by fork() or vfork(), and not traced from its start",
-            session.follower.not_followed, "none",
-        )
+        reason = "child that was not traced from its start: it was not made by fork() or vfork()"
+        if not session.programs.can_hold:
+            reason = "child that was not traced from its start: this kernel cannot hold it (Linux 5.18)"
+        yield Loss(reason, session.follower.not_followed, "none")
 
 
 def _unknown_notes(processes: tuple[Process, ...], mode: str) -> Iterator[str]:

@@ -50,10 +50,10 @@ class Follower:
 
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, book: ProcessBook,
-        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None],
+        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
-        self._clock, self._on_fork = clock, on_fork
+        self._clock, self._on_fork, self._can_hold = clock, on_fork, can_hold
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
@@ -83,6 +83,8 @@ class Follower:
         pid, parent, shares = int(control["pid"]), int(control["parent"]), bool(control["length"])
         now, generation = self._clock(int(control["time_ns"])), int(control["generation"])
         self._book.forked(pid, generation, parent, now, shares_memory=shares)
+        if not self._can_hold:
+            self.not_followed += 1
         if not shares:
             self._spaces.forked((parent, int(control["address"])), (pid, generation), now)
             self._arrived[pid] = False

@@ -180,13 +180,13 @@ def uprobe_event_type() -> int:
 
 
 def open_uprobe_event(path: str, file_offset: int, pid: int, *, at_return: bool) -> int:
-    """Open a perf event on one place of a file, for the process `pid` (and those that share its memory)."""
+    """Open a perf event on one place of a file, for the process `pid` (and those that share its memory); -1: all."""
     name = ctypes.create_string_buffer(os.fsencode(path))
     attributes = struct.pack(
         "<IIQQQQQIIQQ", uprobe_event_type(), 128, int(at_return), 1, 0, 0, 0, 0, 0, ctypes.addressof(name), file_offset
     ).ljust(128, b"\0")
     buffer = ctypes.create_string_buffer(attributes, 128)
-    return _check(_libc.syscall(NR_PERF_EVENT_OPEN, buffer, pid, -1, -1, PERF_FLAG_FD_CLOEXEC))
+    return _check(_libc.syscall(NR_PERF_EVENT_OPEN, buffer, pid, 0 if pid == -1 else -1, -1, PERF_FLAG_FD_CLOEXEC))
 
 
 def link_perf_event(program_fd: int, event_fd: int, cookie: int) -> int:

@@ -1,7 +1,8 @@
 """Attach probes to a process: by uprobe_multi links where the kernel has them, else by a perf event per site.
 
 Every link and event is a file descriptor, so whatever ends the tracer removes all of its probes. Each holds for one
-process: others that map the same files get no breakpoint. (perf events with inherit=1, which would follow forks by
+process: others that map the same files get no breakpoint; only the places where forks, execs and the loader are
+followed have one in every process, when forks are followed. (perf events with inherit=1, which would follow forks by
 themselves, cost the target 40 ms per site at each exit of a thread on Linux 6.18: see docs/performance.md.)
 """
 
@@ -19,6 +20,7 @@ from tracer.errors import KernelLacks
 from tracer.model.operations import Placement, SiteFlag
 from tracer.model.records import ControlKind
 
+EVERY_PROCESS = 0
 _CLOSERS = 32
 """Links closed at a time. Each close waits some 40 ms for the kernel's readers, all of them for the same ones."""
 
@@ -68,17 +70,24 @@ class Attacher:
         self, pid: int, binary: OpenBinary, file_offset: int, kind: ControlKind, extra: int = 0, *,
         at_return: bool = False,
     ) -> None:
-        """Hold the process each time it comes to this place. Through perf events, unlike the sites: those fire in
-        a vfork child too, and at their return in a forked child, which a link of the parent's never does."""
+        """Hold a process each time it comes to this place; with pid EVERY_PROCESS, whatever traced process does.
+
+        A child is held before it has links of its own, so what follows forks cannot be limited to one process.
+        """
         if not self._programs.can_hold:
             return
-        cookie = extra << 8 | int(kind)
-        event = self._perf(self._programs["on_hold"], binary.open_path, file_offset, cookie, pid, at_return)
-        self._fds.setdefault(pid, []).extend(event)
+        cookie, program = extra << 8 | int(kind), self._programs["on_hold"]
+        fds = self._fds.setdefault(pid, [])
+        if self._programs.multi:
+            fds.append(
+                kernel.link_uprobes(program, binary.open_path, [file_offset], [cookie], pid, at_return=at_return)
+            )
+        else:
+            fds.extend(self._perf(program, binary.open_path, file_offset, cookie, pid or -1, at_return))
 
     def attach_tracepoints(self) -> None:
         """Watch forks, execs and exits; raises KernelLacks."""
-        fds = self._fds.setdefault(0, [])
+        fds = self._fds.setdefault(EVERY_PROCESS, [])
         for program, name in (
             ("on_fork", "sched_process_fork"), ("on_exec", "sched_process_exec"), ("on_exit", "sched_process_exit"),
         ):

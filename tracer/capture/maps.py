@@ -16,10 +16,10 @@ from tracer.capture.kernel import MapType
 from tracer.errors import KernelLacks, NotPermitted
 from tracer.model import records
 
-THREAD_BYTES = 2048
+THREAD_BYTES = 44 << 10
 """Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
 PROGRAM_SLOTS = 16
-DELAY_BYTES = 1 << 16
+DELAY_BYTES = 1 << 18
 """Read at each turn of a hold, only to pass time."""
 ROW_COUNT = 1 << 23
 PAGE_COUNT = 1 << 19

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterable
 
 from tracer.capture.binaries import FindSites, OpenBinary
-from tracer.capture.links import Attacher
+from tracer.capture.links import EVERY_PROCESS, Attacher
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
 from tracer.model.records import ControlKind
@@ -14,7 +15,9 @@ from tracer.model.snapshot import Coverage, Unresolved
 
 _STATE_IN_R_DEBUG = 24
 """Offset of r_state in struct r_debug (link.h, 64 bits)."""
-_FORKS = ("_Fork", "fork")
+_FORK_BYTES = 512
+_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.DOTALL)
+"""mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
 
@@ -33,12 +36,29 @@ def _loader_hold(binary: OpenBinary) -> list[_Hold]:
     return [_Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
 
 
+def _after_fork(code: bytes) -> int | None:
+    """Return where in a function's code a new process begins: behind the system call that makes it.
+
+    A comparison that follows is passed over too: a probe on it would be single-stepped, on the jump it is not.
+    """
+    found = _FORK_CALL.search(code)
+    return found.end() if found else None
+
+
 def _fork_holds(binary: OpenBinary) -> list[_Hold]:
-    for name in _FORKS:
-        offset = binary.file_offset(name)
-        if offset is not None:
-            return [_Hold(offset, ControlKind.FORKED, at_return=True)]
-    return []
+    """Return where forked and vforked children take their first step. At the return of the function, if its code is
+    not understood; not for vfork, whose return address a probe had better not touch."""
+    holds = []
+    for names, at_return_instead in ((("_Fork", "fork"), True), (("vfork",), False)):
+        offset = next((o for o in map(binary.file_offset, names) if o is not None), None)
+        if offset is None:
+            continue
+        begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
+        if begins is not None:
+            holds.append(_Hold(offset + begins, ControlKind.FORKED))
+        elif at_return_instead:
+            holds.append(_Hold(offset, ControlKind.FORKED, at_return=True))
+    return holds
 
 
 def _exec_holds(binary: OpenBinary) -> list[_Hold]:
@@ -64,10 +84,14 @@ def _holds(binary: OpenBinary) -> list[_Hold]:
 class Prober:
     """Finds sites once per binary and attaches them once per process and binary."""
 
-    def __init__(self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher) -> None:
+    def __init__(
+        self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher, *, follow: bool
+    ) -> None:
+        self._follow = follow
         self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
         self._holds: dict[int, list[_Hold]] = {}
         self._linked: dict[int, dict[int, OpenBinary]] = {}
+        self._held: set[int] = set()
         self._unresolved: list[Unresolved] = []
 
     def prepare(self, binary: OpenBinary) -> None:
@@ -90,10 +114,7 @@ class Prober:
             linked[binary.id] = binary
             try:
                 self._attacher.attach_sites(pid, binary)
-                for hold in self._holds[binary.id]:
-                    self._attacher.attach_hold(
-                        pid, binary, hold.file_offset, hold.kind, hold.extra, at_return=hold.at_return
-                    )
+                self._hold(pid, binary)
             except ProcessLookupError:
                 return
             except OSError as error:
@@ -105,6 +126,18 @@ class Prober:
                                p.site.function.function, reason)
                     for _, p in binary.placements
                 ]  # fmt: skip
+
+    def _hold(self, pid: int, binary: OpenBinary) -> None:
+        """Attach a binary's holds: for all processes, once, where forks are followed, else for this one."""
+        if self._follow and binary.id in self._held:
+            return
+        self._held.add(binary.id)
+        for hold in self._holds[binary.id]:
+            if hold.kind != ControlKind.FORKED or self._follow:
+                self._attacher.attach_hold(
+                    EVERY_PROCESS if self._follow else pid, binary, hold.file_offset, hold.kind, hold.extra,
+                    at_return=hold.at_return,
+                )
 
     def linked(self, pid: int) -> list[OpenBinary]:
         """Return the binaries whose probes a process has."""

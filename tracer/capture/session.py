@@ -7,6 +7,7 @@ import select
 import struct
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from tracer.model.snapshot import Stack
 from tracer.procfs import process as proc
 
 _TICK_SECONDS = 0.02
+_NICE = -10
 _STACK_HEADER = struct.Struct("<QII")
 
 
@@ -79,9 +81,10 @@ class Session:
         self.tables = MappingTables(self.maps)
         self.spaces = Spaces(self.binaries, self.rows, self.tables)
         self.attacher = Attacher(self.programs)
-        self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher)
+        self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.book, self._since_start, self._forked
+            self.maps, self.binaries, self.prober, self.spaces, self.book, self._since_start, self._forked,
+            can_hold=self.programs.can_hold,
         )
         limits = options.limits
         self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
@@ -102,6 +105,8 @@ class Session:
         kernel.update_element(self.maps.fds["PROCESSES"], pid.to_bytes(4, "little"), process.tobytes())
 
     def _arm(self) -> None:
+        with suppress(OSError):  # those that are held wait for this process
+            os.setpriority(os.PRIO_PROCESS, 0, _NICE)
         self.attacher.attach_tracepoints()
         self._shared["follow"] = int(self.options.follow)
         self._started_ns = time.monotonic_ns()
