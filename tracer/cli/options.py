@@ -76,7 +76,7 @@ def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     report = parser.add_argument_group("how to report")
     report.add_argument("--format", choices=("text", "json"), default=None, help="default: text, or by -o's suffix")
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
-    report.add_argument("--top", type=int, metavar="N", help="show the N biggest entries only")
+    report.add_argument("--top", type=int, metavar="N", default=10, help="show the N biggest entries only (10)")
     return report
 
 
