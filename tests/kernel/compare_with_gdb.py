@@ -8,6 +8,7 @@ each frame at the same address of the same file. With `--stops 0` only the trace
 stacks are whole, weighted by the calls that they stand for.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
@@ -23,6 +24,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 if __name__ == "__main__":
+    # As a script it is to compare this checkout, not what is installed; hence imports below code.
     sys.path.insert(0, str(HERE.parents[1]))
 
 from tracer.capture.assembly import take_snapshot
@@ -163,8 +165,12 @@ def _print(comparison: Comparison) -> None:
     for ours, theirs in ((known, seen) for seen, known in comparison.differing):
         print("differs:")
         for depth in range(max(len(ours), len(theirs))):
-            pair = [f"{stack[depth][0]}+{stack[depth][1]:#x}" if depth < len(stack) else "-" for stack in (theirs, ours)]
-            print(f"  {'=' if pair[0] == pair[1] else '!'} gdb {pair[0]:40} refleak {pair[1]}")
+            here, there = (_place(stack, depth) for stack in (theirs, ours))
+            print(f"  {'=' if here == there else '!'} gdb {here:40} refleak {there}")
+
+
+def _place(stack: Stack, depth: int) -> str:
+    return f"{stack[depth][0]}+{stack[depth][1]:#x}" if depth < len(stack) else "-"
 
 
 def main() -> int:

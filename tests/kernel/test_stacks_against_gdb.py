@@ -59,7 +59,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for n in range(30):
         text = "\n".join(f"line {line} of {n}" for line in range(n % 7 + 20))
         stream.append(
-            f"commit refs/heads/main\ncommitter A <a@example.org> {1_700_000_000 + n} +0000\ndata <<END\nchange {n}\nEND\n"
+            f"commit refs/heads/main\ncommitter A <a@example.org> {1_700_000_000 + n} +0000\n"
+            f"data <<END\nchange {n}\nEND\n"
             f"M 100644 inline folder/file{n % 5}\ndata <<END\n{text}\nEND\n"
         )
     environment = ENVIRONMENT | {"HOME": str(folder)}
