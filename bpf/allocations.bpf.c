@@ -4,26 +4,9 @@
 int allocated(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
-	struct allocation block = {};
-	struct stack_totals *totals;
-	struct intent *intent;
-	u64 index, stack;
 
-	if (!thread)
-		return 0;
-	intent = &thread->intent;
-	index = intent->site;
-	MASK(index, MAX_SITES);
-	totals = intern_stack(thread, &stack);
-	count_made(totals, intent->size);
-	block.size = intent->size;
-	block.time_ns = bpf_ktime_get_ns();
-	block.stack = stack;
-	block.tid = thread->tid;
-	block.site = index;
-	thread->totals.made++;
-	thread->totals.made_bytes += block.size;
-	keep_block(thread, intent->address, SITES->site[index].group, &block);
+	if (thread)
+		keep_allocated(thread);
 	return 0;
 }
 

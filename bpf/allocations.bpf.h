@@ -209,4 +209,25 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 	return result != 0;
 }
 
+/* Keep the block of the intent, whose stack is known. */
+INLINE void keep_allocated(struct thread *thread)
+{
+	struct intent *intent = &thread->intent;
+	struct allocation block = {};
+	struct stack_totals *totals;
+	u64 index = intent->site, stack;
+
+	MASK(index, MAX_SITES);
+	totals = intern_stack(thread, &stack);
+	count_made(totals, intent->size);
+	block.size = intent->size;
+	block.time_ns = bpf_ktime_get_ns();
+	block.stack = stack;
+	block.tid = thread->tid;
+	block.site = index;
+	thread->totals.made++;
+	thread->totals.made_bytes += block.size;
+	keep_block(thread, intent->address, SITES->site[index].group, &block);
+}
+
 #endif

@@ -30,10 +30,14 @@ int on_return(struct pt_regs *ctx)
 
 	if (!thread || thread->pending.slot != ctx->sp - 8)
 		return 0;
-	if (allocation_returned(ctx, thread)) {
-		begin_walk(thread, ctx->ip, ctx->sp, ctx->bp);
+	if (!allocation_returned(ctx, thread))
+		return 0;
+	if (!begin_walk(thread, ctx->ip, ctx->sp, ctx->bp))
 		walk_then(ctx, thread, thread->intent.then);
-	}
+	else if (thread->intent.then == PROGRAM_ALLOCATED)
+		keep_allocated(thread);
+	else
+		tail_call(ctx, MAP(PROGRAMS), PROGRAM_MAPPED);
 	return 0;
 }
 

@@ -28,8 +28,12 @@ INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, u32 retu
 	u64 pc = 0;
 
 	bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
-	begin_walk(thread, pc, slot + 8, ctx->bp);
-	walk_then(ctx, thread, then);
+	if (begin_walk(thread, pc, slot + 8, ctx->bp)) {
+		tail_call(ctx, MAP(PROGRAMS), then);
+		lose(LOSS_UNWIND_REFUSED);
+	} else {
+		walk_then(ctx, thread, then);
+	}
 }
 
 #endif

@@ -16,13 +16,19 @@ INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 	struct stack_totals *totals;
 	u64 hash = thread->walk.hash ^ thread->walk.status;
 
+	if (thread->walk.known) {
+		*id = thread->walk.known;
+		return find(MAP(STACKS), id);
+	}
 	hash *= 0xff51afd7ed558ccdULL;
 	hash ^= hash >> 32;
 	hash |= hash == 0;	/* 0 is "no stack" */
 	*id = hash;
 	totals = find(MAP(STACKS), &hash);
-	if (totals)
+	if (totals) {
+		remember_walk(thread, hash);
 		return totals;
+	}
 	stack->id = hash;
 	stack->status = thread->walk.status;
 	MASK(depth, MAX_FRAMES + 1);

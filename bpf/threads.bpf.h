@@ -18,6 +18,10 @@ struct pending {
 	struct allocation old;	/* of realloc: put back if it fails */
 };
 
+#define MEMOS 16
+#define MEMO_WORDS 256
+#define MEMO_REACH 8192
+
 /* What to do once the stack is known. */
 struct intent {
 	u64 address;
@@ -45,6 +49,33 @@ struct walk {
 	u32 by_frame_pointer;
 	u32 status;
 	u32 done;
+	u64 start;	/* pc and sp where it began */
+	u64 origin;
+	u64 known;	/* id of the stack, if a memo told it; else 0 */
+	u32 memo;	/* index of the memo that is being written */
+	u32 forgettable;	/* it cannot be recognised */
+	u32 restored_bp;	/* bp is no longer what it was at the start */
+	u32 uses_first_bp;
+	u64 turn;
+};
+
+/*
+ * A walk that can be recognised: where it began, and every word of the stack
+ * that it read, with its value. Where all of them still hold the same values,
+ * the unwinder would take the same path: the stack is the same. Comparing
+ * fewer words than it read would not be sound.
+ */
+struct memo {
+	u64 pc;		/* 0: not in use */
+	u64 sp;
+	u64 bp;
+	u64 epoch;
+	u64 stack;
+	u32 uses_bp;	/* the walk depended on rbp as it was at the start */
+	u32 words;
+	u32 reach;	/* bytes from sp to the end of the last word */
+	u16 place[MEMO_WORDS];	/* words from sp */
+	u64 value[MEMO_WORDS];
 };
 
 struct thread {
@@ -61,6 +92,8 @@ struct thread {
 	struct intent intent;
 	struct walk walk;
 	struct stack stack;
+	struct memo memo[MEMOS];
+	u64 window[MEMO_REACH / 8];	/* the stack as it is now */
 };
 
 _Static_assert(sizeof(struct thread) <= THREAD_BYTES, "struct thread outgrew its map");

@@ -125,6 +125,7 @@ INLINE int undo_trampoline(struct walk *walk)
 		bpf_probe_read_kernel(&stack, 8, (void *)(at + INSTANCE_STACK));
 		bpf_probe_read_kernel(&next, 8, (void *)(at + INSTANCE_NEXT));
 		if (stack == slot) {
+			walk->forgettable = 1;
 			bpf_probe_read_kernel(&walk->pc, 8, (void *)(at + INSTANCE_RETURN));
 			walk->instance = next ? next : NO_INSTANCE;
 			return 1;
@@ -134,15 +135,44 @@ INLINE int undo_trampoline(struct walk *walk)
 	return 0;
 }
 
-/* Go to the caller by rbp, as code without tables but with frame pointers allows. */
-INLINE int step_by_frame_pointer(struct walk *walk)
+/* Note a word that the walk read, so that the walk can be recognised. */
+INLINE void note(struct thread *thread, u64 address, u64 value)
 {
+	u64 index = thread->walk.memo;
+	u64 distance = address - thread->walk.origin;
+	struct memo *memo;
+	u64 word;
+
+	MASK(index, MEMOS);
+	memo = &thread->memo[index];
+	word = memo->words;
+	if (word >= MEMO_WORDS || distance > MEMO_REACH - 8 || distance & 7) {
+		thread->walk.forgettable = 1;
+		return;
+	}
+	MASK(word, MEMO_WORDS);
+	memo->place[word] = distance >> 3;
+	memo->value[word] = value;
+	memo->words = word + 1;
+	if (distance + 8 > memo->reach)
+		memo->reach = distance + 8;
+}
+
+/* Go to the caller by rbp, as code without tables but with frame pointers allows. */
+INLINE int step_by_frame_pointer(struct thread *thread)
+{
+	struct walk *walk = &thread->walk;
 	u64 saved[2];
 
+	if (!walk->restored_bp)
+		walk->uses_first_bp = 1;
 	if (walk->bp < walk->sp || walk->bp > walk->sp + FRAME_POINTER_REACH || walk->bp & 7)
 		return STACK_NO_TABLE;
 	if (bpf_probe_read_user(saved, sizeof(saved), (void *)walk->bp))
 		return STACK_FAULT;
+	note(thread, walk->bp, saved[0]);
+	note(thread, walk->bp + 8, saved[1]);
+	walk->restored_bp = 1;
 	walk->sp = walk->bp + 16;
 	walk->bp = saved[0];
 	walk->pc = saved[1];
@@ -158,6 +188,7 @@ INLINE int step_over_signal(struct walk *walk)
 
 	if (bpf_probe_read_user(general, sizeof(general), (void *)(walk->sp + 40)))
 		return STACK_FAULT;
+	walk->forgettable = 1;
 	walk->bp = general[10];
 	walk->sp = general[15];
 	walk->pc = general[16];
@@ -165,12 +196,15 @@ INLINE int step_over_signal(struct walk *walk)
 	return 0;
 }
 
-INLINE int step_by_rule(struct walk *walk, struct rule *rule)
+INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 {
+	struct walk *walk = &thread->walk;
 	u64 saved[2] = {};	/* rbp, return address */
 	u64 cfa;
 	u8 kind = rule->kind;
 
+	if (kind == RULE_RBP)
+		walk->uses_first_bp |= !walk->restored_bp;
 	if (kind == RULE_RSP) {
 		cfa = walk->sp + (s64)rule->offset;
 	} else if (kind == RULE_RBP) {
@@ -180,6 +214,7 @@ INLINE int step_by_rule(struct walk *walk, struct rule *rule)
 	} else if (kind == RULE_DEREFERENCE) {
 		if (bpf_probe_read_user(&cfa, 8, (void *)(walk->sp + (s64)rule->offset)))
 			return STACK_FAULT;
+		note(thread, walk->sp + (s64)rule->offset, cfa);
 		cfa += (s64)rule->rbp_offset;
 	} else {
 		return STACK_UNSUPPORTED;
@@ -188,6 +223,8 @@ INLINE int step_by_rule(struct walk *walk, struct rule *rule)
 		if (bpf_probe_read_user(saved, sizeof(saved), (void *)(cfa - 16)))
 			return STACK_FAULT;
 		walk->bp = saved[0];
+		walk->restored_bp = 1;
+		note(thread, cfa - 16, saved[0]);
 	} else {
 		if (bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
 			return STACK_FAULT;
@@ -195,8 +232,11 @@ INLINE int step_by_rule(struct walk *walk, struct rule *rule)
 			if (bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->rbp_offset)))
 				return STACK_FAULT;
 			walk->bp = saved[0];
+			walk->restored_bp = 1;
+			note(thread, cfa + (s64)rule->rbp_offset, saved[0]);
 		}
 	}
+	note(thread, cfa - 8, saved[1]);
 	walk->sp = cfa;
 	walk->pc = saved[1];
 	walk->is_caller = 1;
@@ -246,24 +286,84 @@ INLINE void step(struct thread *thread)
 					   ((walk->pc - mapping->bias) & (FRAME_EXACT - 1)));
 	}
 	if (!rule || rule->kind == RULE_NONE)
-		failure = step_by_frame_pointer(walk);
+		failure = step_by_frame_pointer(thread);
 	else if (rule->kind == RULE_END)
 		return finish_walk(walk, STACK_COMPLETE);
 	else if (rule->kind == RULE_SIGNAL)
 		failure = step_over_signal(walk);
 	else
-		failure = step_by_rule(walk, rule);
+		failure = step_by_rule(thread, rule);
 	if (failure)
 		finish_walk(walk, failure);
 	else if (!walk->pc)
 		finish_walk(walk, STACK_COMPLETE);
 }
 
-/* Begin a walk at the caller of the probed function. */
-INLINE void begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
+/* Whether the stack now is the one of the memo: all words that its walk read are as they were. */
+INLINE int is_unchanged(struct thread *thread, struct memo *memo)
+{
+	u64 size = memo->reach, words = memo->words, difference = 0;
+
+	if (size > MEMO_REACH)
+		return 0;
+	if (bpf_probe_read_user(thread->window, size, (void *)memo->sp))
+		return 0;
+#pragma unroll 1
+	for (u64 i = 0; i < MEMO_WORDS; i++) {
+		u64 word = i, place;
+
+		if (i >= words)
+			break;
+		MASK(word, MEMO_WORDS);
+		place = memo->place[word];
+		MASK(place, MEMO_REACH / 8);
+		difference |= thread->window[place] ^ memo->value[word];
+	}
+	return !difference;
+}
+
+INLINE struct memo *find_memo(struct thread *thread, u64 index, u64 pc, u64 sp, u64 bp)
+{
+#pragma unroll
+	for (int way = 0; way < 2; way++) {
+		u64 place = index ^ way;
+		struct memo *memo;
+
+		MASK(place, MEMOS);
+		memo = &thread->memo[place];
+		if (memo->pc == pc && memo->sp == sp && memo->epoch == thread->epoch &&
+		    (memo->bp == bp || !memo->uses_bp)) {
+			thread->walk.memo = place;
+			return memo;
+		}
+	}
+	return 0;
+}
+
+/* Begin a walk at the caller of the probed function; returns whether a memo knows its stack already. */
+INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 {
 	struct walk *walk = &thread->walk;
+	u64 index = ((pc ^ sp << 7) * 0x9e3779b97f4a7c15ULL) >> 60;
+	struct memo *memo = find_memo(thread, index, pc, sp, bp);
 
+	if (memo && is_unchanged(thread, memo)) {
+		walk->known = memo->stack;
+		return 1;
+	}
+	if (!memo) {	/* two places for each hash, overwritten in turns */
+		index = (index & ~1ULL) | (walk->turn & 1);
+		walk->turn++;
+		MASK(index, MEMOS);
+		memo = &thread->memo[index];
+		walk->memo = index;
+	}
+	memo->pc = 0;
+	memo->sp = sp;
+	memo->bp = bp;
+	memo->epoch = thread->epoch;
+	memo->words = 0;
+	memo->reach = 0;
 	walk->pc = pc;
 	walk->sp = sp;
 	walk->bp = bp;
@@ -275,7 +375,27 @@ INLINE void begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	walk->by_frame_pointer = 0;
 	walk->status = STACK_COMPLETE;
 	walk->done = 0;
+	walk->origin = sp;
+	walk->start = pc;
+	walk->known = 0;
+	walk->forgettable = 0;
+	walk->restored_bp = 0;
+	walk->uses_first_bp = 0;
 	thread->stack.depth = 0;
+	return 0;
+}
+
+/* Remember the walk that has just ended as that of stack `id`. */
+INLINE void remember_walk(struct thread *thread, u64 id)
+{
+	u64 index = thread->walk.memo;
+
+	if (thread->walk.forgettable || thread->walk.status == STACK_FAULT)
+		return;
+	MASK(index, MEMOS);
+	thread->memo[index].stack = id;
+	thread->memo[index].uses_bp = thread->walk.uses_first_bp;
+	thread->memo[index].pc = thread->walk.start;
 }
 
 #endif

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,6 +113,13 @@ def test_a_tool_that_hangs_gets_no_second_chance(programs: list[Path], fake: Cal
 def test_a_hanging_tool_is_killed_with_its_children(fake: Callable[[str], str]) -> None:
     output = run_tool([fake("echo before; tail -f /dev/null & wait")], "", TIMEOUT_S)
     assert output == Output("before\n", "did not answer in 1 s", timed_out=True)
+
+
+def test_a_detached_child_of_a_killed_tool_is_not_waited_for(fake: Callable[[str], str], tmp_path: Path) -> None:
+    script = f"setsid sh -c 'echo $$ >{tmp_path}/child; exec tail -f /dev/null' & wait"
+    output = run_tool([fake(script)], "", TIMEOUT_S)
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+    assert output == Output("", "did not answer in 1 s", timed_out=True)
 
 
 def test_tools_do_not_ask_debuginfod(fake: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:

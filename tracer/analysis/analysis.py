@@ -11,6 +11,7 @@ from tracer.analysis.mapped import mapping_leaks
 from tracer.analysis.one_offs import one_off
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.references import inherited_references, reference_leaks
+from tracer.analysis.suppression import unused_notes
 from tracer.analysis.totals import allocation_totals, notes, type_rows
 from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Symbols
@@ -44,7 +45,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
         errors=error_findings(evidence),
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
-        notes=notes(snapshot),
+        notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,
     )
 

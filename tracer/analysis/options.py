@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracer.analysis.suppression import Suppression
+from tracer.analysis.suppression import Rule
 
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    suppressions: tuple[Suppression, ...] = ()
+    suppressions: tuple[Rule, ...] = ()
     """The user's own, tried before the built-in ones."""
     default_suppressions: bool = True
     """Whether the one-off allocations of the runtime libraries are set aside."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tracer.analysis.stack_suppression import StackSuppression, parse_block
 from tracer.errors import SpecInvalid
 from tracer.model.findings import Leak
 from tracer.model.frames import Frame
 
-_HINT = "a suppression is `leak:PATTERN` or `ref:TYPE`, one a line; `#` begins a comment"
+_HINT = "a suppression is `leak:PATTERN` or `ref:TYPE`, one a line, or a block of valgrind's; `#` begins a comment"
 
 
 @dataclass(frozen=True)
@@ -51,24 +53,58 @@ class Suppression:
         return re.compile(_starred(self.pattern), re.DOTALL)
 
 
+Rule = Suppression | StackSuppression
+
+
 def _starred(pattern: str) -> str:
     return ".*?".join(re.escape(piece) for piece in re.split(r"\*+", pattern))
 
 
-def parse_suppressions(text: str, name: str) -> tuple[Suppression, ...]:
-    """Parse a suppression file's text; `name` is what errors call the file.
+def parse_suppressions(text: str, name: str) -> tuple[Rule, ...]:
+    """Parse a suppression file's text, of both syntaxes mixed; `name` is what errors call the file.
 
-    Raises SpecInvalid, with file and line, for what is neither a suppression nor a comment.
+    Raises SpecInvalid, with file and line, for what is neither a suppression nor a comment. Blocks of valgrind's that
+    are about something else than leaks are passed over.
     """
-    found = []
+    found: list[Rule] = []
+    block: list[str] | None = None
+    started = 0
     for number, raw in enumerate(text.split("\n"), start=1):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
-        kind, colon, pattern = line.partition(":")
-        if not colon or kind not in ("leak", "ref"):
-            raise SpecInvalid(f"{name}:{number}: not a suppression: {line[:60]!r}", _HINT)
-        if not pattern.strip("^$* "):
-            raise SpecInvalid(f"{name}:{number}: the pattern of `{line[:60]}` would match everything", _HINT)
-        found.append(Suppression(kind, pattern.strip(), f"{name}:{number}"))
+        if line == "{" and block is None:
+            block, started = [], number
+        elif line == "}" and block is not None:
+            found += _of_block(block, name, started)
+            block = None
+        elif block is not None:
+            block.append(line)
+        else:
+            found.append(_of_line(line, f"{name}:{number}"))
+    if block is not None:
+        raise SpecInvalid(f"{name}:{started}: a block without its closing brace", _HINT)
     return tuple(found)
+
+
+def _of_line(line: str, source: str) -> Suppression:
+    kind, colon, pattern = line.partition(":")
+    if not colon or kind not in ("leak", "ref"):
+        raise SpecInvalid(f"{source}: not a suppression: {line[:60]!r}", _HINT)
+    if not pattern.strip("^$* "):
+        raise SpecInvalid(f"{source}: the pattern of `{line[:60]}` would match everything", _HINT)
+    return Suppression(kind, pattern.strip(), source)
+
+
+def _of_block(lines: list[str], name: str, number: int) -> list[Rule]:
+    try:
+        parsed = parse_block(lines, f"{name}:{number}")
+    except ValueError as error:
+        raise SpecInvalid(f"{name}:{number}: {error}", _HINT) from None
+    return [] if parsed is None else [parsed]
+
+
+def unused_notes(rules: Sequence[Rule], leaks: Sequence[Leak]) -> tuple[str, ...]:
+    """Return a sentence on each of the user's suppressions that matches nothing any more."""
+    unused = [rule for rule in rules if not any(rule.matches(leak) for leak in leaks)]
+    return tuple(f"suppression {rule} ({rule.source}) matched nothing" for rule in unused)

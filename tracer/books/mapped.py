@@ -91,6 +91,10 @@ class MappedMemory:
         none that belongs before them must come after this.
         """
         self._settle(0)
+        return self.so_far()
+
+    def so_far(self) -> Records:
+        """Return the same while more may come: what the youngest events did is not in it."""
         rows = [
             (start, end - start, birth.time_ns, birth.stack, pid, birth.tid, generation, birth.site, birth.flags)
             for (pid, generation), mapped in sorted(self._spaces.items())

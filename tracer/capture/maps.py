@@ -16,7 +16,7 @@ from tracer.capture.kernel import MapType
 from tracer.errors import KernelLacks, NotPermitted
 from tracer.model import records
 
-THREAD_BYTES = 2048
+THREAD_BYTES = 56 << 10
 """Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
 PROGRAM_SLOTS = 16
 DELAY_BYTES = 1 << 18

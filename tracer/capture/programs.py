@@ -117,7 +117,7 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
         fds[name] = _load(code, name, ProgramType.RAW_TRACEPOINT)
     try:
         fds["on_hold"] = _load(code, "on_hold", ProgramType.KPROBE, attach, sleepable=True)
-    except ProgramRefused:  # no bpf_copy_from_user_task before Linux 5.18: nothing can be held
+    except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         return Programs(fds, multi, can_hold=False)
     return Programs(fds, multi, can_hold=True)
 

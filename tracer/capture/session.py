@@ -206,7 +206,7 @@ class Session:
 
     @property
     def duration_ns(self) -> int:
-        return self._ended_ns - self._started_ns
+        return (self._ended_ns or time.monotonic_ns()) - self._started_ns
 
     @property
     def target_ended(self) -> bool:

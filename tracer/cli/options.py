@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracer.analysis.policy import Policy, parse_policy
+
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -70,20 +72,68 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_report(parser: argparse.ArgumentParser) -> None:
+def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     report = parser.add_argument_group("how to report")
     report.add_argument("--format", choices=("text", "json"), default=None, help="default: text, or by -o's suffix")
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
-    report.add_argument("--top", type=int, metavar="N", default=10, help="show the N biggest entries only (10)")
-    report.add_argument("--suppressions", action="append", default=[], metavar="FILE", type=Path,
-                        help="leaks to pass over, in LeakSanitizer's syntax")  # fmt: skip
-    report.add_argument("--no-default-suppressions", action="store_true", help="report one-off allocations of libc too")
-    report.add_argument("--no-demangle", action="store_true", help="print C++ and Rust names as they are linked")
-    report.add_argument("--debug-dir", action="append", default=[], metavar="DIR",
-                        help="look for separate debug files there too")  # fmt: skip
-    report.add_argument(
-        "--error-exitcode", type=int, metavar="N", help="exit with N if anything leaked or an error was found"
+    report.add_argument("--top", type=int, metavar="N", help="show the N biggest entries only")
+    return report
+
+
+def add_analysis(parser: argparse.ArgumentParser) -> None:
+    analysis = parser.add_argument_group("how to judge")
+    analysis.add_argument(
+        "--suppressions", action="append", default=[], metavar="FILE", type=Path,
+        help="leaks to pass over, in LeakSanitizer's syntax or valgrind's",
+    )  # fmt: skip
+    analysis.add_argument(
+        "--no-default-suppressions", action="store_true", help="report one-off allocations of libc too"
     )
+    analysis.add_argument("--no-demangle", action="store_true", help="print C++ and Rust names as they are linked")
+    analysis.add_argument(
+        "--debug-dir", action="append", default=[], metavar="DIR", help="look for separate debug files there too"
+    )
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add what every report of one run has; a recording gives the same ones."""
+    report = add_output(parser)
+    report.add_argument(
+        "--gen-suppressions", choices=("lsan", "valgrind"), metavar="SYNTAX",
+        help="instead of the report print a suppression for each entry: lsan or valgrind",
+    )  # fmt: skip
+    add_analysis(parser)
+
+
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    recording = parser.add_argument_group("recording: -o FILE.refleak, for `refleak report` and `refleak diff`")
+    recording.add_argument("--force", action="store_true", help="replace a recording that exists")
+    recording.add_argument(
+        "--no-symbols", action="store_true", help="leave symbols out, to look them up where the binaries are"
+    )
+
+
+def add_policy(parser: argparse.ArgumentParser) -> None:
+    policy = parser.add_argument_group("when to fail")
+    policy.add_argument(
+        "--baseline", type=Path, metavar="OLD", help="recording or JSON report: only what is new or has grown counts"
+    )
+    policy.add_argument(
+        "--fail-on", type=_policy, metavar="LIST",
+        help="fail on any of: leaks, errors, outstanding, incomplete, bytes>SIZE, count>N, or a type's name",
+    )  # fmt: skip
+    add_error_exitcode(policy, "exit with N if anything leaked or an error was found (with --fail-on: N in place of 1)")
+
+
+def add_error_exitcode(parser: argparse._ActionsContainer, text: str) -> None:
+    parser.add_argument("--error-exitcode", type=int, metavar="N", help=text)
+
+
+def _policy(text: str) -> Policy:
+    try:
+        return parse_policy(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_verbosity(parser: argparse.ArgumentParser) -> None:

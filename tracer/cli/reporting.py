@@ -1,4 +1,4 @@
-"""From a Snapshot to a report on paper: symbolize, analyse, write."""
+"""From a Snapshot to a report on paper: symbolize, analyse, hold against the baseline, write."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ from pathlib import Path
 from typing import TextIO
 
 from tracer.analysis.analysis import analyse
+from tracer.analysis.baseline import against_baseline
 from tracer.analysis.options import AnalysisOptions
-from tracer.analysis.suppression import Suppression, parse_suppressions
-from tracer.analysis.verdict import has_findings
-from tracer.errors import CannotRead, CannotWrite
+from tracer.analysis.policy import ANY_FINDING
+from tracer.analysis.suppression import Rule, parse_suppressions
+from tracer.cli.findings_file import read_findings
+from tracer.cli.recorder import is_recording
+from tracer.errors import CannotRead, CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
 from tracer.report.json_report import write_json
+from tracer.report.suppression_text import write_suppressions
 from tracer.report.text import TextOptions, write_text
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
+
+_FAILED = 1
+"""Exit status where --fail-on says so and --error-exitcode does not say which."""
 
 
 def symbolized(snapshot: Snapshot, arguments: argparse.Namespace) -> Symbols:
@@ -32,57 +39,76 @@ def symbolized(snapshot: Snapshot, arguments: argparse.Namespace) -> Symbols:
     return symbolize(frames, snapshot.binaries, options)
 
 
-def _suppressions(paths: Iterable[Path]) -> AnalysisOptions:
-    found: list[Suppression] = []
+def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
+    """Read the suppressions. Raises CannotRead and SpecInvalid."""
+    return AnalysisOptions(
+        tuple(_suppressions(arguments.suppressions)), default_suppressions=not arguments.no_default_suppressions
+    )
+
+
+def _suppressions(paths: Iterable[Path]) -> Iterator[Rule]:
     for path in paths:
         try:
-            found += parse_suppressions(path.read_text(), str(path))
-        except OSError as error:
-            raise CannotRead(f"cannot read {path}: {error.strerror}", "check the path after --suppressions") from None
-    return AnalysisOptions(suppressions=tuple(found))
+            yield from parse_suppressions(path.read_text(), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not a text"
+            raise CannotRead(f"cannot read {path}: {reason}", "check the path after --suppressions") from None
 
 
-def write_report(snapshot: Snapshot, arguments: argparse.Namespace) -> Findings:
-    """Analyse, write the report where the user wants it, and return what was found."""
-    options = _suppressions(arguments.suppressions)
-    if arguments.no_default_suppressions:
-        options = AnalysisOptions(options.suppressions, default_suppressions=False)
-    findings = analyse(snapshot, symbolized(snapshot, arguments), options)
-    with _stream(arguments.output) as stream:
-        _writer(arguments, stream)(findings, stream)
-    return findings
+def judge(snapshot: Snapshot, symbols: Symbols, arguments: argparse.Namespace) -> Findings:
+    """Analyse, and leave out what the baseline has."""
+    findings = analyse(snapshot, symbols, analysis_options(arguments))
+    if arguments.baseline is None:
+        return findings
+    baseline = read_findings(arguments.baseline, arguments, analysis_options(arguments))
+    return against_baseline(findings, baseline, str(arguments.baseline))
 
 
-def _writer(arguments: argparse.Namespace, stream: TextIO) -> Callable[[Findings, TextIO], None]:
-    if _format(arguments) == "json":
+def write_report(findings: Findings, arguments: argparse.Namespace, usual: TextIO) -> None:
+    """Write the report where the user wants it, or else to `usual`."""
+    output = None if is_recording(arguments.output) else arguments.output
+    with output_stream(output, usual) as stream:
+        _writer(arguments, output)(findings, stream)
+
+
+def _writer(arguments: argparse.Namespace, output: Path | None) -> Callable[[Findings, TextIO], None]:
+    if arguments.gen_suppressions is not None:
+        return lambda findings, out: write_suppressions(findings, out, arguments.gen_suppressions)
+    if report_format(arguments.format, output) == "json":
         return write_json
-    text = TextOptions(top=arguments.top)
+    text = TextOptions() if arguments.top is None else TextOptions(top=arguments.top)
     return lambda findings, out: write_text(findings, out, text)
 
 
-def _format(arguments: argparse.Namespace) -> str:
-    if arguments.format is not None:
-        return str(arguments.format)
-    return "json" if arguments.output is not None and arguments.output.suffix == ".json" else "text"
+def report_format(format_: str | None, output: Path | None) -> str:
+    if format_ is not None:
+        return format_
+    return "json" if output is not None and output.suffix == ".json" else "text"
 
 
 def check_output(arguments: argparse.Namespace) -> None:
-    """Raise CannotWrite, and read the suppressions, before anything is traced."""
-    _suppressions(arguments.suppressions)
+    """Raise CannotWrite or CannotRead for what the user named, before anything is traced."""
+    analysis_options(arguments)
+    if arguments.baseline is not None and not os.access(arguments.baseline, os.R_OK):
+        raise CannotRead(f"cannot read {arguments.baseline}", "check the path after --baseline")
     path = arguments.output
     if path is None:
         return
+    if is_recording(path) and arguments.format not in (None, "text"):
+        raise UsageError(
+            f"{path} is to be a recording: it has no format {arguments.format}",
+            f"record first, then: refleak report {path} --format {arguments.format} -o FILE",
+        )
     place = path if path.exists() else path.parent
     if path.is_dir() or not place.exists() or not os.access(place, os.W_OK):
         raise CannotWrite(f"cannot write {path}")
 
 
 @contextmanager
-def _stream(path: Path | None) -> Iterator[TextIO]:
-    """Give the stream to report to. The report goes to stderr where there is no file: stdout is the target's."""
+def output_stream(path: Path | None, usual: TextIO) -> Iterator[TextIO]:
     if path is None:
-        yield sys.stderr
-        sys.stderr.flush()
+        yield usual
+        usual.flush()
         return
     try:
         with open(path, "w", encoding="utf-8") as stream:
@@ -91,5 +117,13 @@ def _stream(path: Path | None) -> Iterator[TextIO]:
         raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
 
 
-def is_failure(findings: Findings) -> bool:
-    return has_findings(findings)
+def failure_status(findings: Findings, arguments: argparse.Namespace) -> int | None:
+    """Return the exit status that --fail-on and --error-exitcode ask for, or None where they do not."""
+    if arguments.fail_on is None and arguments.error_exitcode is None:
+        return None
+    broken = (arguments.fail_on or ANY_FINDING).broken_by(findings)
+    if not broken:
+        return None
+    if arguments.fail_on is not None:
+        print(f"refleak: failed: {'; '.join(broken)}", file=sys.stderr)
+    return _FAILED if arguments.error_exitcode is None else int(arguments.error_exitcode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,3 +35,13 @@ class SiteFinder:
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                                   p.site.function.function, p.reason) for p in refused]  # fmt: skip
         return [p for p in placements if p.cost], unresolved
+
+
+def site_finder(arguments: argparse.Namespace) -> SiteFinder:
+    """Return the finder that the options of `options.add_kinds` ask for."""
+    return SiteFinder(
+        references=not arguments.heap_only,
+        heap=not arguments.refs_only,
+        mappings=arguments.mappings and not arguments.refs_only,
+        allocators=tuple(arguments.allocator),
+    )

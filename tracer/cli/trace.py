@@ -11,20 +11,23 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.launch import find_command, launch, user_of
 from tracer.capture.maps import Limits
-from tracer.capture.session import CaptureOptions, Session
+from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.cli import options
-from tracer.cli.reporting import check_output, is_failure, write_report
-from tracer.cli.site_finder import SiteFinder
+from tracer.cli.recorder import Recorder, recorder_of
+from tracer.cli.reporting import check_output, failure_status, judge, symbolized, write_report
+from tracer.cli.site_finder import site_finder
 from tracer.cli.status_line import StatusLine
-from tracer.cli.target_check import check_pid, check_program
+from tracer.cli.target_check import check_pid, check_privileges, check_program
 from tracer.elf.unwind_cache import cache_directory
-from tracer.errors import UsageError
+from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
+from tracer.model.snapshot import Snapshot
 
 NAME = "trace"
 _STOPPED_EARLY = 130
@@ -35,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_kinds(parser)
     options.add_limits(parser)
     options.add_report(parser)
+    options.add_recording(parser)
+    options.add_policy(parser)
     options.add_verbosity(parser)
 
 
@@ -43,28 +48,52 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
     check_output(arguments)
-    session = _launched(arguments) if arguments.command else _attached(arguments)
+    recorder = recorder_of(arguments)
     try:
-        _run_until_end(session, arguments)
-        findings = write_report(take_snapshot(session), arguments)
+        session = _launched(arguments) if arguments.command else _attached(arguments)
+    except BaseException:
+        if recorder is not None:
+            recorder.discard()
+        raise
+    try:
+        _run_until_end(session, arguments, recorder)
+        findings = _reported(take_snapshot(session), arguments, recorder)
     finally:
         session.close()
     return _exit_status(session, findings, arguments)
 
 
+def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recorder | None) -> Findings:
+    """Write the recording if there is one, and the report to stderr or the user's file: stdout is the target's.
+
+    The report comes even where the recording could not be written, and the recording even where symbols fail.
+    """
+    symbols, failure = None, None
+    try:
+        symbols = symbolized(snapshot, arguments)
+    finally:
+        if recorder is not None:
+            try:
+                recorder.finish(snapshot, symbols)
+            except CannotWrite as error:
+                failure = error
+            recorder.close()
+    findings = judge(snapshot, symbols, arguments)
+    write_report(findings, arguments, sys.stderr)
+    if failure is not None:
+        raise failure
+    if recorder is not None:
+        print(f"refleak: recorded; next: {recorder.next_command()}", file=sys.stderr)
+    return findings
+
+
 def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
-    finder = SiteFinder(
-        references=not arguments.heap_only,
-        heap=not arguments.refs_only,
-        mappings=arguments.mappings and not arguments.refs_only,
-        allocators=tuple(arguments.allocator),
-    )
     follow = arguments.follow_forks if arguments.follow_forks is not None else bool(arguments.command)
     limits = Limits(
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
         event_ring_bytes=_power_of_two(arguments.ring_size),
     )
-    return CaptureOptions(finder.find, cache_directory(), limits, follow, arguments.duration)
+    return CaptureOptions(site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration)
 
 
 def _power_of_two(size: int) -> int:
@@ -73,6 +102,7 @@ def _power_of_two(size: int) -> int:
 
 def _launched(arguments: argparse.Namespace) -> Session:
     path = find_command(arguments.command[0])
+    check_privileges()
     check_program(path)
     held = launch(arguments.command, user_of(arguments.user))
     try:
@@ -86,6 +116,7 @@ def _launched(arguments: argparse.Namespace) -> Session:
 
 
 def _attached(arguments: argparse.Namespace) -> Session:
+    check_privileges()
     check_pid(arguments.pid)
     session = Session(_capture_options(arguments))
     _handle_signals(session, None)
@@ -117,17 +148,24 @@ def _handle_signals(session: Session, child: int | None) -> None:
         signal.signal(number, asked_to_end)
 
 
-def _run_until_end(session: Session, arguments: argparse.Namespace) -> None:
+def _run_until_end(session: Session, arguments: argparse.Namespace, recorder: Recorder | None) -> None:
     line = StatusLine(sys.stderr, enabled=not arguments.quiet and arguments.pid is not None)
+
+    def turn(ask: Callable[[], Progress]) -> None:
+        line.show(ask)
+        if recorder is not None:
+            recorder.tick(session)
+
     try:
-        session.run(line.show)
+        session.run(turn)
     finally:
         line.clear()
 
 
 def _exit_status(session: Session, findings: Findings, arguments: argparse.Namespace) -> int:
-    if arguments.error_exitcode is not None and is_failure(findings):
-        return int(arguments.error_exitcode)
+    failed = failure_status(findings, arguments)
+    if failed is not None:
+        return failed
     if session.mode == "attached":
         return 0
     status = session.exit_status

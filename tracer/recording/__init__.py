@@ -1,1 +1,1 @@
-
+"""Snapshots kept in a file: docs/recording-format.md."""

@@ -157,10 +157,10 @@ def _error(error: ErrorFinding) -> Json:
 
 
 def _stack(frames: FrameList) -> list[Json]:
-    return [_frame(frame) for frame in frames]
+    return [frame_document(frame) for frame in frames]
 
 
-def _frame(frame: Frame) -> Json:
+def frame_document(frame: Frame) -> Json:
     return {
         "function": frame.function,
         "module": frame.module,

@@ -16,6 +16,8 @@ from tracer.symbols.tool import TIMEOUT_S, find_tool
 
 BATCH_BYTES = 1 << 28
 """DWARF given to one run of llvm-symbolizer, which keeps all of it in memory."""
+TRIAL = 32
+"""Addresses asked about to learn whether addr2line knows lines where llvm-symbolizer knows none."""
 FAILURES = 3
 """After which a tool is not used any more; one that hangs gets no second chance."""
 
@@ -53,13 +55,21 @@ class DwarfLookup:
         for batch in _batches({n: s for n, s in sources.items() if _suits_llvm(s)}):
             self._ask_llvm({name: _query(sources[name], addresses[name]) for name in batch}, found)
         for name, source in sources.items():
-            path = source.dwarf_path
-            if path is not None and not any(frame.file for frames in found[name].values() for frame in frames):
-                self._ask_addr2line(Query(path, tuple(addresses[name])), found[name])
-            elif path is not None and len(found[name]) < len(addresses[name]):
-                rest = tuple(a for a in addresses[name] if a not in found[name])
-                self._ask_addr2line(Query(path, rest), found[name])
+            self._complete(source, addresses[name], found[name])
         return found
+
+    def _complete(self, source: Source, addresses: Sequence[int], found: Found) -> None:
+        """Ask addr2line about what is unanswered, and about all where it reads DWARF that the other cannot."""
+        if source.dwarf_path is None:
+            return
+        if len(found) == len(addresses) and not _has_lines(found):
+            trial: Found = {}
+            self._ask_addr2line(_query(source, addresses[:: len(addresses) // TRIAL + 1]), trial)
+            if not _has_lines(trial):
+                return
+            found.clear()
+            found.update(trial)
+        self._ask_addr2line(_query(source, [a for a in addresses if a not in found]), found)
 
     def ask_again(self, source: Source, addresses: Sequence[int]) -> Found:
         """Return what addr2line says, which heeds DWARF's names where llvm-symbolizer heeds a near symbol's."""
@@ -109,6 +119,10 @@ def _suits_llvm(source: Source) -> bool:
 
 def _query(source: Source, addresses: Sequence[int]) -> Query:
     return Query(source.dwarf_path or "", tuple(addresses))
+
+
+def _has_lines(found: Found) -> bool:
+    return any(frame.line is not None for frames in found.values() for frame in frames)
 
 
 def _batches(sources: Mapping[str, Source]) -> Iterator[list[str]]:

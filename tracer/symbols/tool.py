@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TIMEOUT_S = 60.0
+GRACE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,20 @@ def run_tool(arguments: Sequence[str], text: str, timeout_s: float = TIMEOUT_S) 
             printed, _ = process.communicate(os.fsencode(text), timeout_s)
         except subprocess.TimeoutExpired:
             _kill(process)
-            printed, _ = process.communicate()
+            printed = _left_in_pipe(process)
             return Output(printed.decode("utf-8", "replace"), f"did not answer in {timeout_s:g} s", timed_out=True)
         except BaseException:
             _kill(process)
             raise
     return Output(printed.decode("utf-8", "replace"), _failure(process.returncode))
+
+
+def _left_in_pipe(process: subprocess.Popen[bytes]) -> bytes:
+    """Return what a killed tool printed; nothing where a process that it detached holds the pipe open."""
+    try:
+        return process.communicate(timeout=GRACE_S)[0]
+    except subprocess.TimeoutExpired:
+        return b""
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,102 @@
+"""When a run counts as failed: `--fail-on`.
+
+A policy is a list of conditions; one that holds is enough. They look at what is reported: what a suppression or the
+baseline set aside, what was inherited by fork and what was alive at exec never fail a run.
+
+    leaks         anything leaked
+    errors        a rule of counting or of allocation was broken
+    outstanding   anything is alive at the end of a trace that its target outlived
+    incomplete    data were lost
+    bytes>SIZE    leaked or outstanding blocks and mappings exceed SIZE together (64K, 1M, 2G)
+    count>N       leaked or outstanding objects, blocks and mappings are more than N together
+    NAME          an object of this type leaked or is outstanding; `*` stands for anything. type:NAME for a type that
+                  is named like one of the words above
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tracer.analysis.evidence import LEAKED, OUTSTANDING
+from tracer.analysis.verdict import failing_errors
+from tracer.model.findings import Findings, Leak
+
+_WORDS = ("leaks", "errors", "outstanding", "incomplete")
+_SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Condition:
+    kind: str
+    """One of the words, or "bytes", "count", "type"."""
+    limit: int = 0
+    name: str = ""
+
+    def broken_by(self, findings: Findings) -> str | None:
+        """Return what breaks it, as a phrase; None where nothing does."""
+        counted = [leak for leak in findings.leaks if leak.state in (LEAKED, OUTSTANDING)]
+        match self.kind:
+            case "leaks":
+                return _phrase(len(findings.leaked), "entry leaked", "entries leaked")
+            case "errors":
+                return _phrase(len(failing_errors(findings)), "error", "errors")
+            case "outstanding":
+                outstanding = [leak for leak in counted if leak.state == OUTSTANDING]
+                return _phrase(len(outstanding), "entry outstanding", "entries outstanding")
+            case "incomplete":
+                return None if findings.complete else "data were lost"
+            case "type":
+                return self._type_broken_by(counted)
+        amount = sum(leak.bytes or 0 if self.kind == "bytes" else leak.count for leak in counted)
+        return f"{self.kind} {amount:,} > {self.limit:,}" if amount > self.limit else None
+
+    def _type_broken_by(self, counted: list[Leak]) -> str | None:
+        found = [k for k in counted if k.kind == "reference" and fnmatchcase(k.type or "", self.name)]
+        total = sum(leak.count for leak in found)
+        return f"{total:,} x {', '.join(sorted({leak.type or '' for leak in found}))}" if found else None
+
+
+@dataclass(frozen=True)
+class Policy:
+    conditions: tuple[Condition, ...]
+
+    def broken_by(self, findings: Findings) -> tuple[str, ...]:
+        """Return a phrase for each condition that holds; empty where the run has passed."""
+        phrases = (condition.broken_by(findings) for condition in self.conditions)
+        return tuple(phrase for phrase in phrases if phrase is not None)
+
+
+ANY_FINDING = Policy((Condition("leaks"), Condition("errors")))
+"""What --error-exitcode alone means."""
+
+
+def parse_policy(text: str) -> Policy:
+    """Parse a list such as `leaks,errors` or `bytes>1M,dso`. Raises ValueError with a sentence."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise ValueError(f"{text!r} is not a list such as leaks,errors or bytes>1M,count>10 or a type's name")
+    return Policy(tuple(map(_condition, words)))
+
+
+def _condition(word: str) -> Condition:
+    if word in _WORDS:
+        return Condition(word)
+    kind, sign, limit = (part.strip() for part in word.partition(">"))
+    if sign and kind in ("bytes", "count"):
+        return Condition(kind, _number(limit, word))
+    if kind in ("bytes", "count"):
+        raise ValueError(f"{word!r} lacks its limit: {kind}>10")
+    return Condition("type", name=word.removeprefix("type:"))
+
+
+def _number(text: str, word: str) -> int:
+    factor = _SUFFIXES.get(text[-1:].upper(), 1)
+    digits = text[:-1] if factor > 1 else text
+    if not digits.isascii() or not digits.isdigit():
+        raise ValueError(f"{word!r} has no number such as 10, 64K or 1M after `>`")
+    return int(digits) * factor
+
+
+def _phrase(count: int, one: str, many: str) -> str | None:
+    return f"{count:,} {one if count == 1 else many}" if count else None

@@ -1,0 +1,88 @@
+"""Suppressions of a way through the stack, in valgrind's syntax (Valgrind manual, section 2.5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tracer.model.findings import Leak
+from tracer.model.frames import Frame
+
+ELLIPSIS = "..."
+LEAK = "Memcheck:Leak"
+FRAME_KINDS = ("fun", "obj", "src")
+
+
+@dataclass(frozen=True)
+class FrameLine:
+    """`fun:`, `obj:` or `src:` with a pattern in which `*` and `?` stand for anything; kind "..." is any frames."""
+
+    kind: str
+    pattern: str = ""
+
+    def matches(self, frame: Frame) -> bool:
+        if self.kind == "fun":
+            texts: tuple[str | None, ...] = (frame.function,)
+        elif self.kind == "obj":
+            texts = (frame.path, frame.module)
+        else:
+            texts = (frame.file, None if frame.file is None else f"{frame.file}:{frame.line}")
+        return any(self._regex.fullmatch(text or "") is not None for text in texts)
+
+    @cached_property
+    def _regex(self) -> re.Pattern[str]:
+        escaped = re.escape(self.pattern).replace(r"\*", ".*").replace(r"\?", ".")
+        return re.compile(escaped, re.DOTALL)
+
+
+@dataclass(frozen=True)
+class StackSuppression:
+    """A block of a suppression file: matches stacks that begin, at the leaf, with its lines."""
+
+    name: str
+    lines: tuple[FrameLine, ...]
+    source: str = ""
+    """FILE:LINE it stands at."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def matches(self, leak: Leak) -> bool:
+        """Follow all ways through the stack at once, so that many `...` cost no more than one."""
+        places = {0}
+        for line in self.lines:
+            if line.kind == ELLIPSIS:
+                places = set(range(min(places), len(leak.stack) + 1))
+            else:
+                places = {p + 1 for p in places if p < len(leak.stack) and line.matches(leak.stack[p])}
+            if not places:
+                return False
+        return True
+
+
+def parse_block(lines: list[str], source: str) -> StackSuppression | None:
+    """Parse the lines between the braces; None for a suppression of something else than a leak.
+
+    Raises ValueError with what is wrong.
+    """
+    if len(lines) < 2 or ":" not in lines[1]:
+        raise ValueError("a block has a name, then `Memcheck:Leak`, then the stack")
+    if lines[1] != LEAK:
+        return None
+    frames = tuple(_frames(lines[2:]))
+    if not any(line.pattern.strip("*?") for line in frames):
+        raise ValueError(f"the stack of `{lines[0][:60]}` would match everything")
+    return StackSuppression(lines[0], frames, source)
+
+
+def _frames(lines: list[str]) -> Iterator[FrameLine]:
+    for line in lines:
+        kind, colon, pattern = line.partition(":")
+        if line == ELLIPSIS:
+            yield FrameLine(ELLIPSIS)
+        elif colon and kind in FRAME_KINDS and pattern:
+            yield FrameLine(kind, pattern)
+        elif kind != "match-leak-kinds":
+            raise ValueError(f"not a line of a stack: {line[:60]!r}")

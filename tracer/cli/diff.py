@@ -1,0 +1,41 @@
+"""Compare two runs: which leaks and errors are new, gone, grown or shrunk.
+
+Each of A (before) and B (after) is a recording or a JSON report. Entries are the same if their ids are: the id
+is made of kind, type and the functions of the stack, so a rebuild or another line number does not change it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tracer.analysis.comparison import compare
+from tracer.cli import options
+from tracer.cli.findings_file import read_findings
+from tracer.cli.reporting import analysis_options, output_stream, report_format
+from tracer.report.comparison_report import write_comparison, write_comparison_json
+
+NAME = "diff"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("before", type=Path, metavar="A", help="recording or JSON report of the run before")
+    parser.add_argument("after", type=Path, metavar="B", help="recording or JSON report of the run after")
+    options.add_output(parser)
+    options.add_analysis(parser)
+    options.add_error_exitcode(parser, "exit with N if anything is new or has grown")
+    options.add_verbosity(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare; return 0, or --error-exitcode's status if anything is new or has grown."""
+    settings = analysis_options(arguments)
+    before, after = (read_findings(path, arguments, settings) for path in (arguments.before, arguments.after))
+    comparison = compare(before, after)
+    with output_stream(arguments.output, sys.stdout) as stream:
+        if report_format(arguments.format, arguments.output) == "json":
+            write_comparison_json(comparison, stream)
+        else:
+            write_comparison(comparison, stream, arguments.top)
+    return int(arguments.error_exitcode) if arguments.error_exitcode is not None and comparison.worse else 0

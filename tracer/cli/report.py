@@ -1,0 +1,38 @@
+"""Report what a recording holds.
+
+Gives every report that the traced run could give, the same byte for byte, on any machine: no root, no BCC, and neither
+the target nor its files are needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tracer.cli import options
+from tracer.cli.findings_file import symbols_of
+from tracer.cli.recorder import is_recording
+from tracer.cli.reporting import check_output, failure_status, judge, write_report
+from tracer.errors import UsageError
+from tracer.recording.reader import read_recording
+
+NAME = "report"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("recording", type=Path, metavar="RECORDING", help="a file made with -o FILE.refleak")
+    options.add_report(parser)
+    options.add_policy(parser)
+    options.add_verbosity(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Report; return 0, or what --fail-on and --error-exitcode ask for."""
+    if is_recording(arguments.output):
+        raise UsageError("a report cannot be written as a recording", "give -o another suffix: .txt, .json")
+    check_output(arguments)
+    recording = read_recording(arguments.recording)
+    findings = judge(recording.snapshot, symbols_of(recording, arguments), arguments)
+    write_report(findings, arguments, sys.stdout)
+    return failure_status(findings, arguments) or 0

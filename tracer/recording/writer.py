@@ -1,0 +1,129 @@
+"""Writes a recording while the trace goes on, so that a crash or a full disk keeps what was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from itertools import islice
+from pathlib import Path
+
+from tracer.model.frames import Symbols
+from tracer.model.snapshot import Snapshot, Stack
+from tracer.recording.chunk_file import ChunkFile, OpenFile, cannot_write, open_file
+from tracer.recording.chunks import ChunkType, encode_chunk
+from tracer.recording.columns import encode_records
+from tracer.recording.plain import to_plain
+from tracer.recording.recording import ARRAYS, BULK, Info
+from tracer.recording.stack_table import STACKS, encode_stacks
+from tracer.recording.symbol_table import encode_symbols
+
+_SPARE_BYTES = 32 << 20
+"""Checkpoints that were overtaken may take so much room before the file is written anew without them."""
+
+
+class RecordingWriter:
+    """Owns one file. Every method may raise CannotWrite, which says what the file still holds.
+
+    Stacks are appended once, as they come. A checkpoint is a whole Snapshot but for them, and overtakes the one
+    before; the last Snapshot overtakes them all.
+    """
+
+    def __init__(self, path: Path, info: Info, *, force: bool = False, opener: OpenFile = open_file) -> None:
+        self._path, self._opener = path, opener
+        self._stacks_written: set[int] = set()
+        self._kept: list[tuple[int, int]] = []
+        self._overtaken_bytes = self._group_bytes = 0
+        self._holds = ""
+        try:
+            self._file = ChunkFile(path, opener, replace=force)
+            self._keep(ChunkType.INFO, json.dumps(to_plain(info)).encode())
+        except OSError as error:
+            raise cannot_write(path, error) from None
+
+    def _keep(self, kind: ChunkType, payload: bytes) -> None:
+        start = self._file.size_bytes
+        self._file.append(encode_chunk(kind, payload))
+        self._kept.append((start, self._file.size_bytes))
+
+    def append_stacks(self, stacks: Mapping[int, Stack]) -> None:
+        """Write those that were not yet written. A stack's id stands for the same frames throughout a trace."""
+        fresh = ((id_, stack) for id_, stack in stacks.items() if id_ not in self._stacks_written)
+        try:
+            while part := dict(islice(fresh, STACKS)):
+                self._keep(ChunkType.STACKS, encode_stacks(part))
+                self._stacks_written.update(part)
+        except OSError as error:
+            raise cannot_write(self._path, error, self._holds) from None
+
+    def checkpoint(self, snapshot: Snapshot) -> None:
+        """Write what is known while the target runs on: what a reader gets if nothing follows."""
+        self.append_stacks(snapshot.stacks)
+        self._write(snapshot, None, partial=True, anew=self._overtaken_bytes > max(_SPARE_BYTES, 3 * self._group_bytes))
+        self._holds = f"the trace up to {snapshot.duration_ns / 1e9:.1f} s"
+
+    def write_snapshot(self, snapshot: Snapshot, symbols: Symbols | None) -> None:
+        """Write the whole result; the file is written anew, without what it overtakes, if the disk has the room."""
+        self.append_stacks(snapshot.stacks)
+        self._write(snapshot, symbols, partial=False, anew=self._group_bytes > 0)
+        self._holds = "the whole trace"
+
+    def _write(self, snapshot: Snapshot, symbols: Symbols | None, *, partial: bool, anew: bool) -> None:
+        if anew and self._write_anew(snapshot, symbols, partial):
+            return
+        try:
+            size = _append_group(self._file, snapshot, symbols, partial)
+        except OSError as error:
+            raise cannot_write(self._path, error, self._holds) from None
+        self._overtaken_bytes += self._group_bytes
+        self._group_bytes = size
+
+    def _write_anew(self, snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> bool:
+        """Write a new file and put it in the old one's place; on failure the old one stays as it was."""
+        fresh = None
+        try:
+            fresh = ChunkFile(self._path.with_name(self._path.name + ".new"), self._opener, replace=True)
+            kept = []
+            for start, end in self._kept:
+                kept.append((fresh.size_bytes, fresh.size_bytes + end - start))
+                fresh.copy_from(self._file, start, end)
+            size = _append_group(fresh, snapshot, symbols, partial)
+            fresh.move_to(self._path)
+        except OSError:
+            if fresh is not None:
+                fresh.discard()
+            return False
+        self._file.close()
+        self._file, self._kept = fresh, kept
+        self._overtaken_bytes, self._group_bytes = 0, size
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _append_group(file: ChunkFile, snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> int:
+    """Append BEGIN, arrays, symbols, END; return their bytes."""
+    start = file.size_bytes
+    for kind, payload in _group(snapshot, symbols, partial):
+        file.append(encode_chunk(kind, payload))
+    return file.size_bytes - start
+
+
+def _group(snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> Iterator[tuple[ChunkType, bytes]]:
+    # An open path is one of this process; elsewhere it may name another file.
+    binaries = tuple(replace(binary, open_path=None) for binary in snapshot.binaries)
+    portable = replace(snapshot, binaries=binaries)
+    begin = {
+        "facts": {f.name: to_plain(getattr(portable, f.name)) for f in fields(Snapshot) if f.name not in BULK},
+        "partial": partial,
+        "stacks": len(snapshot.stacks),
+        "symbols": symbols is not None,
+        "rows": to_plain({name: len(getattr(snapshot, name)) for name in ARRAYS}),
+    }
+    yield ChunkType.BEGIN, json.dumps(begin, separators=(",", ":")).encode()
+    for name in ARRAYS:
+        yield from ((ChunkType.ARRAY, payload) for payload in encode_records(name, getattr(snapshot, name)))
+    if symbols is not None:
+        yield ChunkType.SYMBOLS, encode_symbols(symbols)
+    yield ChunkType.END, b"{}"

@@ -1,0 +1,93 @@
+"""What differs between two runs, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TextIO
+
+from tracer import __version__
+from tracer.model.comparison import Amount, Change, Comparison
+from tracer.report.amount_words import NOUNS
+from tracer.report.amounts import counted, size
+from tracer.report.json_report import frame_document
+from tracer.report.page import Page, stream_color, stream_width
+from tracer.report.stack_lines import chain
+
+FORMAT, VERSION = "refleak-diff", 1
+_WORDS = ("new", "grown", "shrunk", "gone")
+_MOST = 10
+
+
+def write_comparison(comparison: Comparison, stream: TextIO, top: int | None = None) -> None:
+    """Write the verdict, then the new, the grown, the shrunk and the gone; at most `top` (10) of each."""
+    page = Page(stream_width(stream))
+    verdict = _verdict(comparison)
+    page.heading(f"refleak: {verdict}", "bad" if comparison.worse else "good")
+    for word in _WORDS:
+        changes = comparison.of(word)
+        most = _MOST if top is None else top
+        for change in changes[:most]:
+            _add(page, change)
+        if len(changes) > most:
+            page.blank()
+            page.line(f"and {len(changes) - most:,} more {word} (--top {len(changes)} lists all)")
+    page.write(stream, stream_color(stream))
+
+
+def _verdict(comparison: Comparison) -> str:
+    parts = [f"{len(comparison.of(word)):,} {word}" for word in (*_WORDS, "same") if comparison.of(word)]
+    judged = "WORSE" if comparison.worse else "not worse"
+    return f"{judged}: {', '.join(parts)}" if parts else "not worse: neither run has an entry"
+
+
+def _add(page: Page, change: Change) -> None:
+    page.blank()
+    page.heading(f"{change.word}: {_what(change)}")
+    page.ends("    at", f"id {change.id}")
+    for line in chain(change.stack, page.width - 6):
+        page.line("      ", line)
+
+
+def _what(change: Change) -> str:
+    now = change.after or change.before or Amount()
+    text = _amount(change, now)
+    if change.before is not None and change.after is not None:
+        text = f"{_amount(change, change.before)} then, {text} now"
+    return f"{text} ({change.type or 'unknown allocator'})" if change.kind in ("allocation", "mapping") else text
+
+
+def _amount(change: Change, amount: Amount) -> str:
+    if change.kind == "reference":
+        return f"{amount.count:,} x {change.type}"
+    if change.kind == "error":
+        return f"{amount.count:,} x {change.type}"
+    return f"{size(amount.bytes or 0)} in {counted(amount.count, NOUNS.get(change.kind, 'block'))}"
+
+
+def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
+    """Write one JSON document: `worse`, and a list for each of new, grown, shrunk and gone."""
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "tool": {"name": "refleak", "version": __version__},
+        "worse": comparison.worse,
+        "same": len(comparison.of("same")),
+        **{word: [_document(change) for change in comparison.of(word)] for word in _WORDS},
+    }
+    json.dump(document, stream, indent=1)
+    stream.write("\n")
+
+
+def _document(change: Change) -> dict[str, object]:
+    return {
+        "id": change.id,
+        "kind": change.kind,
+        "type": change.type,
+        "before": _amount_document(change.before),
+        "after": _amount_document(change.after),
+        "stack": [frame_document(frame) for frame in change.stack],
+    }
+
+
+def _amount_document(amount: Amount | None) -> dict[str, int | None] | None:
+    return None if amount is None else {"count": amount.count, "bytes": amount.bytes}

@@ -1,0 +1,61 @@
+"""Suppressions to copy: one for each entry, in LeakSanitizer's or valgrind's syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from tracer.model.findings import Findings, Leak
+from tracer.model.frames import Frame
+from tracer.report.amount_words import amount
+
+_DEEPEST = 24
+"""Callers that valgrind reads of a suppression at most."""
+
+
+def write_suppressions(findings: Findings, stream: TextIO, syntax: str) -> None:
+    """Write a suppression for each entry that is not inherited. `syntax`: "lsan" or "valgrind"."""
+    lines = _lsan if syntax == "lsan" else _valgrind
+    done: set[tuple[str, ...]] = set()
+    for leak in findings.leaks:
+        text = tuple(lines(leak))
+        if leak.state == "inherited" or text[1:] in done:
+            continue
+        done.add(text[1:])
+        stream.write("\n".join(text) + "\n")
+
+
+def _lsan(leak: Leak) -> Iterator[str]:
+    """A line on what it is, then the pattern: the frame at which a developer starts to read, bound at both ends."""
+    yield f"# {leak.state}: {amount([leak])}{f' ({leak.type})' if leak.type else ''}, id {leak.id}"
+    named = [frame for frame in leak.stack[leak.own_frame or 0 :] if frame.function or frame.module]
+    if named:
+        yield f"leak:^{named[0].function or named[0].module}$"
+    elif leak.kind == "reference" and leak.type:
+        yield f"ref:{leak.type}"
+    else:
+        yield "# nothing in its stack has a name"
+
+
+def _valgrind(leak: Leak) -> Iterator[str]:
+    """A block (Valgrind manual, section 2.5): from the leaf to main, which is the outermost that valgrind names.
+
+    It begins with `...`: valgrind's leaf is the allocator itself, ours may be its caller.
+    """
+    yield f"# {leak.state}: {amount([leak])}, id {leak.id}"
+    yield "{"
+    yield f"   refleak-{leak.id}"
+    yield "   Memcheck:Leak"
+    yield "   match-leak-kinds: all"
+    yield "   ..."
+    for frame in leak.stack[:_DEEPEST]:
+        yield f"   {_line(frame)}"
+        if frame.function == "main":
+            break
+    yield "}"
+
+
+def _line(frame: Frame) -> str:
+    if frame.function is not None:
+        return f"fun:{frame.function}"
+    return f"obj:{frame.path}" if frame.path else "obj:*"
