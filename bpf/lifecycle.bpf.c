@@ -203,7 +203,8 @@ int on_hold(struct pt_regs *ctx)
 			return 0;
 #pragma unroll
 		for (int j = 0; j < 16; j++)
-			bpf_copy_from_user_task(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip, task, 0);
+			bpf_copy_from_user(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip);
+		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)ctx->ip, task, 0);
 	}
 	lose(LOSS_HOLD_EXPIRED);
 	return 0;
