@@ -24,6 +24,8 @@ _NEARNESS = 3.0
 _MOST_NEAR = 5
 _GUESS = 0.02
 _MOST_OUTSTANDING = 64
+_OUTSTANDING = 0.5
+"""For how many references of ended objects one counts that only outstanding objects took."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Siblings:
         for view in self._views:
             gets, puts = self._numbers(view, life)
             for row, get in enumerate(gets):
-                trust = _TRUST[view.level] * view.seen[get] / (view.seen[get] + 1)
+                seen = view.seen[get] or _OUTSTANDING
+                trust = _TRUST[view.level] * seen / (seen + 1)
                 for column, put in enumerate(puts):
                     share = view.impartial.get((get, put), 0) if in_order is None else view.informed_share((get, put))
                     weights[row, column] += trust * share
