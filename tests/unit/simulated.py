@@ -168,17 +168,18 @@ def threaded(chance: random.Random, uses: list[int]) -> list[Step]:
 
 
 def run(
-    uses: Sequence[Use], birth: Use, order: Order, seed: int, objects: int, missing: int, leaking: int, most: int = 6
+    uses: Sequence[Use], birth: Use, order: Order, seed: int, objects: int, missing: int, leaking: int, most: int = 6,
+    birth_last: bool = False,
 ) -> Simulation:
     """Let `objects` objects live, each with some of the uses; the first `leaking` that make use `missing` skip one put.
 
-    `missing` -1: the creator's own put.
+    `missing` -1: the creator's own put, which comes last of all with `birth_last`.
     """
     chance, made = random.Random(seed), Simulation()
     for _ in range(objects):
         chosen = [chance.randrange(len(uses)) for _ in range(chance.randint(0, most))]
         steps = order(chance, chosen)
-        place = chance.randint(0, len(steps)) if order is not nested else len(steps)
+        place = len(steps) if birth_last or order is nested else chance.randint(0, len(steps))
         steps.insert(max(place, 1 + max((i for i, s in enumerate(steps) if s.is_get), default=-1)), Step(-1, False))
         candidates = [i for i, step in enumerate(steps) if not step.is_get and step.use == missing]
         if leaking and candidates and chance.random() < 0.5:

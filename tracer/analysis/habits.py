@@ -61,18 +61,19 @@ def learn(
     certain = np.array([known.get(pair, 0) for pair in named], dtype=np.float64)
     share = start
     for _ in range(_ITERATIONS):
-        weights = _NEVER * table.never
+        weights: Floats = np.where(table.never, _NEVER, 0.0)
         weights[table.real] = share[place] * table.possible[table.real]
         found = scaled(weights, table.taken, table.given, _ROUNDS) * table.objects[:, None, None]
         expected = np.bincount(place, found[table.real], minlength=len(named)) + certain
-        kept = np.bincount(never, found[table.never], minlength=int(get.max()) + 1)
+        kept = np.bincount(never, found[table.never], minlength=int(get.max()) + 1).astype(np.float64)
         share = _shares(expected + _FLOOR * start, get, kept)
     return dict(zip(named, share.tolist(), strict=True))
 
 
 def _shares(counts: Floats, get: Indices, never: Floats | float = 0) -> Floats:
     total = np.bincount(get, counts) + never
-    return np.maximum(counts / np.maximum(total, 1e-12)[get], _FLOOR)
+    shares: Floats = np.maximum(counts / np.maximum(total, 1e-12)[get], _FLOOR)
+    return shares
 
 
 @dataclass(frozen=True)
