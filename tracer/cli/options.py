@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.analysis.policy import Policy, parse_policy
+from tracer.report.balance import PRUNED, TREES
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -98,6 +99,10 @@ def add_analysis(parser: argparse.ArgumentParser) -> None:
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add what every report of one run has; a recording gives the same ones."""
     report = add_output(parser)
+    report.add_argument(
+        "--tree", choices=TREES, default=PRUNED,
+        help="balance trees of counted objects: whole, without what is balanced (default), or none",
+    )  # fmt: skip
     report.add_argument(
         "--gen-suppressions", choices=("lsan", "valgrind"), metavar="SYNTAX",
         help="instead of the report print a suppression for each entry: lsan or valgrind",
