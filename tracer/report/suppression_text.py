@@ -38,7 +38,7 @@ def _lsan(leak: Leak) -> Iterator[str]:
 
 
 def _valgrind(leak: Leak) -> Iterator[str]:
-    """A block (Valgrind manual, section 2.5): the way from the leaf to main, which is the outermost that valgrind names.
+    """A block (Valgrind manual, section 2.5): from the leaf to main, which is the outermost that valgrind names.
 
     It begins with `...`: valgrind's leaf is the allocator itself, ours may be its caller.
     """

@@ -58,7 +58,10 @@ class Symbolizer:
         wanted = dict.fromkeys(keys)
         exactly = frozenset(exact)
         places = {
-            key: (by_id.get(key >> FRAME_BINARY_SHIFT), key & FRAME_ADDRESS_MASK, _looked_up(key, key in exactly or bool(key & FRAME_EXACT)))
+            key: (
+                by_id.get(key >> FRAME_BINARY_SHIFT), key & FRAME_ADDRESS_MASK,
+                _looked_up(key, key in exactly or bool(key & FRAME_EXACT)),
+            )
             for key in wanted
         }
         self._resolve([(binary, looked_up) for binary, _, looked_up in places.values() if binary is not None])
