@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tracer import __version__
-from tracer.cli import options, trace
+from tracer.cli import options, specs, trace
 from tracer.errors import NotPermitted, ProgramRefused, RefleakError
 
 _EXAMPLES = """\
@@ -17,9 +17,9 @@ examples:
   sudo refleak -p PID
   sudo refleak --exec CMD ... --format json -o report.json   (options of refleak go before --exec)
 
-other commands: refleak doctor | probes
+other commands: refleak specs
 """
-_COMMANDS: dict[str, ModuleType] = {}
+_COMMANDS: dict[str, ModuleType] = {specs.NAME: specs}
 
 
 def _parser(command: ModuleType, program: str) -> argparse.ArgumentParser:

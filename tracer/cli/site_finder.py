@@ -12,16 +12,19 @@ from tracer.sites.costs import default_costs
 from tracer.sites.place import place
 from tracer.sites.resolve import resolve
 from tracer.specs.allocators import HEAP, MAPPINGS
+from tracer.specs.catalogue import Catalogue
 from tracer.specs.stubs import STUBS
 
 
 class SiteFinder:
     """Finds the sites of the chosen kinds in a binary, each placed on its cheapest instruction."""
 
-    def __init__(self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = ()) -> None:
+    def __init__(self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
+                 catalogue: Catalogue | None = None) -> None:
         self._specs: list[Spec] = [STUBS] if references else []
         self._specs += [HEAP] if heap else []
         self._specs += [MAPPINGS] if mappings else []
+        self._specs += (catalogue or Catalogue()).specs()
         self._allocators = {path.resolve() for path in allocators}
         self._costs = default_costs()
 

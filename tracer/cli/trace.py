@@ -18,6 +18,7 @@ from tracer.capture.launch import find_command, launch, user_of
 from tracer.capture.maps import Limits
 from tracer.capture.session import CaptureOptions, Session
 from tracer.cli import options
+from tracer.cli.catalogue import catalogue_of
 from tracer.cli.reporting import check_output, is_failure, write_report
 from tracer.cli.site_finder import SiteFinder
 from tracer.cli.status_line import StatusLine
@@ -33,6 +34,7 @@ _STOPPED_EARLY = 130
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_target(parser)
     options.add_kinds(parser)
+    options.add_specs(parser)
     options.add_limits(parser)
     options.add_report(parser)
     options.add_verbosity(parser)
@@ -43,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
     check_output(arguments)
+    catalogue_of(arguments)
     session = _launched(arguments) if arguments.command else _attached(arguments)
     try:
         _run_until_end(session, arguments)
@@ -58,6 +61,7 @@ def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
         heap=not arguments.refs_only,
         mappings=arguments.mappings and not arguments.refs_only,
         allocators=tuple(arguments.allocator),
+        catalogue=catalogue_of(arguments),
     )
     follow = arguments.follow_forks if arguments.follow_forks is not None else bool(arguments.command)
     limits = Limits(
