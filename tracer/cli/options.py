@@ -63,6 +63,17 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_specs(parser: argparse.ArgumentParser) -> None:
+    specs = parser.add_argument_group("what functions mean (docs/specs.md)")
+    specs.add_argument("--type", dest="types", action="append", default=[], metavar="SPEC",
+                       help="a counted type: 'conn:create=conn_new,get=conn_ref,put=conn_unref'; or an allocator: "
+                            "'alloc pool:alloc=my_alloc(size=arg0),free=my_free'")  # fmt: skip
+    specs.add_argument("--spec", dest="specs", action="append", default=[], metavar="FILE", type=Path,
+                       help="types and allocators described in TOML")  # fmt: skip
+    specs.add_argument("--preset", dest="presets", action="append", default=[], metavar="NAME",
+                       help="a shipped spec, or `auto` for all that fit what is loaded; see `refleak specs`")  # fmt: skip
+
+
 def add_limits(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("how much to keep")
     limits.add_argument("--max-objects", type=count_or_size, default=1 << 22, metavar="N", help="live blocks (4M)")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.capture.instruction_costs import known_costs
+from tracer.cli.catalogue import catalogue_of
 from tracer.elf.image import Image
 from tracer.elf.unwind_cache import cache_directory
 from tracer.model.operations import Placement, Spec
@@ -15,16 +16,19 @@ from tracer.sites.costs import CostModel, InstructionClass, default_costs, measu
 from tracer.sites.place import place
 from tracer.sites.resolve import resolve
 from tracer.specs.allocators import HEAP, MAPPINGS
+from tracer.specs.catalogue import Catalogue
 from tracer.specs.stubs import STUBS
 
 
 class SiteFinder:
     """Finds the sites of the chosen kinds in a binary, each placed on its cheapest instruction."""
 
-    def __init__(self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = ()) -> None:
+    def __init__(self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
+                 catalogue: Catalogue | None = None) -> None:
         self._specs: list[Spec] = [STUBS] if references else []
         self._specs += [HEAP] if heap else []
         self._specs += [MAPPINGS] if mappings else []
+        self._specs += (catalogue or Catalogue()).specs()
         self._allocators = {path.resolve() for path in allocators}
         self._costs = cost_model(cache_directory())
 
@@ -54,4 +58,5 @@ def site_finder(arguments: argparse.Namespace) -> SiteFinder:
         heap=not arguments.refs_only,
         mappings=arguments.mappings and not arguments.refs_only,
         allocators=tuple(arguments.allocator),
+        catalogue=catalogue_of(arguments),
     )
