@@ -92,6 +92,7 @@ int on_exec(struct tracepoint *ctx)
 
 	if (!process)
 		return 0;
+	drop(MAP(CALLS), &tid);
 	if (thread) {
 		flush_totals(thread);
 		drop(MAP(THREADS), &tid);
@@ -122,6 +123,7 @@ int on_exit(struct tracepoint *ctx)
 	struct thread *thread = find(MAP(THREADS), &tid);
 	struct control *control;
 
+	drop(MAP(CALLS), &tid);
 	if (thread) {
 		struct pending *pending = &thread->pending;
 		u64 index = pending->site;
