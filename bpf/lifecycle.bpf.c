@@ -232,6 +232,12 @@ int on_yield(struct pt_regs *ctx)
 
 	if (!process || process->state != PROCESS_TRACED || !SHARED->armed || RETURN_VALUE(ctx))
 		return 0;
+#ifdef TASK_SECCOMP_MODE
+	if (read_half(bpf_get_current_task() + TASK_SECCOMP_MODE)) {
+		lose(LOSS_HOLD_EXPIRED);	/* its filter might kill it for a sched_yield() */
+		return 0;
+	}
+#endif
 	MASK(slot, HOLD_SLOTS);
 	ticket = find(MAP(HELD), &tid);
 	if (ticket) {

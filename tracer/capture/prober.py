@@ -19,6 +19,9 @@ _STATE_IN_R_DEBUG = 24
 _FORK_BYTES = 512
 _FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0(\x0f\x05(?:\x48\x3d....)?)", re.DOTALL)
 """mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
+_BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
+"""A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
+own hook for debuggers, where a breakpoint in every process would be in their way."""
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
 
@@ -130,16 +133,18 @@ class Prober:
                 ]  # fmt: skip
 
     def _hold(self, pid: int, binary: OpenBinary) -> None:
-        """Attach a binary's holds: for all processes, once, where forks are followed, else for this one."""
-        if self._follow and binary.id in self._held:
-            return
+        """Attach a binary's holds: for this process; where forks are followed, those that a child meets before it has
+        links of its own for all processes, once."""
+        held_already = binary.id in self._held
         self._held.add(binary.id)
         for hold in self._holds[binary.id]:
-            if hold.kind != ControlKind.FORKED or self._follow:
-                self._attacher.attach_hold(
-                    EVERY_PROCESS if self._follow else pid, binary, hold.file_offset, hold.kind, hold.extra,
-                    at_return=hold.at_return,
-                )
+            everywhere = self._follow and hold.kind in _BEFORE_OWN_LINKS
+            if (everywhere and held_already) or (hold.kind == ControlKind.FORKED and not self._follow):
+                continue
+            self._attacher.attach_hold(
+                EVERY_PROCESS if everywhere else pid, binary, hold.file_offset, hold.kind, hold.extra,
+                at_return=hold.at_return,
+            )
 
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
