@@ -23,9 +23,13 @@ _TRUST: Mapping[Level, float] = {Level.PATH: 1, Level.CALLS: 0.3, Level.CALL: 0.
 _LEAST = 1e-4
 _NEARNESS = 3.0
 _MOST_NEAR = 5
+_MOST_APART = 6
+_DISTANCE = 0.8
 _GUESS = 0.02
 _NO_ORDER = 0.03
 _MOST_OUTSTANDING = 64
+_HABIT = 0.95
+_LEAST_SEEN = 5
 _OUTSTANDING = 0.5
 """For how many references of ended objects one counts that only outstanding objects took."""
 
@@ -87,6 +91,23 @@ class Siblings:
             if number is not None and view.seen[number]:
                 return view.level, view.seen[number]
         return Level.FUNCTION, 0
+
+    def habitual(self, get: int, birth: bool) -> bool:
+        """Tell whether order and nearness agree on where such references are given back.
+
+        Then nearly all of at least five were given back at one place by order, and no other place is as near.
+        """
+        for view in self._views:
+            number = view.gets.get(self.get_key(get, birth, view.level))
+            if number is None or view.seen[number] < _LEAST_SEEN:
+                continue
+            best = max(view.puts.values(), key=lambda put: view.in_order[number, put])
+            if view.share_in_order((number, best)) < _HABIT:
+                return False
+            nearest = self._nearness(get, view.put_example[best])
+            others = [put for put in view.puts.values() if put != best]
+            return all(self._nearness(get, view.put_example[put]) < nearest for put in others)
+        return False
 
     def put_at(self, get: int, birth: bool, level: Level, impartial: bool) -> list[PutPlace]:
         """Return where references taken there are given back, the most usual place first.
@@ -184,8 +205,11 @@ class Siblings:
         """Return how near two calls stand: the more outer frames they share, the likelier they belong together."""
         near = self._near.get((get, put))
         if near is None:
-            shared = common(self._get_path(get), self.put_places.path(put)) - self._trunk
-            near = self._near[get, put] = _NEARNESS ** max(0, min(shared, _MOST_NEAR))
+            taken, given = self._get_path(get), self.put_places.path(put)
+            shared = common(taken, given)
+            apart = min(len(taken) + len(given) - 2 * shared, _MOST_APART)
+            near = _NEARNESS ** max(0, min(shared - self._trunk, _MOST_NEAR)) * _DISTANCE**apart
+            self._near[get, put] = near
         return near
 
     def _get_path(self, stack: int) -> Path:
