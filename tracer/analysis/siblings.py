@@ -95,14 +95,14 @@ class Siblings:
     def habitual(self, get: int, birth: bool) -> bool:
         """Tell whether order and nearness agree on where such references are given back.
 
-        Then nearly all of at least five were given back at one place by order, and no other place is as near.
+        Then nearly all of at least five are given back at one place, as far as order tells, and no other is as near.
         """
         for view in self._views:
             number = view.gets.get(self.get_key(get, birth, view.level))
             if number is None or view.seen[number] < _LEAST_SEEN:
                 continue
-            best = max(view.puts.values(), key=lambda put: view.in_order[number, put])
-            if view.share_in_order((number, best)) < _HABIT:
+            best = max(view.puts.values(), key=lambda put: view.informed_share((number, put)))
+            if max(view.informed_share((number, best)), view.share_in_order((number, best))) < _HABIT:
                 return False
             nearest = self._nearness(get, view.put_example[best])
             others = [put for put in view.puts.values() if put != best]
