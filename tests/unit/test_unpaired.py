@@ -71,9 +71,7 @@ def test_a_put_without_its_holder_withdraws_the_certainty() -> None:
     made.get(thing, FIND.get, holder=0x52)
     made.put(thing, FIND.put)
     made.put(thing, FIND.put)
-    leak = only_leak(made)
-    assert sum(get.count for get in leak.unpaired) == 1
-    assert {get.confidence for get in leak.unpaired} == {"weak"}
+    assert {get.confidence for get in only_leak(made).unpaired} == {"weak"}
 
 
 def test_healthy_siblings_tell_which_get() -> None:
@@ -133,7 +131,8 @@ def test_without_healthy_objects_it_is_a_guess() -> None:
     made = Simulation()
     live(made, FIND, INDEX, skip=INDEX)
     (first, *_) = only_leak(made).unpaired
-    assert (first.stack[0].function, first.count, first.confidence) == ("index__add", 1, "weak")
+    # The last put of the creator is what order gives the last get.
+    assert (first.stack[0].function, first.count, first.confidence) == ("entry__new", 1, "weak")
 
 
 def test_lost_events_leave_only_a_guess() -> None:
@@ -154,6 +153,7 @@ def test_the_same_call_from_an_unknown_caller() -> None:
         caller = f"main:{number} "
         live(made, Use(caller + "poll:3 cache__find:20", caller + "poll:9 cache__release:30"))
         live(made, INDEX)
+        live(made)
     other = Use("main:99 poll:3 cache__find:20", "main:99 poll:9 cache__release:30")
     live(made, other, INDEX, skip=other)
     assert said(only_leak(made))[0][1:] == (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,8 @@ _DISTANCE = 0.8
 _GUESS = 0.02
 _NO_ORDER = 0.03
 _MOST_OUTSTANDING = 64
+_OUTSTANDING_WEIGHT = 0.05
+"""What an outstanding life counts beside one that ended: it is known to lack something."""
 _HABIT = 0.95
 _LEAST_SEEN = 5
 _OUTSTANDING = 0.5
@@ -50,7 +52,8 @@ class Siblings:
     ) -> None:
         pairs = statistics.pairs[statistics.pairs["type"] == type_]
         self._deaths = statistics.deaths[statistics.deaths["type"] == type_]
-        lives = [*courses(statistics.courses, type_), *outstanding[:_MOST_OUTSTANDING]]
+        alive = [replace(life, objects=_OUTSTANDING_WEIGHT) for life in outstanding[:_MOST_OUTSTANDING]]
+        lives = [*courses(statistics.courses, type_), *alive]
         self._births = {*self._deaths["create_stack"].tolist(), *(life.gets[0] for life in (*lives, *outstanding))}
         taken = {*pairs["get_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.gets[1:])}
         given = {*pairs["put_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.puts)}
@@ -183,6 +186,10 @@ class Siblings:
                 view.in_order[pair] += count
                 if exact:
                     view.certain[pair] += exact
+        ended: Counter[int] = Counter()
+        for _, birth, _, count in self._deaths.tolist():
+            ended[view.get(self.get_key(birth, True, level), birth)] += count
+        view.seen |= ended  # a delete gives back what the creator held, without a pair
         for life in lives:
             gets = [view.get(self.get_key(stack, row == 0, level), stack) for row, stack in enumerate(life.gets)]
             puts = [view.put(self.put_places.key(stack, level), stack) for stack in life.puts]
