@@ -32,7 +32,7 @@ _OUTSTANDING_WEIGHT = 0.05
 """What an outstanding life counts beside one that ended: it is known to lack something."""
 _HABIT = 0.95
 _LEAST_SEEN = 5
-_OUTSTANDING = 0.5
+_OUTSTANDING = 0.1
 """For how many references of ended objects one counts that only outstanding objects took."""
 
 
