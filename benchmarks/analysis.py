@@ -65,8 +65,9 @@ def main(millions: int) -> None:
     started = time.process_time()
     live = history.live_events()
     found, symbols = stacks()
+    end_ns = int(live["time_ns"].max())
     snapshot = Snapshot(
-        "launched", int(live["time_ns"].max()), (Process(100, 0, None, ("app",), "app", 0, int(live["time_ns"].max())),),
+        "launched", end_ns, (Process(100, 0, None, ("app",), "app", 0, end_ns),),
         types={number: f"type{number}" for number in range(1, 8)}, stacks=found, objects=objects_of(live),
         history=live, balanced=history.balanced, type_totals=history.type_totals(),
     )  # fmt: skip

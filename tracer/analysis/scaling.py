@@ -15,7 +15,8 @@ def scaled(weights: Floats, rows: Floats, columns: Floats, rounds: int, exact: b
     """Return matrices in proportion to `weights` whose sums are `rows` and `columns`.
 
     Iterative proportional fitting (Deming and Stephan 1940; Sinkhorn 1967): of all matrices with these sums the
-    one nearest to the weights. Shapes (..., R, C), (..., R), (..., C); the sums of rows and columns must agree. `exact`: stop once they do.
+    one nearest to the weights. Shapes (..., R, C), (..., R), (..., C); the sums of rows and columns must
+    agree. `exact`: stop once the result has them.
     """
     result = weights
     for _ in range(rounds):
