@@ -111,7 +111,7 @@ def test_what_was_never_put_at_all_needs_no_comparison() -> None:
     assert said(only_leak(made)) == [
         ("entry__new:15", 3, "strong", "no object created here ever ended"),
         ("cache__find:20", 1, "strong",
-         "no get from here was ever put; the other references were put where healthy objects put theirs"),
+         "no object that ended took a reference here; the other references were put where healthy objects put theirs"),
     ]  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_a_get_that_no_healthy_object_made() -> None:
     live(made, FIND, INDEX, skip=INDEX)
     assert said(only_leak(made)) == [
         ("index__add:40", 1, "strong",
-         "no get from here was ever put; the other references were put where healthy objects put theirs")
+         "no object that ended took a reference here; the other references were put where healthy objects put theirs")
     ]  # fmt: skip
 
 

@@ -51,7 +51,7 @@ class Reasons:
         stack, birth = suspect.stack, suspect.birth
         _, seen = self._siblings.seen(stack, birth)
         if not seen:
-            what = "no object created here ever ended" if birth else "no get from here was ever put"
+            what = "no object created here ever ended" if birth else "no object that ended took a reference here"
             others = "the other references were put where healthy objects put theirs"
             return f"{what}; {others}" if suspect.confidence == STRONG and not birth else what
         such = (_SUCH_BIRTHS if birth else _SUCH)[suspect.level]
