@@ -3,10 +3,12 @@
 PYTHON := .venv/bin/python
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 RUN_PACKAGES := python3-bpfcc python3-venv gcc libc6-dev binutils llvm
-TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3
+TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3 groff-base bash-completion
+# What refleak's Debian package depends on: a test runs it without .venv.
+DEB_PACKAGES := python3-numpy python3-pyelftools python3-psutil python3-tabulate python3-capstone python3-rich
 CFLAGS_DEMO := -g -O2 -Wall -Wextra
 
-.PHONY: help venv demo test lint bench perf clean
+.PHONY: help venv demo test lint bench perf docs deb clean
 .DELETE_ON_ERROR:
 
 help:
@@ -15,6 +17,8 @@ help:
 	@echo 'make lint   ruff and mypy'
 	@echo 'make bench  the benchmark of docs/performance.md'
 	@echo 'make perf   build perf with the stubs and trace it (examples/perf)'
+	@echo 'make docs   write the pages of docs/commands, the manual page and the completion again'
+	@echo 'make deb    build the Debian package in dist/'
 	@echo 'make clean  remove what was built; .venv stays'
 
 # System packages are visible inside: BCC is one of the distribution's.
@@ -33,11 +37,11 @@ demo: venv examples/demo/leaky
 	$(SUDO) ./refleak --exec examples/demo/leaky
 
 test: venv
-	.ci/install $(TEST_PACKAGES)
+	.ci/install $(TEST_PACKAGES) $(DEB_PACKAGES)
 	$(PYTHON) -m pytest tests
 
 lint: venv
-	$(PYTHON) -m ruff check tracer tests $(wildcard benchmarks)
+	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 
 bench: venv examples/demo/leaky
@@ -45,6 +49,12 @@ bench: venv examples/demo/leaky
 
 perf: venv
 	examples/perf/run.sh
+
+docs: venv
+	$(PYTHON) docs/generate.py
+
+deb:
+	packaging/build-deb.sh
 
 clean:
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/demo/leaky examples/perf/build

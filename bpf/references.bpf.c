@@ -64,6 +64,15 @@ INLINE void send_reference(struct thread *thread, u8 operation, u8 flags, struct
 	send_event(event);
 }
 
+/* The type that a handle stands for; 0 where the call that named it was not seen. */
+INLINE u64 type_of_handle(struct thread *thread, u64 handle, u16 group)
+{
+	struct key key = key_of(thread, handle, group);
+	u64 *type = find(MAP(HANDLES), &key);
+
+	return type ? *type : 0;
+}
+
 /* Note that `counter` belongs to `object` (slot empty: 0), or with `remove` that it no longer does. */
 INLINE void link_counter(struct key *counter, u64 object, int remove)
 {
@@ -111,7 +120,7 @@ INLINE int end_object(struct key *key, struct object *object, u64 stack, int by_
 	if (drop(MAP(OBJECTS), key))
 		return 0;
 	put(MAP(RELEASED), key, &released, ANY);
-	if (owner)
+	if (owner && !key->group)
 		link_counter(key, owner, 1);
 	return 1;
 }
@@ -126,15 +135,24 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		u64 birth = old->stack, type = old->type;
 		u32 serial = old->serial;
 
+		int is_error = !(site->flags & SITE_REPLACES || old->flags & OBJECT_ENDING);
+
 		if (end_object(key, old, stack, 0)) {
-			send_error(thread, ERROR_REINITIALISED, key->address, key->group, stack, birth, 0, type, serial);
+			if (is_error)
+				send_error(thread, ERROR_REINITIALISED, key->address, key->group, stack, birth, 0, type,
+					   serial);
 			send_reference(thread, OP_DELETE, EVENT_LAST, key, stack, 0, 0, serial);
 		}
 	}
 	drop(MAP(RELEASED), key);
 	if (intent->count <= 0)
 		return;
-	object.type = site->flags & SITE_NAMED ? type_of_name(thread, intent->name) : site->type;
+	if (site->flags & SITE_NAMED)
+		object.type = type_of_name(thread, intent->name);
+	else if (site->naming == NAMING_HANDLE)
+		object.type = type_of_handle(thread, intent->name, key->group);
+	if (!object.type)
+		object.type = site->type;
 	object.object = intent->object;
 	object.time_ns = bpf_ktime_get_ns();
 	object.stack = stack;
@@ -147,7 +165,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		lose(LOSS_OBJECTS_FULL);
 		return;
 	}
-	if (object.object)
+	if (object.object && !key->group)
 		link_counter(key, object.object, 0);
 	send_reference(thread, OP_CREATE, 0, key, stack, object.type, object.count, object.serial);
 }
@@ -234,6 +252,8 @@ int reference_entered(struct pt_regs *ctx)
 	if (!(site->flags & SITE_COUNTER) ||
 	    bpf_probe_read_user(&intent->count_read, sizeof(intent->count_read), (void *)intent->address))
 		intent->flags = OBJECT_COUNT_UNREAD;
+	else
+		intent->count_read -= (s32)value_at(ctx, registers, &site->size);
 	walk_from_entry(ctx, thread, site->return_distance,
 			intent->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
 	return 0;

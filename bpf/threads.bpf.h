@@ -19,7 +19,7 @@ struct pending {
 };
 
 #define MEMOS 16
-#define MEMO_WORDS 192
+#define MEMO_WORDS 256
 #define MEMO_REACH 8192
 
 /* What to do once the stack is known. */
@@ -54,6 +54,9 @@ struct walk {
 	u64 known;	/* id of the stack, if a memo told it; else 0 */
 	u32 memo;	/* index of the memo that is being written */
 	u32 forgettable;	/* it cannot be recognised */
+	u32 restored_bp;	/* bp is no longer what it was at the start */
+	u32 uses_first_bp;
+	u64 turn;
 };
 
 /*
@@ -68,6 +71,7 @@ struct memo {
 	u64 bp;
 	u64 epoch;
 	u64 stack;
+	u32 uses_bp;	/* the walk depended on rbp as it was at the start */
 	u32 words;
 	u32 reach;	/* bytes from sp to the end of the last word */
 	u16 place[MEMO_WORDS];	/* words from sp */

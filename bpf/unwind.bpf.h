@@ -150,6 +150,7 @@ INLINE void note(struct thread *thread, u64 address, u64 value)
 		thread->walk.forgettable = 1;
 		return;
 	}
+	MASK(word, MEMO_WORDS);
 	memo->place[word] = distance >> 3;
 	memo->value[word] = value;
 	memo->words = word + 1;
@@ -163,12 +164,15 @@ INLINE int step_by_frame_pointer(struct thread *thread)
 	struct walk *walk = &thread->walk;
 	u64 saved[2];
 
+	if (!walk->restored_bp)
+		walk->uses_first_bp = 1;
 	if (walk->bp < walk->sp || walk->bp > walk->sp + FRAME_POINTER_REACH || walk->bp & 7)
 		return STACK_NO_TABLE;
 	if (bpf_probe_read_user(saved, sizeof(saved), (void *)walk->bp))
 		return STACK_FAULT;
 	note(thread, walk->bp, saved[0]);
 	note(thread, walk->bp + 8, saved[1]);
+	walk->restored_bp = 1;
 	walk->sp = walk->bp + 16;
 	walk->bp = saved[0];
 	walk->pc = saved[1];
@@ -199,6 +203,8 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 	u64 cfa;
 	u8 kind = rule->kind;
 
+	if (kind == RULE_RBP)
+		walk->uses_first_bp |= !walk->restored_bp;
 	if (kind == RULE_RSP) {
 		cfa = walk->sp + (s64)rule->offset;
 	} else if (kind == RULE_RBP) {
@@ -217,6 +223,7 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 		if (bpf_probe_read_user(saved, sizeof(saved), (void *)(cfa - 16)))
 			return STACK_FAULT;
 		walk->bp = saved[0];
+		walk->restored_bp = 1;
 		note(thread, cfa - 16, saved[0]);
 	} else {
 		if (bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
@@ -225,6 +232,7 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 			if (bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->rbp_offset)))
 				return STACK_FAULT;
 			walk->bp = saved[0];
+			walk->restored_bp = 1;
 			note(thread, cfa + (s64)rule->rbp_offset, saved[0]);
 		}
 	}
@@ -302,30 +310,53 @@ INLINE int is_unchanged(struct thread *thread, struct memo *memo)
 		return 0;
 #pragma unroll 1
 	for (u64 i = 0; i < MEMO_WORDS; i++) {
-		u64 place;
+		u64 word = i, place;
 
 		if (i >= words)
 			break;
-		place = memo->place[i];
+		MASK(word, MEMO_WORDS);
+		place = memo->place[word];
 		MASK(place, MEMO_REACH / 8);
-		difference |= thread->window[place] ^ memo->value[i];
+		difference |= thread->window[place] ^ memo->value[word];
 	}
 	return !difference;
+}
+
+INLINE struct memo *find_memo(struct thread *thread, u64 index, u64 pc, u64 sp, u64 bp)
+{
+#pragma unroll
+	for (int way = 0; way < 2; way++) {
+		u64 place = index ^ way;
+		struct memo *memo;
+
+		MASK(place, MEMOS);
+		memo = &thread->memo[place];
+		if (memo->pc == pc && memo->sp == sp && memo->epoch == thread->epoch &&
+		    (memo->bp == bp || !memo->uses_bp)) {
+			thread->walk.memo = place;
+			return memo;
+		}
+	}
+	return 0;
 }
 
 /* Begin a walk at the caller of the probed function; returns whether a memo knows its stack already. */
 INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 {
 	struct walk *walk = &thread->walk;
-	u64 index = ((pc ^ sp << 7 ^ bp) * 0x9e3779b97f4a7c15ULL) >> 60;
-	struct memo *memo;
+	u64 index = ((pc ^ sp << 7) * 0x9e3779b97f4a7c15ULL) >> 60;
+	struct memo *memo = find_memo(thread, index, pc, sp, bp);
 
-	MASK(index, MEMOS);
-	memo = &thread->memo[index];
-	if (memo->pc == pc && memo->sp == sp && memo->bp == bp && memo->epoch == thread->epoch &&
-	    is_unchanged(thread, memo)) {
+	if (memo && is_unchanged(thread, memo)) {
 		walk->known = memo->stack;
 		return 1;
+	}
+	if (!memo) {	/* two places for each hash, overwritten in turns */
+		index = (index & ~1ULL) | (walk->turn & 1);
+		walk->turn++;
+		MASK(index, MEMOS);
+		memo = &thread->memo[index];
+		walk->memo = index;
 	}
 	memo->pc = 0;
 	memo->sp = sp;
@@ -347,8 +378,9 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	walk->origin = sp;
 	walk->start = pc;
 	walk->known = 0;
-	walk->memo = index;
 	walk->forgettable = 0;
+	walk->restored_bp = 0;
+	walk->uses_first_bp = 0;
 	thread->stack.depth = 0;
 	return 0;
 }
@@ -362,6 +394,7 @@ INLINE void remember_walk(struct thread *thread, u64 id)
 		return;
 	MASK(index, MEMOS);
 	thread->memo[index].stack = id;
+	thread->memo[index].uses_bp = thread->walk.uses_first_bp;
 	thread->memo[index].pc = thread->walk.start;
 }
 

@@ -8,10 +8,10 @@ from itertools import chain
 
 import numpy as np
 
-from tracer.books.balanced import NEVER_PUT
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import Records
+from tracer.model.statistics import NEVER_PUT
 
 CREATE, GET, PUT, DELETE = Operation.CREATE, Operation.GET, Operation.PUT, Operation.DELETE
 

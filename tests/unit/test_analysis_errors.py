@@ -53,6 +53,14 @@ def test_equal_errors_are_merged_and_the_most_frequent_comes_first() -> None:
     assert (second.kind, second.count, second.address) == ("use-after-zero", 1, 0x99)
 
 
+def test_an_event_counts_for_all_that_it_stands_for() -> None:
+    code = code_with_stacks()
+    often = {"flags": ErrorKind.OVER_PUT, "stack": 1, "extra": DSO}
+    seen = events({**often, "reserved": 103}, {**often, "reserved": 1}, {**often, "stack": 4, "reserved": 7})
+    (error,) = analyse(snapshot(code, errors=seen), code.symbols).errors
+    assert error.count == 111
+
+
 def test_stacks_that_nobody_knows_are_none() -> None:
     code = code_with_stacks()
     seen = events({"flags": ErrorKind.OVER_PUT, "stack": 1, "value": 0, "object": 12345, "address": 1})

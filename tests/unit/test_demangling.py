@@ -50,6 +50,11 @@ def test_without_libstdcxx_a_tool_demangles(monkeypatch: pytest.MonkeyPatch) -> 
     assert demangled(WRITTEN.keys()) == WRITTEN
 
 
+def test_without_cxxfilt_a_tool_demangles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demangling, "cxxfilt", None)
+    assert demangled(["_ZN4conn5closeEi"]) == {"_ZN4conn5closeEi": "conn::close(int)"}
+
+
 @pytest.mark.parametrize("tool", ["llvm-cxxfilt", "c++filt"])
 def test_either_tool_knows_rust(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
     find = demangling.find_tool

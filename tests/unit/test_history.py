@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_history import CREATE, DELETE, GET, PUT, Kernel, batch, event, naive_history
 
-from tracer.books.balanced import NEVER_PUT
 from tracer.books.history import History
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import TypeTotals
+from tracer.model.statistics import NEVER_PUT
 
 LAST, UNKNOWN = EventFlag.LAST, EventFlag.UNKNOWN
 def steps(*operations: Operation) -> st.SearchStrategy[list[tuple[int, ...]]]:

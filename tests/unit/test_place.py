@@ -244,10 +244,45 @@ def test_a_counter_is_read_before_it_changes(folder: Path) -> None:
 
 
 def test_prefixes_that_the_kernel_refuses_are_avoided(folder: Path) -> None:
-    refused = placed(folder, "lock dec dword ptr [rdi]; ret", PUT)
+    refused = placed(folder, "lock dec dword ptr [rdi]; ret", FREE)
     assert where(refused) == (0, "", "", 0)
     assert refused.reason == "the kernel probes no instruction with such a prefix"
     assert where(placed(folder, "mov eax,1; lock xadd [rdi],eax; ret", PUT)) == (0, "mov eax, 1", "step", 0)
+
+
+@pytest.mark.parametrize(
+    ("operation", "text", "at", "instruction", "change"),
+    [
+        (Operation.GET, "lock inc dword ptr [rdi]; ret", 3, "ret", 1),
+        (Operation.GET, "lock add dword ptr [rdi],1; ret", 4, "ret", 1),
+        (Operation.PUT, "lock dec dword ptr [rdi]; sete al; movzx eax,al; ret", 3, "sete al", -1),
+        (Operation.PUT, "lock sub dword ptr [rdi],1; sete al; ret", 4, "sete al", -1),
+    ],
+)
+def test_a_stub_that_begins_with_its_change_is_probed_behind_it(
+    folder: Path, operation: Operation, text: str, at: int, instruction: str, change: int
+) -> None:
+    placement = placed(folder, text, replace(PUT, operation=operation))
+    assert where(placement) == (at, instruction, "step", 0)
+    assert placement.size == Location(LocationKind.CONSTANT, offset=change)
+    assert (placement.counter, placement.object, placement.name) == (argument(0), argument(1), argument(2))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lock dec dword ptr [rsi]; ret",  # not the counter
+        "lock dec dword ptr [rdi+4]; ret",
+        "lock dec dword ptr [rdi+rax]; ret",
+        "lock cmpxchg dword ptr [rdi],esi; ret",
+        "lock dec dword ptr [rdi]; lock dec dword ptr [rdi]; ret",
+        "lock dec dword ptr [rdi]; again: nop; jne again; ret",  # the place behind is passed more than once
+        "lock dec dword ptr [rdi]; jmp rax",
+    ],
+)
+def test_behind_no_other_locked_instruction(folder: Path, text: str) -> None:
+    placement = placed(folder, text, PUT)
+    assert (placement.cost, placement.reason) == ("", "the kernel probes no instruction with such a prefix")
 
 
 def test_return_probe_stays_where_the_stack_has_not_moved(folder: Path) -> None:

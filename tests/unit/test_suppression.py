@@ -120,6 +120,16 @@ def test_a_thread_stack_is_a_mapping() -> None:
 
 
 @pytest.mark.parametrize(
+    ("function", "name"), [(None, "musl-pages"), ("__malloc_alloc_meta", "musl-pages"), ("sem_open", None)]
+)
+def test_pages_of_musls_own_are_known(function: str | None, name: str | None) -> None:
+    rule = one_off(leak((function, "ld-musl-x86_64.so.1"), ("main", "srv"), kind="mapping"))
+    assert (rule.name if rule else None) == name
+    assert one_off(leak((function, "ld-musl-x86_64.so.1"), ("main", "srv"))) is None
+    assert one_off(leak((None, "srv"), ("main", "srv"), kind="mapping")) is None
+
+
+@pytest.mark.parametrize(
     "frames",
     [
         [M, ("main", "srv")],

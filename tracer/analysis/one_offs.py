@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracer.analysis.runtime import LIBC, LOADER, is_allocator
+from tracer.analysis.runtime import LIBC, LOADER, MUSL, is_allocator
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
 
@@ -59,6 +59,15 @@ def caller_in(modules: re.Pattern[str]) -> Matcher:
     return lambda stack: _in(stack[0], modules)
 
 
+def inside(modules: re.Pattern[str], functions: str) -> Matcher:
+    """Match where the allocator's caller is internal to these binaries: has no name (exported ones do), or is one of
+    these functions."""
+    pattern = re.compile(functions)
+    return lambda stack: _in(stack[0], modules) and (
+        stack[0].function is None or pattern.fullmatch(stack[0].function) is not None
+    )
+
+
 def way_to(functions: str, modules: re.Pattern[str], least: int = 1) -> Matcher:
     """Match where all frames up to one of these functions are code of these binaries, and at least `least` of them."""
     pattern = re.compile(functions)
@@ -103,6 +112,8 @@ ONE_OFFS: tuple[OneOff, ...] = (
     OneOff("loader", "the dynamic loader's books of what is loaded, and thread-local storage", caller_in(LOADER)),
     OneOff("loader-static", "the loader's books inside a static executable",
            caller(r"_dl_\w+|__libc_setup_tls|__tls_get_addr|allocate_dtv")),
+    OneOff("musl-pages", "pages of musl's allocator, and libraries that its loader maps",
+           inside(MUSL, r"(__malloc_)?alloc_(meta|group|slot)|__expand_heap|map_library|load_library"), ("mapping",)),
     OneOff("dlerror", "the text of the last dlerror, one a thread", way_to(r"dlerror|_dlerror_run", LIBC)),
     OneOff("thread-exit", "the list of destructors that a thread runs as it ends",
            caller(r"__cxa_thread_atexit_impl")),

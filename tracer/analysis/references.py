@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracer.analysis.balance_tree import balance_tree
 from tracer.analysis.drift import drifted
 from tracer.analysis.elsewhere import elsewhere_notes
 from tracer.analysis.evidence import INHERITED, Evidence
@@ -14,9 +15,11 @@ from tracer.analysis.groups import Column, Indices, group_rows, oldest, sorted_r
 from tracer.analysis.history import Calls, calls, owners
 from tracer.analysis.identity import stable_id
 from tracer.analysis.own_frame import own_frame
+from tracer.analysis.pairing import verdicts
 from tracer.analysis.signature import signatures
 from tracer.analysis.stacks import SymbolizedStack
-from tracer.model.findings import Instance, Leak, StackCount
+from tracer.analysis.unpaired import Verdict
+from tracer.model.findings import BalanceNode, Instance, Leak, StackCount
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, ObjectFlag
 from tracer.model.snapshot import Records
@@ -47,10 +50,12 @@ class _Part:
 class _Merge:
     def __init__(self, evidence: Evidence, objects: Records, history: Records, inherited: bool) -> None:
         owner = owners(history, objects)
+        condensed = evidence.snapshot.condensed[: 0 if inherited else None]
+        self._owner = owner
         self._evidence = evidence
         self._objects = objects
         self._inherited = inherited
-        self._calls = calls(history, owner)
+        self._calls = calls(history, owner, condensed, owners(condensed, objects))
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
         self._drifted = drifted(objects, history, owner)
         self._columns: dict[str, Column] = {
@@ -71,9 +76,11 @@ class _Merge:
             id_ = stable_id(_KIND, self._evidence.type_name(type_), self._evidence.book.get(stack).keys)
             rows = order[bounds[group] : bounds[group + 1]]
             members[pid, generation, type_, id_, count, int(signature[row])].append(_Part(stack, rows))
-        return [self._entry(key, parts) for key, parts in members.items()]
+        groups = {key: np.concatenate([part.rows for part in parts]) for key, parts in members.items()}
+        found = {} if self._inherited else verdicts(self._evidence, objects, self._owner, self._calls, groups)
+        return [self._entry(key, parts, found.get(key, Verdict())) for key, parts in members.items()]
 
-    def _entry(self, key: Key, parts: list[_Part]) -> Leak:
+    def _entry(self, key: Key, parts: list[_Part], verdict: Verdict) -> Leak:
         pid, generation, type_, id_, *_ = key
         parts = sorted(parts, key=lambda part: (-len(part.rows), part.stack))
         book = self._evidence.book
@@ -96,6 +103,9 @@ class _Merge:
             own_frame=own_frame(stack.frames),
             gets=self._by_stack(made, Operation.GET),
             puts=self._by_stack(made, Operation.PUT),
+            unpaired=verdict.unpaired,
+            healthy=verdict.healthy,
+            balance=None if self._inherited else self._balance(rows, made),
             notes=(*elsewhere_notes(stack.frames, others), *self._notes(rows, made)),
         )
 
@@ -127,6 +137,17 @@ class _Merge:
         np.add.at(counts, groups.label, all_.count[taken])
         first = taken[groups.first]
         return Calls(all_.object[first], all_.operation[first], all_.stack[first], counts)
+
+    def _balance(self, rows: Indices, made: Calls) -> BalanceNode:
+        births, label = np.unique(self._objects["stack"][rows], return_inverse=True)
+        given = np.bincount(label, self._objects["initial"][rows]).astype(np.int64)
+        stacks, which = np.unique(made.stack, return_inverse=True)
+        is_get = made.operation == Operation.GET
+        gets = np.bincount(which, np.where(is_get, made.count, 0), minlength=len(stacks)).astype(np.int64)
+        puts = np.bincount(which, np.where(is_get, 0, made.count), minlength=len(stacks)).astype(np.int64)
+        calls_ = zip(stacks.tolist(), gets.tolist(), puts.tolist(), strict=True)
+        created = zip(births.tolist(), given.tolist(), [0] * len(births), strict=True)
+        return balance_tree(self._evidence.book, [*created, *calls_])
 
     def _by_stack(self, made: Calls, operation: Operation) -> tuple[StackCount, ...]:
         chosen = made.operation == operation

@@ -31,6 +31,7 @@ _RUNTIME_MODULE = re.compile(
     r"|lib(stdc\+\+|c\+\+|c\+\+abi|gcc_s|pthread|dl|rt)[.-].*|linux-vdso\S*|\[vdso\]"
 )
 LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
+MUSL = re.compile(r"ld-musl\S*|libc\.musl\S*")
 LOADER = re.compile(r"ld-linux\S*|ld-[\d.]+\.so")
 """glibc's loader alone: musl's is its libc too, and calls of it may be the user's."""
 

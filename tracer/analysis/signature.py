@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from tracer.analysis.groups import Column, Indices, group_rows, sorted_runs
+from tracer.analysis.hashing import Hashes, mixed, sums
 from tracer.analysis.history import Calls
 from tracer.analysis.stacks import StackBook
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
-
-Hashes = npt.NDArray[np.uint64]
 
 
 def signatures(objects: Records, calls: Calls, book: StackBook) -> Indices:
@@ -31,7 +29,7 @@ def signatures(objects: Records, calls: Calls, book: StackBook) -> Indices:
     stack = np.concatenate([objects["stack"], calls.stack])
     net = np.where(calls.operation == Operation.PUT, -calls.count, calls.count)
     net = np.concatenate([objects["initial"].astype(np.int64), net])
-    distinct = group_rows(_sums(_mix(stack, net.view(np.uint64)), owner, len(objects)))
+    distinct = group_rows(sums(mixed(stack, net.view(np.uint64)), owner, len(objects)))
     representative = np.full(len(objects), -1, dtype=np.int64)
     representative[distinct.first] = np.arange(len(distinct))
     kept = representative[owner] >= 0
@@ -74,8 +72,8 @@ def _trees(owner: Indices, stack: Column, net: Indices, trees: int, book: StackB
     index = np.arange(len(node))
     last_zero = np.maximum.accumulate(np.where(balance[groups.label] == 0, index, -1))
     seen = groups.first[last_zero[groups.first] < np.repeat(starts, depth)[groups.first]]
-    hashes = _mix(node[seen], balance[groups.label[seen]].view(np.uint64))
-    return _sums(hashes, tree[seen], trees)
+    hashes = mixed(node[seen], balance[groups.label[seen]].view(np.uint64))
+    return sums(hashes, tree[seen], trees)
 
 
 def _totals(values: Indices, label: Indices, groups: int) -> Indices:
@@ -83,21 +81,3 @@ def _totals(values: Indices, label: Indices, groups: int) -> Indices:
         return np.zeros(groups, dtype=np.int64)
     order, bounds = sorted_runs(label, groups)
     return np.add.reduceat(values[order], bounds[:-1])
-
-
-def _sums(hashes: Hashes, label: Indices, groups: int) -> Hashes:
-    """Return the wrapped sum of the hashes of each group; 0 for a group without rows."""
-    total = np.zeros(groups, dtype=np.uint64)
-    np.add.at(total, label, hashes)
-    return total
-
-
-def _mix(*columns: Column) -> Hashes:
-    """Hash rows of 64-bit values: the finalizer of splitmix64 (Steele, Lea, Flood 2014), chained."""
-    state = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
-        state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state ^= state >> np.uint64(31)
-    return state

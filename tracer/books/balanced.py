@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from tracer.books.grouping import Indices
 from tracer.books.pairing import pair
 from tracer.books.tally import Tally
 from tracer.model.snapshot import Records
-
-NEVER_PUT = np.uint64(2**64 - 1)
-"""`put_stack` of the gets that had no put when their object ended all the same."""
-
-PAIR = np.dtype(
-    [("type", "<u8"), ("get_stack", "<u8"), ("put_stack", "<u8"), ("count", "<u8"), ("exact", "<u8")]
-)
-"""References of ended objects, by where they were taken and given back.
-
-`exact`: how many of `count` are paired by holder, the others by order. A reference that the create
-gave stands with the create's stack as `get_stack`."""
-DEATH = np.dtype([("type", "<u8"), ("create_stack", "<u8"), ("last_stack", "<u8"), ("count", "<u8")])
-"""Ended objects, by where they were created and where the operation stood that ended them."""
-LIFETIME = np.dtype(
-    [
-        ("type", "<u8"), ("create_stack", "<u8"), ("count", "<u8"),
-        ("sum_ns", "<u8"), ("min_ns", "<u8"), ("max_ns", "<u8"),
-    ]
-)
-"""How long ended objects lived, by where they were created."""
-
-
-@dataclass(frozen=True)
-class BalancedStatistics:
-    """Arrays of dtype PAIR, DEATH and LIFETIME, each with distinct keys, in order of the keys."""
-
-    pairs: Records = field(default_factory=lambda: np.zeros(0, dtype=PAIR))
-    deaths: Records = field(default_factory=lambda: np.zeros(0, dtype=DEATH))
-    lifetimes: Records = field(default_factory=lambda: np.zeros(0, dtype=LIFETIME))
+from tracer.model.statistics import DEATH, LIFETIME, NEVER_PUT, PAIR, BalancedStatistics
 
 
 class Balance:

@@ -5,23 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tracer.books.balanced import PAIR
 from tracer.books.grouping import IDENTITY, Indices
 from tracer.books.pairing import pair
 from tracer.books.tally import Tally, changes
 from tracer.model.snapshot import Records
-
-CONDENSED = np.dtype(
-    [
-        ("address", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("group", "<u2"), ("serial", "<u4"),
-        ("get_stack", "<u8"), ("put_stack", "<u8"), ("count", "<u8"), ("exact", "<u8"),
-    ],
-    align=True,
-)
-"""Pairs taken out of the history of a live object: identity as in its EVENTs, rest as in PAIR.
-
-The pairs are by order where `exact` falls short of `count`; the sums per get stack and per put stack
-are exact in any case."""
+from tracer.model.statistics import CONDENSED, PAIR
 
 
 class Condensed:
@@ -48,6 +36,11 @@ class Condensed:
 
     def rows(self) -> Records:
         return self._tally.rows()
+
+    def serials(self) -> npt.NDArray[np.uint32]:
+        """Return the serials of the objects that rows are kept of."""
+        serials: npt.NDArray[np.uint32] = np.unique(self.rows()["serial"])
+        return serials
 
     def remove(self, creates: Records) -> Records:
         """Forget the objects that `creates` (their CREATE events) began; return what was kept of them, as PAIRs."""

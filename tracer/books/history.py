@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from tracer.books import type_counts
-from tracer.books.balanced import Balance, BalancedStatistics
+from tracer.books.balanced import Balance
 from tracer.books.broken_rules import BrokenRules
 from tracer.books.condensed import Condensed
+from tracer.books.courses import Courses
 from tracer.books.fates import ABSENT, Fate, Fates, judge
 from tracer.books.grouping import REORDER_NS, Grouping, chosen, group, in_time_order
+from tracer.books.suspects import Suspects
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import Records, TypeTotals
+from tracer.model.statistics import BalancedStatistics
 
 BUFFER_EVENTS = 500_000
 BUSY_EVENTS = 1024
@@ -52,14 +57,18 @@ class History:
         self._newest_ns = 0
         self._balance = Balance()
         self._condensed = Condensed()
+        self._courses = Courses()
         self._broken = BrokenRules()
+        self._suspects = Suspects()
         self._types = type_counts.type_tally()
         self.events_seen = 0
 
     def add(self, events: Records) -> None:
         """Add a batch of EVENTs, roughly in order of time; those that are not of counted objects are passed over."""
         operation = events["operation"]
-        self._broken.add(events[operation == Operation.ERROR])
+        broken = events[operation == Operation.ERROR]
+        self._broken.add(broken)
+        self._suspects.accuse(broken)
         counted = chosen(events, (operation >= Operation.CREATE) & (operation <= Operation.DELETE))
         self.events_seen += len(counted)
         unknown = (counted["flags"] & EventFlag.UNKNOWN != 0) | (counted["serial"] == 0)
@@ -99,6 +108,13 @@ class History:
         """Return a sample of the EVENTs with operation ERROR; `reserved` is the number each stands for."""
         return self._broken.events(EVENT)
 
+    def error_history(self) -> Records:
+        """Return the EVENTs of the ended objects that errors are about, in order of time; complete after `live_events`.
+
+        Only those of objects that were not yet folded when the error came, and of a bounded number.
+        """
+        return self._suspects.events()
+
     def error_counts(self) -> Records:
         """Return the exact number of errors of each kind, type, process and stacks, as dtype ERROR_COUNT."""
         return self._broken.counts()
@@ -106,7 +122,7 @@ class History:
     @property
     def balanced(self) -> BalancedStatistics:
         """The statistics of the objects folded so far; complete after `live_events`."""
-        return self._balance.statistics()
+        return replace(self._balance.statistics(), courses=self._courses.rows())
 
     def type_totals(self) -> tuple[TypeTotals, ...]:
         """Return the totals of all events so far, by type, process and generation."""
@@ -155,7 +171,11 @@ class History:
         owner = (np.cumsum(ended) - 1)[grouping.owner[theirs]]
         create, last = place[fates.create[ended]], place[fates.last[ended]]
         self._balance.fold(folded, owner, create, last)
-        self._balance.add_pairs(self._condensed.remove(folded.take(create)))
+        creates = folded.take(create)
+        whole = ~np.isin(creates["serial"], self._condensed.serials())
+        healthy = ~self._suspects.take(folded, owner, creates)
+        self._courses.fold(folded, owner, create, whole & healthy)
+        self._balance.add_pairs(self._condensed.remove(creates))
 
     def _condense(
         self, events: Records, grouping: Grouping, fates: Fates, until_ns: int, kept: int

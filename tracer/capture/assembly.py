@@ -94,7 +94,7 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
     if session.follower.not_followed:
         reason = "child that was not traced from its start: it was not made by fork() or vfork()"
         if not session.programs.can_hold:
-            reason = "child that was not traced from its start: this kernel cannot hold it (Linux 5.18)"
+            reason = "child that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
         yield Loss(reason, session.follower.not_followed, "none")
 
 
@@ -113,6 +113,9 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
     keys, values = walk.space_totals()
     processes = session.book.records(keys, values)
     mappings = session.spaces.records
+    type_totals = session.history.type_totals()
+    # live_events folds all that ended, before the statistics are read
+    events = session.history.so_far() if running else session.history.live_events()
     return Snapshot(
         mode=session.mode,
         duration_ns=session.duration_ns,
@@ -121,15 +124,18 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         mappings=mappings,
         sites=tuple(session.sites.infos),
         types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
-        type_totals=session.history.type_totals(),
+        type_totals=type_totals,
         stacks=session.stacks,
         allocations=live,
         objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
         mapped=session.mapped.so_far() if running else session.mapped.live(),
         inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
         totals=walk.totals(),
-        history=session.history.so_far() if running else session.history.live_events(),
+        history=events,
+        condensed=session.history.condensed(),
+        balanced=session.history.balanced,
         errors=session.history.errors(),
+        error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
         notes=tuple(_unknown_notes(processes, session.mode)),

@@ -22,6 +22,7 @@ from tracer.errors import BccMissing, ProgramRefused
 PLACEHOLDER = 0x5EAF0000
 """Placeholder of the first map; the others follow. No real descriptor is that large."""
 
+_NO_BCC = "the Python module of BCC is not installed for this interpreter"
 _MAGIC = b"refleak-bpf-1\n"
 _LOAD_IMMEDIATE = 0x18
 
@@ -49,12 +50,23 @@ def compile_programs(source: str, flags: Sequence[str], names: Sequence[str], in
     try:
         from bcc import BPF
     except ImportError:
-        raise BccMissing("the Python module of BCC is not installed for this interpreter") from None
+        raise BccMissing(_NO_BCC) from None
     try:
         module = BPF(text=source, cflags=list(flags))
         return {name: module.dump_func(name.encode()) for name in names}
     except Exception as error:
         raise ProgramRefused(f"BCC could not compile the BPF programs: {error}", "") from None
+
+
+def bcc_version() -> str:
+    """Return the version of BCC; raises BccMissing."""
+    try:
+        import bcc
+    except (ImportError, OSError):
+        raise BccMissing(_NO_BCC) from None
+    if not hasattr(bcc, "BPF"):  # another project of that name
+        raise BccMissing(_NO_BCC)
+    return str(getattr(bcc, "__version__", "unknown"))
 
 
 def cache_key(source: str, flags: Sequence[str], headers: Sequence[Path]) -> str:

@@ -59,6 +59,11 @@ def _check(result: int) -> int:
     return result
 
 
+def system_call_error(number: int) -> int:
+    """Issue a system call without arguments; return its errno, 0 where it succeeds."""
+    return 0 if _libc.syscall(number) >= 0 else ctypes.get_errno()
+
+
 def bpf(command: Command, attributes: bytes, size: int = 0) -> tuple[int, bytes]:
     """Issue one bpf(2) command; return its result and the attributes as the kernel left them."""
     buffer = ctypes.create_string_buffer(attributes, max(len(attributes), size))

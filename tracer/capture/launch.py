@@ -48,16 +48,27 @@ def user_of(name: str | None) -> User | None:
 
 
 def find_command(command: str) -> str:
-    """Return the path of a command as a shell would find it; raises NoSuchTarget or UnsuitableTarget."""
-    candidates = [Path(command)] if "/" in command else [
-        Path(directory or ".") / command for directory in os.environ.get("PATH", os.defpath).split(":")
+    """Return the path of a command as a shell would find it; raises NoSuchTarget or NotPermitted.
+
+    As it was typed: a script sees it as its own name, and a path without a slash is something else to the loader.
+    """
+    candidates = [command] if "/" in command else [
+        f"{directory or '.'}/{command}" for directory in os.environ.get("PATH", os.defpath).split(":")
     ]
-    for path in candidates:
-        if path.is_file():
-            if not os.access(path, os.X_OK):
-                raise NotPermitted(f"{path} is not executable", f"chmod +x {path}")
-            return str(path)
+    files = [path for path in candidates if _is_file(Path(path))]
+    for path in files:
+        if os.access(path, os.X_OK):
+            return path
+    if files:
+        raise NotPermitted(f"{files[0]} is not executable", f"chmod +x {files[0]}")
     raise NoSuchTarget(f"there is no command {command}")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except PermissionError:  # a folder of PATH that is closed to this user: a shell passes over it
+        return False
 
 
 class Launched:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tracer.capture.binaries import FindSites, OpenBinary
 from tracer.capture.links import EVERY_PROCESS, Attacher
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
+from tracer.errors import NothingToProbe
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import Coverage, Unresolved
 
@@ -138,6 +139,12 @@ class Prober:
                     EVERY_PROCESS if self._follow else pid, binary, hold.file_offset, hold.kind, hold.extra,
                     at_return=hold.at_return,
                 )
+
+    def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
+        """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
+        holds = (hold.kind for binary in binaries for hold in self._holds.get(binary.id, ()))
+        if binaries and not self.site_count and all(kind == ControlKind.STARTED for kind in holds):
+            raise NothingToProbe(f"nothing to probe in {name}: it has no symbols and loads no library")
 
     def linked(self, pid: int) -> list[OpenBinary]:
         """Return the binaries whose probes a process has."""

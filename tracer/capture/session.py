@@ -113,19 +113,23 @@ class Session:
         self._shared["armed"] = 1
 
     def launch(self, launched: Launched, path: str) -> None:
-        """Put all probes on a held child and let it go; raises NoSuchTarget if it cannot exec."""
+        """Put all probes on a held child and let it go; raises NothingToProbe, or NoSuchTarget if it cannot exec."""
         self.mode, self._launched, self._pid = "launched", launched, launched.pid
         self._enter(launched.pid, ProcessState.WAITS)
-        self.prober.link(launched.pid, start_up_binaries(self.binaries, path, str(Path(path).resolve())))
+        binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()))
+        self.prober.link(launched.pid, binaries)
+        self.prober.check(path, binaries)
         self._arm()
         launched.release()
 
     def attach(self, pid: int) -> None:
-        """Put all probes on a running process and arm them together."""
+        """Put all probes on a running process and arm them together; raises NothingToProbe."""
         self._pid = pid
         self._enter(pid, ProcessState.TRACED)
         self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
-        self.prober.link(pid, self.spaces.refresh(pid, 0, 0))
+        binaries = self.spaces.refresh(pid, 0, 0)
+        self.prober.link(pid, binaries)
+        self.prober.check(f"process {pid}", binaries)
         self._arm()
         self.prober.link(pid, self.spaces.refresh(pid, 0, 0))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tracer import __version__
-from tracer.cli import diff, options, report, trace
+from tracer.cli import diff, doctor, options, probes, report, specs, trace
 from tracer.errors import NotPermitted, ProgramRefused, RefleakError
 
 _EXAMPLES = """\
@@ -19,14 +19,16 @@ examples:
 
   sudo refleak -o run.refleak --exec CMD ...       then, anywhere: refleak report run.refleak
 
-other commands: refleak report | diff | doctor | probes
+other commands: refleak report | diff | doctor | probes | specs
 """
-_COMMANDS: dict[str, ModuleType] = {command.NAME: command for command in (report, diff)}
+COMMANDS: dict[str, ModuleType] = {command.NAME: command for command in (report, diff, doctor, probes, specs)}
 
 
-def _parser(command: ModuleType, program: str) -> argparse.ArgumentParser:
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a subcommand; of the main job for the empty name."""
+    command = COMMANDS.get(name, trace)
     parser = argparse.ArgumentParser(
-        prog=program, description=command.__doc__, epilog=_EXAMPLES if command is trace else None,
+        prog=f"refleak {name}".rstrip(), description=command.__doc__, epilog=_EXAMPLES if command is trace else None,
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"refleak {__version__}")
@@ -37,11 +39,9 @@ def _parser(command: ModuleType, program: str) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run refleak; return its exit status. No traceback reaches a user."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    command, program = trace, "refleak"
-    if words and words[0] in _COMMANDS:
-        program = f"refleak {words[0]}"
-        command = _COMMANDS[words.pop(0)]
-    parsed = _parser(command, program).parse_args(words)
+    name = words[0] if words and words[0] in COMMANDS else ""
+    parsed = parser_of(name).parse_args(words[1:] if name else words)
+    command = COMMANDS.get(name, trace)
     try:
         return int(command.run(parsed))
     except RefleakError as error:

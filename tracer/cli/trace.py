@@ -19,11 +19,12 @@ from tracer.capture.launch import find_command, launch, user_of
 from tracer.capture.maps import Limits
 from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.cli import options
+from tracer.cli.catalogue import catalogue_of
 from tracer.cli.recorder import Recorder, recorder_of
 from tracer.cli.reporting import check_output, failure_status, judge, symbolized, write_report
-from tracer.cli.site_finder import SiteFinder
+from tracer.cli.site_finder import site_finder
 from tracer.cli.status_line import StatusLine
-from tracer.cli.target_check import check_pid, check_program
+from tracer.cli.target_check import check_pid, check_privileges, check_program
 from tracer.elf.unwind_cache import cache_directory
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
@@ -36,6 +37,7 @@ _STOPPED_EARLY = 130
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_target(parser)
     options.add_kinds(parser)
+    options.add_specs(parser)
     options.add_limits(parser)
     options.add_report(parser)
     options.add_recording(parser)
@@ -48,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
     check_output(arguments)
+    catalogue_of(arguments)  # raises what is wrong with the specs, before anything is started
     recorder = recorder_of(arguments)
     try:
         session = _launched(arguments) if arguments.command else _attached(arguments)
@@ -88,18 +91,12 @@ def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recor
 
 
 def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
-    finder = SiteFinder(
-        references=not arguments.heap_only,
-        heap=not arguments.refs_only,
-        mappings=arguments.mappings and not arguments.refs_only,
-        allocators=tuple(arguments.allocator),
-    )
     follow = arguments.follow_forks if arguments.follow_forks is not None else bool(arguments.command)
     limits = Limits(
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
         event_ring_bytes=_power_of_two(arguments.ring_size),
     )
-    return CaptureOptions(finder.find, cache_directory(), limits, follow, arguments.duration)
+    return CaptureOptions(site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration)
 
 
 def _power_of_two(size: int) -> int:
@@ -108,6 +105,7 @@ def _power_of_two(size: int) -> int:
 
 def _launched(arguments: argparse.Namespace) -> Session:
     path = find_command(arguments.command[0])
+    check_privileges()
     check_program(path)
     held = launch(arguments.command, user_of(arguments.user))
     try:
@@ -121,6 +119,7 @@ def _launched(arguments: argparse.Namespace) -> Session:
 
 
 def _attached(arguments: argparse.Namespace) -> Session:
+    check_privileges()
     check_pid(arguments.pid)
     session = Session(_capture_options(arguments))
     _handle_signals(session, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Coverage, Loss, Process
@@ -40,6 +40,53 @@ class UnpairedGet:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """Balanced subtrees that were taken out of a tree."""
+
+    paths: int = 0
+    """Nodes at which they hung."""
+    gets: int = 0
+    puts: int = 0
+
+
+@dataclass(frozen=True)
+class BalanceNode:
+    """A call, with the references that were taken (creates too) and given back below it; callers outermost."""
+
+    frame: Frame | None
+    """None at the root. Without a line where calls from several lines are summed."""
+    gets: int
+    puts: int
+    children: tuple[BalanceNode, ...] = ()
+    """Most out of balance first."""
+    own_gets: int = 0
+    """Those of which this is the innermost call; part of `gets`."""
+    own_puts: int = 0
+    folded: Fold = Fold()
+
+    @property
+    def net(self) -> int:
+        return self.gets - self.puts
+
+    def pruned(self) -> BalanceNode:
+        """Return the tree without the subtrees that net to zero; they are counted in `folded`."""
+        kept = tuple(child.pruned() for child in self.children if child.net)
+        gone = [child for child in self.children if not child.net]
+        fold = Fold(
+            self.folded.paths + len(gone),
+            self.folded.gets + sum(child.gets for child in gone),
+            self.folded.puts + sum(child.puts for child in gone),
+        )
+        return replace(self, children=kept, folded=fold)
+
+    def self_check(self) -> bool:
+        """Tell whether at every node the children, the folded and its own calls sum up to the node."""
+        gets = self.own_gets + self.folded.gets + sum(child.gets for child in self.children)
+        puts = self.own_puts + self.folded.puts + sum(child.puts for child in self.children)
+        return (gets, puts) == (self.gets, self.puts) and all(child.self_check() for child in self.children)
+
+
+@dataclass(frozen=True)
 class Leak:
     """Objects, blocks or mappings of one type, process and stack that are outstanding."""
 
@@ -65,6 +112,11 @@ class Leak:
     gets: tuple[StackCount, ...] = ()
     puts: tuple[StackCount, ...] = ()
     unpaired: tuple[UnpairedGet, ...] = ()
+    """References that were never put, the surest first; a create's own reference has the create's stack."""
+    healthy: tuple[StackCount, ...] = ()
+    """Where objects ended that were created at the same place."""
+    balance: BalanceNode | None = None
+    """References: the whole tree of what was taken and given back."""
     made: int | None = None
     freed: int | None = None
     notes: tuple[str, ...] = ()
@@ -84,6 +136,10 @@ class ErrorFinding:
     stack: FrameList
     created_at: FrameList | None
     released_at: FrameList | None
+    probably: FrameList | None = None
+    """Over-put: the put that was probably one too many."""
+    reason: str | None = None
+    """Why it is believed to be that put."""
 
 
 @dataclass(frozen=True)

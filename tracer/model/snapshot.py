@@ -6,7 +6,6 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from tracer.model.records import (
     ALLOCATION_RECORD,
@@ -16,8 +15,8 @@ from tracer.model.records import (
     TOTALS_RECORD,
     StackStatus,
 )
-
-Records = npt.NDArray[np.void]
+from tracer.model.statistics import CONDENSED, BalancedStatistics
+from tracer.model.statistics import Records as Records
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,13 @@ class Snapshot:
     inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
     history: Records = field(default_factory=lambda: _empty(EVENT))
+    condensed: Records = field(default_factory=lambda: _empty(CONDENSED))
+    """What `history` leaves out of busy live objects: pairs of dtype CONDENSED."""
+    balanced: BalancedStatistics = field(default_factory=BalancedStatistics)
+    """What the objects went through that ended."""
     errors: Records = field(default_factory=lambda: _empty(EVENT))
+    error_history: Records = field(default_factory=lambda: _empty(EVENT))
+    """The EVENTs of ended objects that were put too often, as far as they were still at hand."""
     losses: tuple[Loss, ...] = ()
     coverage: Coverage = Coverage()
     notes: tuple[str, ...] = ()

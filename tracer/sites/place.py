@@ -14,12 +14,16 @@ from dataclasses import dataclass, replace
 from tracer.elf.image import EM_X86_64, Image
 from tracer.model.operations import Location, LocationKind, Operation, Placement, Site, SiteFlag, place_at_entry
 from tracer.sites.costs import NANOSECONDS, Cost, CostModel, InstructionClass, classify, is_refused
-from tracer.sites.instructions import Flow, Instruction, decode, flow_of
+from tracer.sites.instructions import Flow, Instruction, Memory, decode, flow_of
 from tracer.sites.values import Value, Values
 
 LONGEST_START = 16
 LARGEST_FUNCTION = 1 << 16
 _FIELDS = ("object", "counter", "count", "size", "name", "holder")
+_REFUSED = "the kernel probes no instruction with such a prefix"
+_LOCKED = ("lock inc", "lock dec", "lock add", "lock sub")
+"""They write their memory operand and the flags, and nothing else."""
+_CHANGES = {Operation.GET: 1, Operation.PUT: -1}
 _NULL_IS_NO_CALL = (Operation.FREE, Operation.GET, Operation.PUT, Operation.DELETE)
 
 
@@ -57,7 +61,7 @@ def place(site: Site, image: Image, costs: CostModel) -> Placement:
     walk = _Walk(site, start, flow, costs)
     candidates = list(walk.candidates())
     if site.function.flags & SiteFlag.ENTRY_RESULT:
-        return _placed_once(site, candidates, walk.end)
+        return _placed_once(site, candidates, walk.end) or _placed_past_change(site, start, flow, costs)
     return _placed_with_return(site, candidates, walk.end)
 
 
@@ -130,11 +134,34 @@ def _plain_value(location: Location) -> Value | None:
     return (location.kind, location.register) if plain else None
 
 
-def _placed_once(site: Site, candidates: list[_Candidate], end: str) -> Placement:
+def _placed_once(site: Site, candidates: list[_Candidate], end: str) -> Placement | None:
     fit = [c for c in candidates if c.locations is not None]
-    if not fit:
-        return replace(place_at_entry(site), reason="the kernel probes no instruction with such a prefix")
-    return _placement(site, min(fit, key=lambda c: c.rank), None, _why(candidates, end))
+    return _placement(site, min(fit, key=lambda c: c.rank), None, _why(candidates, end)) if fit else None
+
+
+def _placed_past_change(site: Site, start: list[Instruction], flow: Flow, costs: CostModel) -> Placement:
+    """Probe a stub that begins with its `lock inc` behind it, and say by what the counter has changed there.
+
+    A stub that is nothing but an atomic operation is what compilers make of the plainest source.
+    """
+    refused = replace(place_at_entry(site), reason=_REFUSED)
+    spec, counter = site.function, _plain_value(site.function.counter)
+    change = _CHANGES.get(spec.operation)
+    if len(start) < 2 or change is None or counter is None or not flow.certain:
+        return refused
+    locked, behind = start[0], start[1]
+    memory = locked.operands[0].memory if locked.operands else None
+    if (
+        locked.mnemonic not in _LOCKED
+        or memory != Memory(counter[1], 0, plain=True)
+        or is_refused(behind.raw)
+        or any(site.link_address < target <= behind.address for target in flow.targets)
+    ):
+        return refused
+    locations = {field: getattr(spec, field) for field in _FIELDS}
+    locations["size"] = Location(LocationKind.CONSTANT, offset=change)
+    cost = costs.cost_of(behind.raw, behind.address)
+    return _placement(site, _Candidate(behind, cost, 0, locations, False), None, "the kernel probes no locked one")
 
 
 def _placed_with_return(site: Site, candidates: list[_Candidate], end: str) -> Placement:
@@ -146,7 +173,7 @@ def _placed_with_return(site: Site, candidates: list[_Candidate], end: str) -> P
     returns = [c for c in candidates if c.return_distance == 0]
     pairs = [(e, r) for e in entries for r in returns]
     if not pairs:
-        return replace(place_at_entry(site), reason="the kernel probes no instruction with such a prefix")
+        return replace(place_at_entry(site), reason=_REFUSED)
 
     def price(pair: tuple[_Candidate, _Candidate]) -> tuple[int, int, int]:
         entry, back = pair

@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-import cxxfilt
+try:
+    import cxxfilt
+except ImportError:  # no package of Debian's: the tools do its work
+    cxxfilt = None
 
 from tracer.symbols.tool import find_tool, run_tool
 
@@ -52,7 +55,9 @@ def demangled(names: Collection[str]) -> dict[str, str]:
 
 
 def _by_library(name: str) -> str | None:
-    """Return the name itself where it is no mangled one, None where the system lacks libstdc++."""
+    """Return the name itself where it is no mangled one, None where cxxfilt or libstdc++ is not there."""
+    if cxxfilt is None:
+        return None
     try:
         return str(cxxfilt.demangle(name))
     except (cxxfilt.InvalidName, UnicodeError):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tracer.elf.debug_files import DebugFiles
 from tracer.model.frames import Frame
-from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import Binary
 from tracer.symbols.demangling import CLONE_SUFFIX, COLD_PART, demangled, language_of
 from tracer.symbols.dwarf_lookup import DwarfLookup, Tools, find_tools
@@ -52,13 +52,16 @@ class Symbolizer:
     ) -> dict[int, tuple[Frame, ...]]:
         """Return the frames of every key (binary id << 48 | link address), innermost inlined one first.
 
-        Keys are return addresses, looked up one byte before, unless they are in `exact`.
+        Keys are return addresses, looked up one byte before, unless they are in `exact` or marked FRAME_EXACT.
         """
         by_id = {binary.id: binary for binary in binaries}
         wanted = dict.fromkeys(keys)
         exactly = frozenset(exact)
         places = {
-            key: (by_id.get(key >> FRAME_BINARY_SHIFT), key & FRAME_ADDRESS_MASK, _looked_up(key, key in exactly))
+            key: (
+                by_id.get(key >> FRAME_BINARY_SHIFT), key & FRAME_ADDRESS_MASK,
+                _looked_up(key, key in exactly or bool(key & FRAME_EXACT)),
+            )
             for key in wanted
         }
         self._resolve([(binary, looked_up) for binary, _, looked_up in places.values() if binary is not None])

@@ -1,0 +1,1 @@
+"""What is generated from the parsers of the command line."""

@@ -1,0 +1,102 @@
+"""The command line as data: commands, their groups of options, and what each option says."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tracer.cli import trace
+from tracer.cli.main import COMMANDS, parser_of
+
+
+@dataclass(frozen=True)
+class Option:
+    flags: tuple[str, ...]
+    """Empty for a positional argument."""
+    value: str
+    """What stands for its value; empty where it takes none."""
+    help: str
+    choices: tuple[str, ...] = ()
+    is_path: bool = False
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Return the ways to write it, each with its value."""
+        return tuple(f"{flag} {self.value}".rstrip() for flag in self.flags) or (self.value,)
+
+
+@dataclass(frozen=True)
+class Group:
+    title: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str
+    """Empty for the main job."""
+    summary: str
+    """The first line of its help."""
+    text: str
+    groups: tuple[Group, ...]
+    examples: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"refleak {self.name}".rstrip()
+
+    @property
+    def synopsis(self) -> str:
+        words = [option.value for group in self.groups for option in group.options if not option.flags]
+        if not self.name:
+            return f"{self.title} [OPTION ...] --exec CMD ... | -p PID"
+        return " ".join([self.title, "[OPTION ...]", *words])
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        return tuple(option for group in self.groups for option in group.options)
+
+
+def commands() -> list[Command]:
+    """Return the main job, then the subcommands by name."""
+    return [_command(name) for name in ("", *sorted(COMMANDS))]
+
+
+def _command(name: str) -> Command:
+    parser = parser_of(name)
+    summary, _, text = (COMMANDS.get(name, trace).__doc__ or "").strip().partition("\n\n")
+    groups = [Group(_title(group), tuple(_options(group))) for group in parser._action_groups]
+    examples = [line.strip() for line in (parser.epilog or "").splitlines() if line.startswith("  ")]
+    return Command(
+        name, " ".join(summary.split()), text.strip(), tuple(group for group in groups if group.options),
+        tuple(examples),
+    )  # fmt: skip
+
+
+def _title(group: argparse._ArgumentGroup) -> str:
+    return {"positional arguments": "arguments"}.get(group.title or "", group.title or "options")
+
+
+def _options(group: argparse._ArgumentGroup) -> Iterator[Option]:
+    for action in group._group_actions:
+        if action.help == argparse.SUPPRESS:
+            continue
+        text = (action.help or "").replace(" (default: %(default)s)", "")
+        choices = tuple(map(str, action.choices or ()))
+        is_path = getattr(action.type, "__name__", "") == "Path" or action.metavar in ("FILE", "PATH", "DIR")
+        yield Option(
+            tuple(action.option_strings), _value(action), re.sub(r"%%", "%", text), choices, is_path
+        )
+
+
+def _value(action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return ""
+    if action.choices is not None:
+        return "|".join(map(str, action.choices))
+    value = str(action.metavar or action.dest.upper())
+    if action.nargs == argparse.REMAINDER and action.option_strings:
+        return f"{value} [ARGUMENT ...]"
+    return f"[{value}]" if action.nargs == "?" else f"{value} ..." if action.nargs in ("*", "+") else value

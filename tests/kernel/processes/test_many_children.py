@@ -1,0 +1,31 @@
+"""Many short children: none may be missed, however fast they come and go."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Refleak
+from traced_report import Run
+
+
+def check(run: Run, count: int, *, execs: bool) -> None:
+    run.check_whole()
+    children = [p for p in run.report["processes"][1:] if not p["ended"]["by_exec"]]
+    assert len({process["pid"] for process in children}) == count
+    assert {process["ended"]["code"] for process in children} == {0}
+    assert {tuple(process["command"][1:]) == ("child",) for process in children} == {execs}
+    mine = run.below("in_child", "allocation")
+    assert sum(leak["count"] for leak in mine) == 3 * count
+    assert {leak["state"] for leak in mine} == {"leaked"}
+    assert run.blocks[:2] >= (5 * count, 2 * count)
+
+
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_forked_children(refleak: Refleak, at_once: int) -> None:
+    run = refleak(target=("many_children", 200, at_once), timeout=300)
+    check(run, 200, execs=False)
+    assert run.blocks == (1000, 400, 600, 36600)
+
+
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_children_that_exec(refleak: Refleak, at_once: int) -> None:
+    check(refleak(target=("many_children", 53, at_once, "exec"), timeout=300), 53, execs=True)

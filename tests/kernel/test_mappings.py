@@ -1,0 +1,73 @@
+"""mmap, munmap and mremap, whole and in part."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Refleak
+from traced_report import functions
+
+PAGE = 4096
+
+
+def test_mmap(refleak: Refleak) -> None:
+    run = refleak(target=("alloc_functions", "mmap"))
+    run.check_whole()
+    assert run.blocks == (0, 0, 0, 0)
+    assert run.report["totals"]["mappings"] == {"outstanding": 17, "outstanding_bytes": 17 * PAGE}
+    [leak] = run.leaks
+    assert (leak["kind"], leak["type"], leak["count"], leak["bytes"]) == ("mapping", "mmap", 17, 17 * PAGE)
+    assert functions(leak["stack"])[:3] == ["map", "leak_mmap", "main"]
+
+
+def test_mremap(refleak: Refleak) -> None:
+    run = refleak(target=("alloc_functions", "mremap"))
+    run.check_whole()
+    assert run.report["totals"]["mappings"] == {"outstanding": 17, "outstanding_bytes": 17 * 3 * PAGE}
+    [leak] = run.below("leak_mremap")
+    assert (leak["kind"], leak["count"], leak["bytes"]) == ("mapping", 17, 17 * 3 * PAGE)
+    assert run.below("release_mremap") == []
+
+
+@pytest.mark.parametrize(
+    ("case", "pages"),
+    [
+        ("start", [5]),
+        ("end", [5]),
+        ("middle", [3, 2]),
+        ("several", [2, 2]),
+        ("move", [3]),
+        ("grow", [5]),
+        ("shrink", [5]),
+    ],
+)
+def test_what_is_left_of_a_mapping(refleak: Refleak, case: str, pages: list[int]) -> None:
+    run = refleak(target=("munmap_parts", case))
+    run.check_whole()
+    total = {"outstanding": len(pages), "outstanding_bytes": sum(pages) * PAGE}
+    assert run.report["totals"]["mappings"] == total
+    sizes = [instance["size"] for leak in run.leaks for instance in leak["instances"]]
+    assert sorted(sizes) == sorted(size * PAGE for size in pages)
+    assert {leak["type"] for leak in run.leaks} == {"mmap"}
+    assert {leak["stack"][0]["function"] for leak in run.leaks} == {"map_pages"}
+
+
+def test_a_fixed_mapping_replaces_what_it_covers(refleak: Refleak) -> None:
+    run = refleak(target=("munmap_parts", "fixed"))
+    run.check_whole()
+    assert run.alive("mapping") == [("mmap", "map_over", 1, 2 * PAGE), ("mmap", "map_pages", 2, 5 * PAGE)]
+    places = sorted(
+        (int(instance["address"], 16), instance["size"]) for leak in run.leaks for instance in leak["instances"]
+    )
+    start = places[0][0]
+    assert places == [(start, 2 * PAGE), (start + 2 * PAGE, 2 * PAGE), (start + 4 * PAGE, 3 * PAGE)]
+
+
+def test_failed_calls_change_nothing(refleak: Refleak) -> None:
+    run = refleak(target=("failed_alloc",))
+    assert run.report["totals"]["mappings"] == {"outstanding": 0, "outstanding_bytes": 0}
+
+
+def test_without_mappings(refleak: Refleak) -> None:
+    run = refleak("--no-mappings", target=("alloc_functions", "mmap"))
+    run.check_whole()
+    assert (run.leaks, run.report["probes"]["attached"]) == ([], 9)

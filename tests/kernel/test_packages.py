@@ -1,0 +1,99 @@
+"""refleak as it is installed: from a wheel, and from the Debian package, without the checkout."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+SYSTEM_PYTHON = "/usr/bin/python3"
+NOT_COPIED = shutil.ignore_patterns(".venv", ".git", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
+
+
+def _run(*command: str | Path, cwd: Path | None = None) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def _check_traces(refleak: Path, folder: Path) -> None:
+    """Trace a shell that leaks nothing that is known but runs, from another folder than the checkout."""
+    report = folder / "report.json"
+    output = _run(refleak, "-o", report, "--exec", "/bin/sh", "-c", "echo traced", cwd=folder)
+    assert output == "traced\n"
+    document = json.loads(report.read_text())
+    assert (document["complete"], document["lost"]) == (True, [])
+    assert document["totals"]["allocations"]["made"] > 0
+    assert _run(refleak, "--version", cwd=folder) == f"refleak {document['tool']['version']}\n"
+    assert "refleak can trace here" in _run(refleak, "doctor", cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    shutil.copytree(CHECKOUT, folder / "source", ignore=NOT_COPIED, symlinks=True)
+    _run(SYSTEM_PYTHON, "-m", "venv", "--system-site-packages", folder / "venv")
+    _run(folder / "venv/bin/pip", "wheel", "--quiet", "--no-deps", "-w", folder, folder / "source")
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_wheel_contains_all_of_bpf(wheel: Path) -> None:
+    listed = _run(SYSTEM_PYTHON, "-m", "zipfile", "-l", wheel)
+    sources = [path.relative_to(CHECKOUT / "bpf") for path in (CHECKOUT / "bpf").rglob("*.[ch]")]
+    assert len(sources) > 20
+    assert [source for source in sources if f"tracer/bpf/{source} " not in listed] == []
+
+
+def test_wheel_installs_a_command_that_traces(wheel: Path, tmp_path: Path) -> None:
+    _run(wheel.parent / "venv/bin/pip", "install", "--quiet", wheel)
+    _check_traces(wheel.parent / "venv/bin/refleak", tmp_path)
+
+
+@pytest.fixture(scope="module")
+def debian_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    package = Path(_run(CHECKOUT / "packaging/build-deb.sh", tmp_path_factory.mktemp("deb")).strip())
+    missing = [name for name in _dependencies(package) if not _is_installed(name)]
+    if missing:
+        pytest.skip(f"needs {' '.join(missing)}")
+    return package
+
+
+def _dependencies(package: Path) -> list[str]:
+    fields = " ".join(_run("dpkg-deb", "-f", package, "Depends").split())
+    first = (alternatives.split("|")[0] for alternatives in fields.split(","))
+    return [words.split()[0] for words in first]
+
+
+def _is_installed(name: str) -> bool:
+    asked = ["dpkg-query", "-W", "-f=${Status}", name]
+    return "ok installed" in subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+
+
+def test_debian_package_installs_traces_and_goes(debian_package: Path, tmp_path: Path) -> None:
+    root, work = tmp_path / "root", tmp_path / "work"
+    work.mkdir()
+    for folder in ("info", "updates"):
+        (root / "var/lib/dpkg" / folder).mkdir(parents=True)
+    for file in ("status", "available"):
+        (root / "var/lib/dpkg" / file).touch()
+    dpkg = ("dpkg", f"--root={root}", "--force-depends", "--force-script-chrootless", "--log=/dev/null")
+    _run(*dpkg, "--install", debian_package)
+    assert "Status: install ok installed" in _run(*dpkg, "--status", "refleak")
+    _check_traces(root / "usr/bin/refleak", work)
+    _run(*dpkg, "--purge", "refleak")
+    left = [path for path in (root / "usr").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert left == []
+
+
+def test_debian_package_has_its_documents(debian_package: Path, tmp_path: Path) -> None:
+    _run("dpkg-deb", "-x", debian_package, tmp_path)
+    for path in ("share/man/man1/refleak.1.gz", "share/doc/refleak/copyright", "share/doc/refleak/changelog.gz",
+                 "share/bash-completion/completions/refleak", "include/refleak.h"):  # fmt: skip
+        assert (tmp_path / "usr" / path).stat().st_size > 0
+    _run("gcc", "-o", tmp_path / "leaky",
+         tmp_path / "usr/share/doc/refleak/examples/demo/leaky.c")  # fmt: skip

@@ -1,0 +1,84 @@
+"""The files that docs/generate.py writes: in step with the parsers, and good for their readers."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tracer.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+GENERATED: dict[Path, str] = runpy.run_path(str(ROOT / "docs/generate.py"))["generated"]()
+COMPLETION = ROOT / "completions/refleak.bash"
+ASK = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_refleak refleak "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize("path", GENERATED, ids=str)
+def test_file_is_in_step(path: Path) -> None:
+    assert (ROOT / path).read_text() == GENERATED[path], "run `make docs`"
+
+
+def test_every_command_has_its_page_and_no_other() -> None:
+    pages = {path.stem for path in (ROOT / "docs/commands").glob("*.md")}
+    assert pages == {"refleak", *COMMANDS}
+
+
+def test_manual_page_is_well_formed() -> None:
+    if not shutil.which("groff"):
+        pytest.skip("needs groff")
+    page = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-b", ROOT / "docs/refleak.1"], capture_output=True, text=True, check=True
+    )
+    assert page.stderr == ""
+    for words in ("NAME", "SYNOPSIS", "EXIT STATUS", "SEE ALSO"):
+        assert words in re.sub(".\b", "", page.stdout)  # bold is overstruck
+
+
+def _completed(*words: str) -> list[str]:
+    asked = subprocess.run(
+        ["bash", "--norc", "-c", ASK, "bash", COMPLETION, "refleak", *words], capture_output=True, text=True, check=True
+    )
+    assert asked.stderr == ""
+    return asked.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "replies"),
+    [
+        (["doc"], ["doctor"]),
+        (["--ref"], ["--refs-only"]),
+        (["--refs-only", "--heap"], ["--heap-only"]),
+        (["doctor", "--f"], ["--format"]),
+        (["doctor", "--format", "j"], ["json"]),
+        (["doctor", ""], []),
+        (["probes", "--allo"], ["--allocator"]),
+        (["probes", "groff-does-not-begin-so"], []),
+        (["--max-objects", ""], []),
+        (["--user", "roo"], ["root"]),
+        (["--exec", "bashbu"], ["bashbug"]),
+        (["--exec", "ls", "--ref"], []),
+    ],
+)
+def test_completion(words: list[str], replies: list[str]) -> None:
+    assert sorted(set(_completed(*words))) == replies
+
+
+def test_completion_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.refleak").touch()
+    assert _completed("-o", "ru") == ["run.refleak"]
+    assert _completed("--exec", "cat", "ru") == ["run.refleak"]
+
+
+def test_completion_offers_all_commands() -> None:
+    assert set(_completed("")) == set(COMMANDS)

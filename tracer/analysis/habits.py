@@ -1,0 +1,130 @@
+"""Where references taken at a place are usually given back: learnt from objects that ended.
+
+The puts of an object do not say which get each gives back. But an object with gets {A, B} and puts {a, b}, and
+another with {A} and {a}, say together that A goes with a. Over all lives that is a contingency table of which only
+the margins of each part are known; it is filled by expectation maximisation (Dempster, Laird, Rubin 1977), the
+expectation being a matrix scaling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.analysis.groups import Indices
+from tracer.analysis.lives import Life
+from tracer.analysis.scaling import Floats, scaled
+
+_ROUNDS = 4
+_ITERATIONS = 25
+_FLOOR = 1e-3
+_NEVER = 0.02
+_IMPOSSIBLE = 1e-6
+MOST_PLACES = 24
+
+Pair = tuple[int, int]
+"""Number of a get place, number of a put place."""
+
+
+@dataclass(frozen=True)
+class PlacedLife:
+    """A life, with the number of the place of each of its gets and of its puts."""
+
+    life: Life
+    gets: tuple[int, ...]
+    puts: tuple[int, ...]
+
+
+def learn(
+    lives: Sequence[PlacedLife], prior: Callable[[Pair], float], known: Mapping[Pair, float]
+) -> dict[Pair, float]:
+    """Return the share of the references of a get place that is given back at a put place, per pair that occurs.
+
+    The shares of a get place sum to less than 1 where references were never given back.
+
+    `prior`: where to start from; it decides where the lives do not. `known`: references that are paired for
+    certain. Lives with more than MOST_PLACES places are passed over.
+    """
+    lives = [one for one in lives if len(one.gets) <= MOST_PLACES and 0 < len(one.puts) <= MOST_PLACES]
+    if not lives:
+        return {}
+    table = _table(lives)
+    pairs, place = np.unique(np.stack(table.coded, axis=1), axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    gets, get = np.unique(pairs[:, 0], return_inverse=True)
+    never = np.searchsorted(gets, table.never_coded)
+    named: list[Pair] = [(int(g), int(p)) for g, p in pairs.tolist()]
+    start = _shares(np.array([prior(pair) for pair in named], dtype=np.float64), get)
+    certain = np.array([known.get(pair, 0) for pair in named], dtype=np.float64)
+    share = start
+    for _ in range(_ITERATIONS):
+        weights: Floats = np.where(table.never, _NEVER, 0.0)
+        weights[table.real] = share[place] * table.possible[table.real]
+        found = scaled(weights, table.taken, table.given, _ROUNDS) * table.objects[:, None, None]
+        expected = np.bincount(place, found[table.real], minlength=len(named)) + certain
+        kept = np.bincount(never, found[table.never], minlength=int(get.max()) + 1).astype(np.float64)
+        share = _shares(expected + _FLOOR * start, get, kept)
+    return dict(zip(named, share.tolist(), strict=True))
+
+
+def _shares(counts: Floats, get: Indices, never: Floats | float = 0) -> Floats:
+    total = np.bincount(get, counts) + never
+    shares: Floats = np.maximum(counts / np.maximum(total, 1e-12)[get], _FLOOR)
+    return shares
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Lives side by side, padded. The last column of each life is for references never given back."""
+
+    coded: tuple[Indices, Indices]
+    """Numbers of the places of each real pair, in the order of `real`."""
+    real: npt.NDArray[np.bool_]
+    """Mask, shape (lives, R, C): pairs of a get and a put of the same life."""
+    never: npt.NDArray[np.bool_]
+    """Mask, same shape: real gets in the last column of each life."""
+    never_coded: Indices
+    """Numbers of the get places, in the order of `never`."""
+    possible: Floats
+    taken: Floats
+    given: Floats
+    objects: Floats
+
+
+def _table(lives: Sequence[PlacedLife]) -> _Table:
+    height = max(len(one.gets) for one in lives)
+    width = max(len(one.puts) for one in lives) + 1
+    shape = (len(lives), height, width)
+    real, never, possible = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool), np.zeros(shape)
+    taken, given = np.zeros(shape[:2]), np.zeros((shape[0], width))
+    row, column = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for number, one in enumerate(lives):
+        gets, puts = len(one.gets), len(one.puts)
+        real[number, :gets, :puts] = True
+        row[number, :gets] = np.array(one.gets)[:, None]
+        column[number, :, :puts] = one.puts
+        possible[number, :gets, :puts] = np.maximum(one.life.possible, _IMPOSSIBLE)
+        never[number, :gets, -1] = True
+        taken[number, :gets], given[number, :puts] = one.life.taken, one.life.given
+        given[number, -1] = max(0, one.life.remaining)
+    objects = np.array([one.life.objects for one in lives], dtype=np.float64)
+    return _Table((row[real], column[real]), real, never, row[never], possible, taken, given, objects)
+
+
+def likely(weights: Floats, life: Life) -> tuple[Floats, Floats, Floats]:
+    """Match one life; return (pairs, never put per get, never got per put).
+
+    `weights`: how likely a reference of each get is given back at each put, shape (gets, puts).
+    """
+    gets, puts = weights.shape
+    # Squared: scaling spreads the odds of one exchange over both of its pairs.
+    whole = np.full((gets + 1, puts + 1), _NEVER**2)
+    whole[:gets, :puts] = np.where(life.possible, weights**2, weights**2 * _IMPOSSIBLE)
+    whole[gets, puts] = 0
+    taken = np.append(life.taken, max(0, -life.remaining))
+    given = np.append(life.given, max(0, life.remaining))
+    pairs = scaled(whole, taken, given, 200)
+    return pairs[:gets, :puts], pairs[:gets, puts], pairs[gets, :puts]

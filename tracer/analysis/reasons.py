@@ -1,0 +1,95 @@
+"""Why a reference is believed never to have been given back, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracer.analysis.places import Level
+from tracer.analysis.siblings import PutPlace, Siblings
+from tracer.analysis.stacks import StackBook
+from tracer.model.frames import Frame
+
+_SUCH: Mapping[Level, str] = {
+    Level.PATH: "such gets",
+    Level.CALLS: "gets by these two functions",
+    Level.CALL: "gets of this line",
+    Level.FUNCTION: "gets of this function",
+}
+_SUCH_BIRTHS: Mapping[Level, str] = {
+    Level.PATH: "created here",
+    Level.CALLS: "created by these two functions",
+    Level.CALL: "created at this line",
+    Level.FUNCTION: "created by this function",
+}
+_MOST_PLACES = 3
+_WORTH_NAMING = 0.1
+_NEARLY_ALL = 0.85
+
+
+class Reasons:
+    def __init__(self, book: StackBook, siblings: Siblings) -> None:
+        self._book = book
+        self._siblings = siblings
+
+    def exact(self, holder: int, count: int) -> str:
+        """Say that the holder itself is known."""
+        if count == 1:
+            return f"taken for holder {holder:#x}, which never put it"
+        return f"taken for holders such as {holder:#x}, which never put them"
+
+    def by_siblings(
+        self, stack: int, birth: bool, strong: bool, level: Level, count: int, rivals: int, complete: bool
+    ) -> str:
+        """Say what healthy objects did with such references, and what else could be meant."""
+        _, seen = self._siblings.seen(stack, birth)
+        parts = [self._comparison(stack, birth, level, seen, count, strong)]
+        if not strong:
+            parts.append(self._doubt(rivals, complete))
+        return "; ".join(part for part in parts if part)
+
+    def _comparison(self, stack: int, birth: bool, level: Level, seen: int, count: int, strong: bool) -> str:
+        if not seen:
+            what = "no object created here ever ended" if birth else "no get from here was ever put"
+            others = "the other references were put where healthy objects put theirs"
+            return f"{what}; {others}" if strong and not birth else what
+        such = (_SUCH_BIRTHS if birth else _SUCH)[level]
+        places = self._siblings.put_at(stack, birth, level, strong)
+        where = self._where(places, seen) if strong else self._mostly(places)
+        these = "this one never was" if count == 1 else f"these {count:,} never were"
+        if birth:
+            return f"of {seen + count:,} references of objects {such} {seen:,} were put{where}; {these}"
+        return f"{seen:,} of {seen + count:,} {such} were put{where}; {these}"
+
+    def _where(self, places: list[PutPlace], seen: int) -> str:
+        named = [place for place in places if place.share >= _WORTH_NAMING][:_MOST_PLACES]
+        if not named:
+            return ""
+        if len(named) == 1 or named[0].share >= _NEARLY_ALL:
+            return f" at {self._name(named[0].stack)}"
+        shares = [f"{self._name(place.stack)} (about {round(place.share * seen):,})" for place in named]
+        return f" at {' or '.join(shares)}"
+
+    def _mostly(self, places: list[PutPlace]) -> str:
+        """Say the likeliest place only: which put gives back which get is a guess here."""
+        return f", it seems at {self._name(places[0].stack)}" if places else ""
+
+    def _name(self, stack: int) -> str:
+        return place_of(self._siblings.put_places.telling(stack))
+
+    @staticmethod
+    def _doubt(rivals: int, complete: bool) -> str:
+        if not complete:
+            return "but some events of these objects were lost"
+        if rivals:
+            return f"but the evidence speaks as much for {'another' if rivals == 1 else f'{rivals} others'}"
+        return "judged by order and nearness alone"
+
+
+def place_of(frame: Frame | None) -> str:
+    """Return "function (file:line)", as much of it as is known."""
+    if frame is None:
+        return "a place whose stack was lost"
+    name = frame.function or (f"{frame.module}+{frame.address:#x}" if frame.module else f"{frame.address:#x}")
+    if frame.file and frame.line is not None:
+        return f"{name} ({frame.file.rpartition('/')[2]}:{frame.line})"
+    return name

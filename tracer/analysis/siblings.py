@@ -1,0 +1,192 @@
+"""What the other objects of a type did with references taken at the same places."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.analysis.habits import Pair, PlacedLife, learn
+from tracer.analysis.lives import Life, courses
+from tracer.analysis.places import Level, Path, Places, common
+from tracer.analysis.scaling import Floats
+from tracer.analysis.stacks import StackBook
+from tracer.analysis.views import View
+from tracer.model.findings import FrameList
+from tracer.model.frames import Frame
+from tracer.model.snapshot import Records
+from tracer.model.statistics import NEVER_PUT, BalancedStatistics
+
+_TRUST: Mapping[Level, float] = {Level.PATH: 1, Level.CALLS: 0.3, Level.CALL: 0.1, Level.FUNCTION: 0.03}
+_LEAST = 1e-4
+_NEARNESS = 3.0
+_MOST_NEAR = 5
+_GUESS = 0.02
+_NO_ORDER = 0.03
+_MOST_OUTSTANDING = 64
+_OUTSTANDING = 0.5
+"""For how many references of ended objects one counts that only outstanding objects took."""
+
+
+@dataclass(frozen=True)
+class PutPlace:
+    """Where references taken at one place are usually given back, and the share of them that are."""
+
+    stack: int
+    share: float
+
+
+class Siblings:
+    """The habits of a type, learnt from its ended objects and, with less weight, from those outstanding."""
+
+    def __init__(
+        self, book: StackBook, statistics: BalancedStatistics, type_: int, outstanding: Sequence[Life]
+    ) -> None:
+        pairs = statistics.pairs[statistics.pairs["type"] == type_]
+        self._deaths = statistics.deaths[statistics.deaths["type"] == type_]
+        lives = [*courses(statistics.courses, type_), *outstanding[:_MOST_OUTSTANDING]]
+        self._births = {*self._deaths["create_stack"].tolist(), *(life.gets[0] for life in (*lives, *outstanding))}
+        taken = {*pairs["get_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.gets[1:])}
+        given = {*pairs["put_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.puts)}
+        self._birth_places = Places(book, self._births)
+        self._get_places = Places(book, taken - self._births)
+        self.put_places = Places(book, given - {int(NEVER_PUT)})
+        self._book = book
+        self._near: dict[Pair, float] = {}
+        self._trunk = self._shared_by_all(taken | given - {int(NEVER_PUT)})
+        self._views = self._all_views(lives, pairs)
+
+    def weights(self, life: Life, in_order: Floats | None = None) -> Floats:
+        """Return how likely a reference of each get is given back at each put, shape (gets, puts).
+
+        Without `in_order` only what objects show by what they took and gave back; with it (pairs of this life
+        last in, first out, same shape) also order, and how near to each other the calls stand.
+        """
+        weights = np.full((len(life.gets), len(life.puts)), _LEAST)
+        for view in self._views:
+            gets, puts = self._numbers(view, life)
+            for row, get in enumerate(gets):
+                seen = view.seen[get] or _OUTSTANDING
+                trust = _TRUST[view.level] * seen / (seen + 1)
+                for column, put in enumerate(puts):
+                    share = view.impartial.get((get, put), 0) if in_order is None else view.informed_share((get, put))
+                    weights[row, column] += trust * share
+        if in_order is None:
+            return weights
+        near = np.array([[self._nearness(get, put) for put in life.puts] for get in life.gets])
+        near = near.reshape(weights.shape)
+        weights += _GUESS * near / np.maximum(near.sum(axis=1, keepdims=True), 1e-12)
+        return weights * (1 + in_order / np.maximum(life.given, 1))
+
+    def seen(self, get: int, birth: bool) -> tuple[Level, int]:
+        """Return how many references ended objects took at a place, and at which level the places agree."""
+        for view in self._views:
+            number = view.gets.get(self.get_key(get, birth, view.level))
+            if number is not None and view.seen[number]:
+                return view.level, view.seen[number]
+        return Level.FUNCTION, 0
+
+    def put_at(self, get: int, birth: bool, level: Level, impartial: bool) -> list[PutPlace]:
+        """Return where references taken there are given back, the most usual place first.
+
+        `impartial`: going only by what objects took and gave back, not by order.
+        """
+        view = next(view for view in self._views if view.level >= level)
+        number = view.gets.get(self.get_key(get, birth, view.level))
+        pairs = {pair for pair in (*view.informed, *view.in_order) if pair[0] == number}
+        shares = {pair[1]: view.impartial.get(pair, 0) if impartial else view.informed_share(pair) for pair in pairs}
+        total = sum(shares.values()) or 1
+        found = [PutPlace(view.put_example[put], share / total) for put, share in shares.items() if share >= total / 20]
+        return sorted(found, key=lambda place: (-place.share, place.stack))
+
+    def taken_at(self, put: int) -> int | None:
+        """Return a stack where references are usually taken that are given back at `put`; None if none ended there."""
+        for view in self._views:
+            number = view.puts.get(self.put_places.key(put, view.level))
+            amounts = {pair[0]: view.informed_share(pair) * view.seen[pair[0]]
+                       for pair in {*view.informed, *view.in_order} if pair[1] == number}  # fmt: skip
+            if any(amounts.values()):
+                return view.get_example[max(amounts, key=lambda get: amounts[get])]
+        return None
+
+    def said_of(self, get: int) -> Frame | None:
+        """Return the frame that tells a get, or a birth, from others."""
+        return (self._birth_places if get in self._births else self._get_places).telling(get)
+
+    def same_get(self, one: int, other: int) -> bool:
+        """Tell whether two references were taken by the same line."""
+        births = one in self._births, other in self._births
+        return self.get_key(one, births[0], Level.CALL) == self.get_key(other, births[1], Level.CALL)
+
+    def deaths(self, birth: int) -> dict[FrameList, int]:
+        """Return where healthy objects that were created at the same place ended, and how many."""
+        for level in Level:
+            key = self._birth_places.key(birth, level)
+            same = [row for row in self._deaths.tolist() if self._birth_places.key(row[1], level) == key]
+            if same:
+                ends: defaultdict[FrameList, int] = defaultdict(int)
+                for _, _, last, count in same:
+                    ends[self._book.get(last).frames] += count
+                return dict(ends)
+        return {}
+
+    def get_key(self, stack: int, birth: bool, level: Level) -> Hashable:
+        return ("birth", self._birth_places.key(stack, level)) if birth else self._get_places.key(stack, level)
+
+    def _shared_by_all(self, stacks: set[int]) -> int:
+        """Return how many of the outermost functions all stacks share."""
+        paths = [self._get_path(stack) for stack in stacks]
+        return min((common(paths[0], path) for path in paths[1:]), default=0)
+
+    def _all_views(self, lives: Sequence[Life], pairs: Records) -> list[View]:
+        views: list[View] = []
+        for level in Level:
+            view = self._view(level, lives, pairs)
+            finer = views[-1] if views else None
+            if finer is not None and (len(finer.gets), len(finer.puts)) == (len(view.gets), len(view.puts)):
+                continue  # each place lies within one of the next level: as many are the same
+            view.impartial = learn(view.placed, lambda pair: 1.0, view.certain)
+            view.informed = learn(view.placed, self._prior_of(view), view.certain)
+            views.append(view)
+        return views
+
+    def _view(self, level: Level, lives: Sequence[Life], pairs: Records) -> View:
+        view = View(level)
+        for _, get_stack, put_stack, count, exact in pairs.tolist():
+            get = view.get(self.get_key(get_stack, get_stack in self._births, level), get_stack)
+            view.seen[get] += count
+            if put_stack != NEVER_PUT:
+                pair = get, view.put(self.put_places.key(put_stack, level), put_stack)
+                view.in_order[pair] += count
+                if exact:
+                    view.certain[pair] += exact
+        for life in lives:
+            gets = [view.get(self.get_key(stack, row == 0, level), stack) for row, stack in enumerate(life.gets)]
+            puts = [view.put(self.put_places.key(stack, level), stack) for stack in life.puts]
+            view.placed.append(PlacedLife(life, tuple(gets), tuple(puts)))
+        return view
+
+    def _numbers(self, view: View, life: Life) -> tuple[list[int], list[int]]:
+        gets = [self.get_key(stack, row == 0, view.level) for row, stack in enumerate(life.gets)]
+        puts = [self.put_places.key(stack, view.level) for stack in life.puts]
+        return [view.gets.get(key, -1) for key in gets], [view.puts.get(key, -1) for key in puts]
+
+    def _prior_of(self, view: View) -> Callable[[Pair], float]:
+        def prior(pair: Pair) -> float:
+            near = self._nearness(view.get_example[pair[0]], view.put_example[pair[1]])
+            return near * (_NO_ORDER + view.share_in_order(pair))
+
+        return prior
+
+    def _nearness(self, get: int, put: int) -> float:
+        """Return how near two calls stand: the more outer frames they share, the likelier they belong together."""
+        near = self._near.get((get, put))
+        if near is None:
+            shared = common(self._get_path(get), self.put_places.path(put)) - self._trunk
+            near = self._near[get, put] = _NEARNESS ** max(0, min(shared, _MOST_NEAR))
+        return near
+
+    def _get_path(self, stack: int) -> Path:
+        return (self._birth_places if stack in self._births else self._get_places).path(stack)

@@ -1,0 +1,135 @@
+"""Which references of outstanding objects were never given back, and how sure that is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.analysis.evidence import Evidence
+from tracer.analysis.habits import likely
+from tracer.analysis.places import Level
+from tracer.analysis.reasons import Reasons
+from tracer.analysis.representatives import Representative
+from tracer.analysis.scaling import Floats
+from tracer.analysis.siblings import Siblings
+from tracer.model.findings import FrameList, StackCount, UnpairedGet
+
+EXACT, STRONG, WEAK = "exact", "strong", "weak"
+_RANK = (EXACT, STRONG, WEAK)
+_SURE = 0.15
+_WORTH = 0.3
+_MOST = 5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was never put in the objects of one group, the surest first, and where healthy ones ended."""
+
+    unpaired: tuple[UnpairedGet, ...] = ()
+    healthy: tuple[StackCount, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Suspect:
+    stack: int
+    birth: bool
+    confidence: str
+    level: Level
+    rivals: int = 0
+    """How many other places the evidence accuses as much."""
+    complete: bool = True
+
+
+def judge(evidence: Evidence, type_: int, groups: Sequence[Sequence[Representative]]) -> list[Verdict]:
+    """Judge the groups of outstanding objects of one type, each by its representatives."""
+    lives = [one.life for group in groups for one in group]
+    siblings = Siblings(evidence.book, evidence.snapshot.balanced, type_, lives)
+    reasons = Reasons(evidence.book, siblings)
+    return [_group(evidence, siblings, reasons, group) for group in groups]
+
+
+def _group(
+    evidence: Evidence, siblings: Siblings, reasons: Reasons, group: Sequence[Representative]
+) -> Verdict:
+    counts: Counter[_Suspect] = Counter()
+    holders: dict[int, int] = {}
+    for one in group:
+        for held in one.held:
+            holders.setdefault(held.stack, held.holder)
+            counts[_Suspect(held.stack, False, EXACT, Level.PATH)] += one.objects
+        for suspect, count in _suspects(siblings, one):
+            counts[suspect] += count * one.objects
+    ranked = sorted(counts.items(), key=lambda item: (_RANK.index(item[0].confidence), -item[1], item[0].stack))
+    merged: dict[FrameList, UnpairedGet] = {}
+    for suspect, count in ranked:
+        frames = evidence.book.get(suspect.stack).frames
+        before = merged.get(frames)
+        count += before.count if before else 0
+        if suspect.confidence == EXACT:
+            reason = reasons.exact(holders[suspect.stack], count)
+        else:
+            reason = reasons.by_siblings(
+                suspect.stack, suspect.birth, suspect.confidence == STRONG, suspect.level, count,
+                suspect.rivals, suspect.complete,
+            )  # fmt: skip
+        merged[frames] = UnpairedGet(frames, count, before.confidence if before else suspect.confidence, reason)
+    ends = siblings.deaths(group[0].life.gets[0]) if group else {}
+    healthy = sorted(ends.items(), key=lambda item: -item[1])
+    return Verdict(tuple(merged.values())[:_MOST], tuple(StackCount(frames, count) for frames, count in healthy))
+
+
+def _suspects(siblings: Siblings, one: Representative) -> list[tuple[_Suspect, int]]:
+    if one.life.remaining <= 0:
+        return []
+    impartial = likely(siblings.weights(one.life), one.life)[1]
+    certain = not one.life.puts
+    supported = certain or any(siblings.seen(get, row == 0)[1] for row, get in enumerate(one.life.gets))
+    for level in (Level.PATH, Level.CALLS):  # any farther off, calls that differ look alike
+        keys = [siblings.get_key(get, row == 0, level) for row, get in enumerate(one.life.gets)]
+        settled = _settled(keys, impartial)
+        if settled is not None and supported and one.complete:
+            return _chosen(siblings, one, keys, settled, impartial)
+    informed = likely(siblings.weights(one.life, one.in_order), one.life)[1]
+    worth = np.flatnonzero(informed >= _WORTH * informed.max())
+    worth = worth[np.argsort(-informed[worth], kind="stable")][:3]
+    rivals = int(np.count_nonzero(informed[worth] >= 0.8 * informed.max())) - 1
+    return [
+        (
+            _Suspect(one.life.gets[row], bool(row == 0), WEAK, _level(siblings, one, row), rivals, one.complete),
+            max(1, round(float(informed[row]))),
+        )
+        for row in worth.tolist()
+    ]
+
+
+def _settled(keys: Sequence[Hashable], never: Floats) -> Mapping[Hashable, int] | None:
+    """Return how many references were never put per place, if all are near to whole numbers."""
+    sums: Counter[Hashable] = Counter()
+    for key, amount in zip(keys, never.tolist(), strict=True):
+        sums[key] += amount
+    if all(abs(amount - round(amount)) <= _SURE for amount in sums.values()):
+        return {key: round(amount) for key, amount in sums.items()}
+    return None
+
+
+def _chosen(
+    siblings: Siblings, one: Representative, keys: Sequence[Hashable], settled: Mapping[Hashable, int], never: Floats
+) -> list[tuple[_Suspect, int]]:
+    """Return the calls of the places that are settled, those most suspected of each place."""
+    chosen = []
+    for key, count in settled.items():
+        rows = sorted((row for row in range(len(keys)) if keys[row] == key), key=lambda row: -never[row])
+        for row in rows:
+            share = min(count, max(1, round(float(never[row])))) if count else 0
+            if share:
+                suspect = _Suspect(one.life.gets[row], row == 0, STRONG, _level(siblings, one, row))
+                chosen.append((suspect, share))
+                count -= share
+    return chosen
+
+
+def _level(siblings: Siblings, one: Representative, row: int) -> Level:
+    return siblings.seen(one.life.gets[row], row == 0)[0]

@@ -1,0 +1,71 @@
+"""Say what the kernel, the privileges and the tools here permit.
+
+Each line is ok, missing or untested (with these privileges), with what it means and what to install. The exit status
+is 0 where a trace would work, else that of the first obstacle. It changes nothing and works without root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tracer.capture.abilities import bcc_check, kernel_checks
+from tracer.cli.target_check import missing_capabilities
+from tracer.elf.unwind_cache import cache_directory
+from tracer.model.checks import Check, CheckState
+from tracer.report.check_list import write_checks, write_checks_json
+from tracer.symbols.tool import find_tool
+
+NAME = "doctor"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the checks; return 0, or the status of the first obstacle."""
+    checks = [*kernel_checks(missing_capabilities()), bcc_check(), *_tools(), _cache()]
+    write = write_checks_json if arguments.format == "json" else write_checks
+    write(checks, sys.stdout)
+    return next((check.exit_code for check in checks if check.is_obstacle), 0)
+
+
+def _tools() -> Iterator[Check]:
+    """Test the tools that symbolize; one of the first two is enough."""
+    llvm, gnu = find_tool("llvm-symbolizer"), find_tool("addr2line")
+    if llvm:
+        yield Check("symbolizer", CheckState.OK, f"{llvm}: source lines and inlined functions")
+    elif gnu:
+        yield Check("symbolizer", CheckState.OK, f"{gnu}: source lines and inlined functions, slower",
+                    "install llvm for the faster llvm-symbolizer")  # fmt: skip
+    else:
+        yield Check("symbolizer", CheckState.MISSING, "without, reports have functions but no source lines",
+                    "install llvm or binutils")  # fmt: skip
+    fetcher = shutil.which("debuginfod-find")
+    if fetcher:
+        servers = "asks $DEBUGINFOD_URLS" if os.environ.get("DEBUGINFOD_URLS") else "unused: DEBUGINFOD_URLS is not set"
+        yield Check("debuginfod", CheckState.OK, f"{fetcher}: {servers}")
+    else:
+        yield Check("debuginfod", CheckState.MISSING, "fetches debug files of distributions",
+                    "install debuginfod, if a server is in reach")  # fmt: skip
+
+
+def _cache() -> Check:
+    meaning = "keeps bytecode and unwind tables, for a fast start"
+    try:
+        directory = cache_directory()
+    except RuntimeError:
+        return Check("cache", CheckState.MISSING, meaning, "set HOME or XDG_CACHE_HOME")
+    if os.access(_nearest_that_exists(directory), os.W_OK | os.X_OK):
+        return Check("cache", CheckState.OK, f"{directory}: {meaning}")
+    return Check("cache", CheckState.MISSING, f"{directory}: {meaning}", "make it writable, or set XDG_CACHE_HOME")
+
+
+def _nearest_that_exists(path: Path) -> Path:
+    """Return the path, or the folder above it where it would have to be made."""
+    return next(folder for folder in (path, *path.parents) if os.access(folder, os.F_OK))

@@ -1,0 +1,116 @@
+"""The table of `refleak probes`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TextIO
+
+from tabulate import tabulate
+
+from tracer.model.operations import Placement, SiteFlag
+from tracer.model.probed import ProbedBinary
+from tracer.report.amounts import counted
+from tracer.report.page import Page, stream_color, stream_width
+
+_HEADERS = ("operation", "function", "offset", "cost", "instruction")
+_COSTS = {
+    "call": "call: without a trap, about 0.2 us each time",
+    "trap": "trap: one trap, about 0.5 us",
+    "step": "step: single-stepped, about 17 us in a virtual machine",
+}
+
+
+def write_probes(binaries: Sequence[ProbedBinary], stream: TextIO) -> None:
+    """Write which probes each binary would get, and what no probe covers, with the reasons."""
+    page = Page(stream_width(stream))
+    probed = [binary for binary in binaries if binary.placements]
+    count = sum(len(binary.placements) for binary in probed)
+    uncovered = sum(len(binary.unresolved) for binary in binaries)
+    rest = f"; {counted(uncovered, 'function')} not covered" if uncovered else ""
+    page.heading(f"{counted(count, 'probe')} in {len(probed)} of {counted(len(binaries), 'binary', 'binaries')}{rest}")
+    for binary in probed:
+        _add_binary(page, binary)
+    _add_costs(page, binaries)
+    _add_uncovered(page, binaries)
+    _add_unprobed(page, binaries)
+    page.write(stream, stream_color(stream))
+
+
+def _add_binary(page: Page, binary: ProbedBinary) -> None:
+    page.blank()
+    page.heading(binary.path)
+    rows = [_row(placement) for placement in sorted(binary.placements, key=lambda p: p.site.file_offset)]
+    for line in tabulate(rows, _HEADERS, tablefmt="simple", disable_numparse=True).splitlines():
+        page.line(line[: page.width])
+    for placement in binary.placements:
+        if placement.reason:
+            page.paragraph(f"{placement.site.function.function}: {placement.reason}", "    ", "  ")
+
+
+def _row(placement: Placement) -> tuple[str, ...]:
+    function = placement.site.function
+    return (
+        function.operation.name.lower(), function.function, f"{placement.file_offset:#x}", placement.cost,
+        placement.instruction,
+    )
+
+
+def _add_costs(page: Page, binaries: Sequence[ProbedBinary]) -> None:
+    used = {placement.cost for binary in binaries for placement in binary.placements}
+    if used:
+        page.blank()
+    for cost, words in _COSTS.items():
+        if cost in used:
+            page.line(words)
+
+
+def _add_uncovered(page: Page, binaries: Sequence[ProbedBinary]) -> None:
+    if not any(binary.unresolved for binary in binaries):
+        return
+    page.blank()
+    page.heading("not covered")
+    for binary in binaries:
+        for missed in binary.unresolved:
+            page.paragraph(f"{missed.operation} {missed.function} in {binary.name}: {missed.reason}", "    ", "  ")
+
+
+def _add_unprobed(page: Page, binaries: Sequence[ProbedBinary]) -> None:
+    names = ", ".join(binary.name for binary in binaries if not binary.placements)
+    if names:
+        page.blank()
+        page.paragraph(f"nothing to probe in: {names}", "    ", "")
+
+
+def write_probes_json(binaries: Sequence[ProbedBinary], stream: TextIO) -> None:
+    """Write the same as one JSON document; offsets are hex strings."""
+    document = {
+        "format": "refleak-probes",
+        "version": 1,
+        "binaries": [
+            {
+                "path": binary.path,
+                "probes": [_probe(placement) for placement in binary.placements],
+                "unresolved": [vars(missed) for missed in binary.unresolved],
+            }
+            for binary in binaries
+        ],
+    }
+    json.dump(document, stream, indent=1)
+    stream.write("\n")
+
+
+def _probe(placement: Placement) -> dict[str, str | None]:
+    function, back = placement.site.function, placement.return_file_offset
+    has_return = not function.flags & SiteFlag.ENTRY_RESULT
+    return {
+        "operation": function.operation.name.lower(),
+        "type": function.type_name,
+        "function": function.function,
+        "function_offset": f"{placement.site.file_offset:#x}",
+        "offset": f"{placement.file_offset:#x}",
+        "return_offset": f"{placement.site.file_offset if back is None else back:#x}" if has_return else None,
+        "instruction": placement.instruction,
+        "cost": placement.cost or None,
+        "reason": placement.reason or None,
+    }
