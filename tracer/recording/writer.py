@@ -14,7 +14,7 @@ from tracer.recording.chunk_file import ChunkFile, OpenFile, cannot_write, open_
 from tracer.recording.chunks import ChunkType, encode_chunk
 from tracer.recording.columns import encode_records
 from tracer.recording.plain import to_plain
-from tracer.recording.recording import ARRAYS, BULK, Info
+from tracer.recording.recording import BULK, Info, arrays_of
 from tracer.recording.stack_table import STACKS, encode_stacks
 from tracer.recording.symbol_table import encode_symbols
 
@@ -114,16 +114,17 @@ def _group(snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> Iterat
     # An open path is one of this process; elsewhere it may name another file.
     binaries = tuple(replace(binary, open_path=None) for binary in snapshot.binaries)
     portable = replace(snapshot, binaries=binaries)
+    arrays = arrays_of(snapshot)
     begin = {
         "facts": {f.name: to_plain(getattr(portable, f.name)) for f in fields(Snapshot) if f.name not in BULK},
         "partial": partial,
         "stacks": len(snapshot.stacks),
         "symbols": symbols is not None,
-        "rows": to_plain({name: len(getattr(snapshot, name)) for name in ARRAYS}),
+        "rows": to_plain({name: len(array) for name, array in arrays.items()}),
     }
     yield ChunkType.BEGIN, json.dumps(begin, separators=(",", ":")).encode()
-    for name in ARRAYS:
-        yield from ((ChunkType.ARRAY, payload) for payload in encode_records(name, getattr(snapshot, name)))
+    for name, array in arrays.items():
+        yield from ((ChunkType.ARRAY, payload) for payload in encode_records(name, array))
     if symbols is not None:
         yield ChunkType.SYMBOLS, encode_symbols(symbols)
     yield ChunkType.END, b"{}"
