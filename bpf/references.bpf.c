@@ -226,20 +226,12 @@ INLINE void changed(struct thread *thread, struct key *key, u64 stack)
 		changed_unknown(thread, key, stack);
 }
 
-int reference_entered(struct pt_regs *ctx)
+/* Read what the site says of the object; returns 0 if there is none. */
+INLINE int read_reference(struct pt_regs *ctx, struct thread *thread, struct site *site)
 {
-	struct thread *thread = same_thread();
 	READ_REGISTERS(registers, ctx);
-	struct intent *intent;
-	struct site *site;
-	u64 index;
+	struct intent *intent = &thread->intent;
 
-	if (!thread)
-		return 0;
-	intent = &thread->intent;
-	index = intent->site;
-	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
 	intent->object = value_at(ctx, registers, &site->object);
 	intent->address = site->flags & SITE_COUNTER ? value_at(ctx, registers, &site->counter) : intent->object;
 	intent->count = site->count.kind ? value_at(ctx, registers, &site->count) : 1;
@@ -254,9 +246,28 @@ int reference_entered(struct pt_regs *ctx)
 		intent->flags = OBJECT_COUNT_UNREAD;
 	else
 		intent->count_read -= (s32)value_at(ctx, registers, &site->size);
-	walk_from_entry(ctx, thread, site->return_distance,
-			intent->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
-	return 0;
+	return 1;
+}
+
+/* A get or put from a known stack is done here and now; all else needs a walk, or a program of its own. */
+INLINE void reference_entered(struct pt_regs *ctx, struct thread *thread, struct site *site)
+{
+	u8 operation = site->operation;
+	u32 then = operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE;
+	u64 slot = ctx->sp + site->return_distance, pc = 0;
+	struct key key;
+
+	if (!read_reference(ctx, thread, site))
+		return;
+	bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
+	if (!begin_walk(thread, pc, slot + 8, ctx->bp))
+		return walk_then(ctx, thread, then);
+	if (operation == OP_GET || operation == OP_PUT) {
+		key = key_of(thread, thread->intent.address, site->group);
+		return changed(thread, &key, thread->walk.known);
+	}
+	tail_call(ctx, MAP(PROGRAMS), then);
+	lose(LOSS_UNWIND_REFUSED);
 }
 
 int reference(struct pt_regs *ctx)

@@ -29,8 +29,8 @@ _HEADERS = (
     "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "events.bpf.h",
     "programs.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
-_SOURCES = ("probes.bpf.c", "allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "lifecycle.bpf.c")
-_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference_entered", "reference", "reference_deleted")
+_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "lifecycle.bpf.c")
+_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted")
 """In the order of `enum program`."""
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")

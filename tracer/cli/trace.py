@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recorder | None) -> Findings:
-    """Write the recording if there is one, and the report to stderr or the user's file: stdout is the target's.
+    """Write the recording if there is one, and the report: to the user's file, else to stdout, or to stderr where
+    stdout is a launched target's.
 
     The report comes even where the recording could not be written, and the recording even where symbols fail.
     """
@@ -82,7 +83,7 @@ def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recor
                 failure = error
             recorder.close()
     findings = judge(snapshot, symbols, arguments)
-    write_report(findings, arguments, sys.stderr)
+    write_report(findings, arguments, sys.stdout if arguments.command is None else sys.stderr)
     if failure is not None:
         raise failure
     if recorder is not None:
