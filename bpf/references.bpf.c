@@ -112,6 +112,7 @@ INLINE int end_object(struct key *key, struct object *object, u64 stack, int by_
 		.type = object->type,
 		.birth = object->stack,
 		.release = stack,
+		.time_ns = bpf_ktime_get_ns(),
 		.serial = object->serial,
 		.by_delete = by_delete,
 	};
@@ -149,7 +150,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		return;
 	if (site->flags & SITE_NAMED)
 		object.type = type_of_name(thread, intent->name);
-	else if (site->naming == NAMING_HANDLE)
+	else if (site->flags & SITE_HANDLE)
 		object.type = type_of_handle(thread, intent->name, key->group);
 	if (!object.type)
 		object.type = site->type;
@@ -170,6 +171,18 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 	send_reference(thread, OP_CREATE, 0, key, stack, object.type, object.count, object.serial);
 }
 
+/* Whether the memory of an ended object was given to another since: made where no probe is. */
+INLINE int is_reused(struct thread *thread, struct key *key, struct released *released)
+{
+	struct key block_key = key_of(thread, thread->intent.object, 0);
+	struct allocation *block;
+
+	if (!key->group)
+		return 0;
+	block = find(MAP(LIVE), &block_key);
+	return block && block->time_ns > released->time_ns;
+}
+
 /* A get or put of what is not alive: after its end, or never seen to begin. */
 INLINE void changed_unknown(struct thread *thread, struct key *key, u64 stack)
 {
@@ -177,7 +190,7 @@ INLINE void changed_unknown(struct thread *thread, struct key *key, u64 stack)
 	struct released *released = find(MAP(RELEASED), key);
 	u8 kind = ERROR_USE_AFTER_ZERO;
 
-	if (!released) {
+	if (!released || is_reused(thread, key, released)) {
 		send_reference(thread, intent->operation, EVENT_UNKNOWN, key, stack, intent->value, 0, 0);
 		return;
 	}
