@@ -90,6 +90,7 @@ enum site_flag {
 	SITE_NAMED = 64,	/* `name` is the type's name, a C string */
 	SITE_REPLACES = 128,	/* a create of what is alive ends it, which is no error */
 	SITE_SHARES = 256,	/* a create of what is alive is a get */
+	SITE_FOLLOWS = 1024,	/* the counter is believed: some functions of the type were inlined */
 	SITE_HANDLE = 512,	/* `name` is a handle that a call of OP_NAME returned, or unknown */
 };
 
@@ -154,6 +155,7 @@ enum object_flag {
 	OBJECT_COUNT_UNREAD = 1,	/* the counter could not be read */
 	OBJECT_THREADS = 2,		/* operations came from more than one thread */
 	OBJECT_ENDING = 4,		/* a call is under way that may end it */
+	OBJECT_FOLLOWS = 8,		/* its counter is believed rather than the calls that were seen */
 };
 
 /* An object that ended; kept a while, to explain what comes after the end. */

@@ -33,6 +33,8 @@ INLINE void intend_object(struct thread *thread, struct site *site, u64 object)
 	if (!(site->flags & SITE_COUNTER) || !intent->address ||
 	    bpf_probe_read_user(&intent->count_read, sizeof(intent->count_read), (void *)intent->address))
 		intent->flags = OBJECT_COUNT_UNREAD;
+	else if (site->flags & SITE_FOLLOWS)
+		intent->flags = OBJECT_FOLLOWS;
 }
 
 INLINE int has_failed(struct pt_regs *ctx, struct site *site)

@@ -136,7 +136,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		u64 birth = old->stack, type = old->type;
 		u32 serial = old->serial;
 
-		int is_error = !(site->flags & SITE_REPLACES || old->flags & OBJECT_ENDING);
+		int is_error = !(site->flags & SITE_REPLACES || old->flags & (OBJECT_ENDING | OBJECT_FOLLOWS));
 
 		if (end_object(key, old, stack, 0)) {
 			if (is_error)
@@ -162,6 +162,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 	object.tid = thread->tid;
 	object.serial = (u32)object.time_ns | 1;	/* differs from the last one at this address */
 	object.site = intent->site;
+	object.flags = intent->flags & OBJECT_FOLLOWS;
 	if (put(MAP(OBJECTS), key, &object, ANY)) {
 		lose(LOSS_OBJECTS_FULL);
 		return;
@@ -214,11 +215,13 @@ INLINE void changed(struct thread *thread, struct key *key, u64 stack)
 
 	if (!object)
 		return changed_unknown(thread, key, stack);
+	if (intent->flags & OBJECT_FOLLOWS && intent->count_read > 0)
+		object->count = intent->count_read;
 	count = object->count;
 	serial = object->serial;
 	object->count_read = intent->count_read;
 	object->drift = intent->flags & OBJECT_COUNT_UNREAD ? 0 : intent->count_read - (s32)count;
-	object->flags |= intent->flags & OBJECT_COUNT_UNREAD;
+	object->flags |= intent->flags & (OBJECT_COUNT_UNREAD | OBJECT_FOLLOWS);
 	if (object->tid != thread->tid)
 		object->flags |= OBJECT_THREADS;
 	if (is_get) {
@@ -304,6 +307,8 @@ INLINE void deleted(struct thread *thread, struct key *key, u64 stack)
 	type = object->type;
 	serial = object->serial;
 	count = object->count;
+	if (thread->intent.flags & OBJECT_FOLLOWS)
+		count = thread->intent.count_read;
 	if (!end_object(key, object, stack, 1))
 		return;
 	if (count > 0)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tracer import __version__
-from tracer.cli import options, specs, trace
+from tracer.cli import discover, options, specs, trace
 from tracer.errors import NotPermitted, ProgramRefused, RefleakError
 
 _EXAMPLES = """\
@@ -17,9 +17,9 @@ examples:
   sudo refleak -p PID
   sudo refleak --exec CMD ... --format json -o report.json   (options of refleak go before --exec)
 
-other commands: refleak specs
+other commands: refleak specs | discover
 """
-_COMMANDS: dict[str, ModuleType] = {specs.NAME: specs}
+_COMMANDS: dict[str, ModuleType] = {command.NAME: command for command in (specs, discover)}
 
 
 def _parser(command: ModuleType, program: str) -> argparse.ArgumentParser:

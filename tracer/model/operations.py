@@ -109,6 +109,7 @@ class SiteFlag(IntFlag):
     REPLACES = 128
     SHARES = 256
     HANDLE = 512
+    FOLLOWS = 1024
 
 
 NO_FLAGS = SiteFlag(0)

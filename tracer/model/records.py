@@ -144,6 +144,7 @@ class ObjectFlag(IntFlag):
     COUNT_UNREAD = 1
     THREADS = 2
     ENDING = 4
+    FOLLOWS = 8
 
 
 class StackStatus(IntEnum):
