@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tracer.capture.binaries import FindSites, OpenBinary
@@ -98,14 +99,16 @@ class Prober:
         self._linked: dict[int, dict[int, OpenBinary]] = {}
         self._held: set[int] = set()
         self._unresolved: list[Unresolved] = []
+        self._inlined: Counter[str] = Counter()
 
     def prepare(self, binary: OpenBinary) -> None:
         """Find a binary's sites, its holds and its unwind table."""
         if binary.id in self._holds:
             return
-        placements, unresolved = self._find_sites(binary.image)
-        self._unresolved += unresolved
-        self._sites.add(binary, placements)
+        found = self._find_sites(binary.image)
+        self._unresolved += found.unresolved
+        self._inlined.update(dict(found.inlined))
+        self._sites.add(binary, found.placements)
         self._holds[binary.id] = _holds(binary)
         self._rows.install(binary)
 
@@ -167,4 +170,4 @@ class Prober:
 
     @property
     def coverage(self) -> Coverage:
-        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)))
+        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)), tuple(self._inlined.items()))

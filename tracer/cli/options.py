@@ -102,7 +102,7 @@ def add_specs(parser: argparse.ArgumentParser) -> None:
     specs.add_argument("--spec", dest="specs", action="append", default=[], metavar="FILE", type=Path,
                        help="types and allocators described in TOML")  # fmt: skip
     specs.add_argument("--preset", dest="presets", action="append", default=[], metavar="NAME",
-                       help="a shipped spec, or `auto` for those whose library is loaded; `refleak specs` lists them")
+                       help="a shipped spec, or `auto` for all; see `refleak specs`")  # fmt: skip
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
