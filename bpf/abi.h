@@ -23,7 +23,7 @@ typedef int64_t s64;
 #define MAX_SITES 4096
 #define NAME_BYTES 64
 #define PATH_BYTES 256
-#define PENDING_DEPTH 8
+#define PENDING_DEPTH 32
 
 /* A frame is a binary's id above a link address; id 0 is code in no binary. */
 #define FRAME_BINARY_SHIFT 48
@@ -44,6 +44,7 @@ enum operation {
 	OP_REMAP,
 	OP_ERROR,	/* event only: a rule of counting was broken */
 	OP_UNDO,	/* event only: the unmap or remap of this thread failed */
+	OP_NAME,	/* no event: the call names a type, which it returns a handle of */
 };
 
 enum error_kind {
@@ -61,6 +62,7 @@ enum location_kind {
 	AT_STACK,	/* the 8 bytes at rsp + offset */
 	AT_RETURN,	/* the return value; only at a return probe */
 	AT_CONSTANT,	/* offset itself */
+	AT_OBJECT,	/* the object + offset; dereference and adjust come before the offset */
 };
 
 /* DWARF's numbering of the x86-64 registers. */
@@ -72,7 +74,7 @@ enum register_id {
 struct location {
 	u8 kind;
 	u8 reg;
-	u8 dereference;	/* 1: the value is the pointer at value + adjust; 0: value + adjust */
+	u8 dereference;	/* 1: the value is the pointer at value + adjust; 2: the int there; 0: value + adjust */
 	u8 width;	/* bytes that count: 4 or 8 */
 	s32 offset;
 	s32 adjust;
@@ -86,14 +88,30 @@ enum site_flag {
 	SITE_ENTRY_RESULT = 16,	/* the event is complete at entry, no return probe */
 	SITE_DELETES_OBJECT = 32, /* `object` is given, not the counter: ends all its counters */
 	SITE_NAMED = 64,	/* `name` is the type's name, a C string */
-	SITE_NULL_IS_NOTHING = 128, /* a call that returns NULL or 0 did nothing */
+	SITE_REPLACES = 128,	/* a create of what is alive ends it, which is no error */
+};
+
+/* What return value says that a call did nothing. */
+enum failure {
+	FAILURE_NEVER,
+	FAILURE_NULL,
+	FAILURE_NEGATIVE,	/* of the int */
+	FAILURE_NONZERO,	/* of the int */
+};
+
+/* How a created object's type is known. */
+enum naming {
+	NAMING_SITE,	/* by the site: its type, or with SITE_NAMED its name */
+	NAMING_HANDLE,	/* `name` is what a call of OP_NAME returned; else the site's type */
 };
 
 struct site {
 	u8 operation;
 	u8 flags;
 	u16 group;		/* family of types whose addresses share one name space */
-	u32 return_distance;	/* bytes from rsp at the probe to the return address */
+	u16 return_distance;	/* bytes from rsp at the probe to the return address */
+	u8 failure;
+	u8 naming;
 	u64 type;		/* type for sites that are not SITE_NAMED */
 	struct location object;
 	struct location counter;
@@ -140,6 +158,7 @@ struct object {
 enum object_flag {
 	OBJECT_COUNT_UNREAD = 1,	/* the counter could not be read */
 	OBJECT_THREADS = 2,		/* operations came from more than one thread */
+	OBJECT_ENDING = 4,		/* a call is under way that may end it */
 };
 
 /* An object that ended; kept a while, to explain what comes after the end. */

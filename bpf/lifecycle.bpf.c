@@ -92,6 +92,7 @@ int on_exec(struct tracepoint *ctx)
 
 	if (!process)
 		return 0;
+	drop(MAP(CALLS), &tid);
 	if (thread) {
 		flush_totals(thread);
 		drop(MAP(THREADS), &tid);
@@ -122,6 +123,7 @@ int on_exit(struct tracepoint *ctx)
 	struct thread *thread = find(MAP(THREADS), &tid);
 	struct control *control;
 
+	drop(MAP(CALLS), &tid);
 	if (thread) {
 		struct pending *pending = &thread->pending;
 		u64 index = pending->site;
@@ -203,7 +205,8 @@ int on_hold(struct pt_regs *ctx)
 			return 0;
 #pragma unroll
 		for (int j = 0; j < 16; j++)
-			bpf_copy_from_user_task(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip, task, 0);
+			bpf_copy_from_user(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip);
+		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)ctx->ip, task, 0);
 	}
 	lose(LOSS_HOLD_EXPIRED);
 	return 0;

@@ -35,6 +35,8 @@ INLINE u64 value_at(struct pt_regs *ctx, const u64 *registers, const struct loca
 		value = 0;
 		if (bpf_probe_read_user(&value, sizeof(value), (void *)pointer))
 			lose(LOSS_ARGUMENT_UNREAD);
+		if (at->dereference == 2)
+			value = (s64)(s32)value;
 	}
 	return value;
 }

@@ -20,7 +20,7 @@ int on_entry(struct pt_regs *ctx)
 	else if (operation >= OP_ALLOC)
 		allocation_entered(ctx, thread, site, index);
 	else
-		tail_call(ctx, MAP(PROGRAMS), PROGRAM_REFERENCE_ENTRY);
+		reference_entered(ctx, thread, site);
 	return 0;
 }
 

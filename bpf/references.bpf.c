@@ -64,6 +64,15 @@ INLINE void send_reference(struct thread *thread, u8 operation, u8 flags, struct
 	send_event(event);
 }
 
+/* The type that a handle stands for; 0 where the call that named it was not seen. */
+INLINE u64 type_of_handle(struct thread *thread, u64 handle, u16 group)
+{
+	struct key key = key_of(thread, handle, group);
+	u64 *type = find(MAP(HANDLES), &key);
+
+	return type ? *type : 0;
+}
+
 /* Note that `counter` belongs to `object` (slot empty: 0), or with `remove` that it no longer does. */
 INLINE void link_counter(struct key *counter, u64 object, int remove)
 {
@@ -111,7 +120,7 @@ INLINE int end_object(struct key *key, struct object *object, u64 stack, int by_
 	if (drop(MAP(OBJECTS), key))
 		return 0;
 	put(MAP(RELEASED), key, &released, ANY);
-	if (owner)
+	if (owner && !key->group)
 		link_counter(key, owner, 1);
 	return 1;
 }
@@ -126,15 +135,24 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		u64 birth = old->stack, type = old->type;
 		u32 serial = old->serial;
 
+		int is_error = !(site->flags & SITE_REPLACES || old->flags & OBJECT_ENDING);
+
 		if (end_object(key, old, stack, 0)) {
-			send_error(thread, ERROR_REINITIALISED, key->address, key->group, stack, birth, 0, type, serial);
+			if (is_error)
+				send_error(thread, ERROR_REINITIALISED, key->address, key->group, stack, birth, 0, type,
+					   serial);
 			send_reference(thread, OP_DELETE, EVENT_LAST, key, stack, 0, 0, serial);
 		}
 	}
 	drop(MAP(RELEASED), key);
 	if (intent->count <= 0)
 		return;
-	object.type = site->flags & SITE_NAMED ? type_of_name(thread, intent->name) : site->type;
+	if (site->flags & SITE_NAMED)
+		object.type = type_of_name(thread, intent->name);
+	else if (site->naming == NAMING_HANDLE)
+		object.type = type_of_handle(thread, intent->name, key->group);
+	if (!object.type)
+		object.type = site->type;
 	object.object = intent->object;
 	object.time_ns = bpf_ktime_get_ns();
 	object.stack = stack;
@@ -147,7 +165,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		lose(LOSS_OBJECTS_FULL);
 		return;
 	}
-	if (object.object)
+	if (object.object && !key->group)
 		link_counter(key, object.object, 0);
 	send_reference(thread, OP_CREATE, 0, key, stack, object.type, object.count, object.serial);
 }
@@ -208,20 +226,12 @@ INLINE void changed(struct thread *thread, struct key *key, u64 stack)
 		changed_unknown(thread, key, stack);
 }
 
-int reference_entered(struct pt_regs *ctx)
+/* Read what the site says of the object; returns 0 if there is none. */
+INLINE int read_reference(struct pt_regs *ctx, struct thread *thread, struct site *site)
 {
-	struct thread *thread = same_thread();
 	READ_REGISTERS(registers, ctx);
-	struct intent *intent;
-	struct site *site;
-	u64 index;
+	struct intent *intent = &thread->intent;
 
-	if (!thread)
-		return 0;
-	intent = &thread->intent;
-	index = intent->site;
-	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
 	intent->object = value_at(ctx, registers, &site->object);
 	intent->address = site->flags & SITE_COUNTER ? value_at(ctx, registers, &site->counter) : intent->object;
 	intent->count = site->count.kind ? value_at(ctx, registers, &site->count) : 1;
@@ -236,9 +246,28 @@ int reference_entered(struct pt_regs *ctx)
 		intent->flags = OBJECT_COUNT_UNREAD;
 	else
 		intent->count_read -= (s32)value_at(ctx, registers, &site->size);
-	walk_from_entry(ctx, thread, site->return_distance,
-			intent->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
-	return 0;
+	return 1;
+}
+
+/* A get or put from a known stack is done here and now; all else needs a walk, or a program of its own. */
+INLINE void reference_entered(struct pt_regs *ctx, struct thread *thread, struct site *site)
+{
+	u8 operation = site->operation;
+	u32 then = operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE;
+	u64 slot = ctx->sp + site->return_distance, pc = 0;
+	struct key key;
+
+	if (!read_reference(ctx, thread, site))
+		return;
+	bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
+	if (!begin_walk(thread, pc, slot + 8, ctx->bp))
+		return walk_then(ctx, thread, then);
+	if (operation == OP_GET || operation == OP_PUT) {
+		key = key_of(thread, thread->intent.address, site->group);
+		return changed(thread, &key, thread->walk.known);
+	}
+	tail_call(ctx, MAP(PROGRAMS), then);
+	lose(LOSS_UNWIND_REFUSED);
 }
 
 int reference(struct pt_regs *ctx)

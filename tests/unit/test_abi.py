@@ -40,6 +40,8 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "location_kind": (operations.LocationKind, "AT_"),
     "register_id": (operations.Register, "REG_"),
     "site_flag": (operations.SiteFlag, "SITE_"),
+    "failure": (operations.Failure, "FAILURE_"),
+    "naming": (operations.Naming, "NAMING_"),
     "object_flag": (records.ObjectFlag, "OBJECT_"),
     "event_flag": (records.EventFlag, "EVENT_"),
     "stack_status": (records.StackStatus, "STACK_"),

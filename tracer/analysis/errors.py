@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tracer.analysis.evidence import Evidence
+from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
 from tracer.model.findings import ErrorFinding
 from tracer.model.records import ErrorKind
@@ -31,11 +32,13 @@ def error_findings(evidence: Evidence) -> tuple[ErrorFinding, ...]:
     stand_for = np.maximum(events["reserved"], 1)
     counts = np.bincount(groups.label, stand_for, len(groups)).astype(np.int64).tolist()
     merged: dict[object, ErrorFinding] = {}
+    extra = ExtraPuts(evidence)
     for row, count in sorted(zip(groups.first.tolist(), counts, strict=True)):
         event = events[row]
         stacks = [evidence.book.get(int(event[name])) for name in ("stack", "value", "object")]
         key = (*(int(event[name]) for name in names[:4]), *(stack.keys for stack in stacks))
         before = merged.get(key)
+        put = extra.of(row) if before is None or before.probably is None else None
         merged[key] = ErrorFinding(
             kind=_KINDS.get(int(event["flags"]), f"error {int(event['flags'])}"),
             type=evidence.type_name(int(event["extra"])) if event["extra"] else None,
@@ -45,6 +48,8 @@ def error_findings(evidence: Evidence) -> tuple[ErrorFinding, ...]:
             stack=before.stack if before else stacks[0].frames,
             created_at=before.created_at if before else stacks[1].frames or None,
             released_at=before.released_at if before else stacks[2].frames or None,
+            probably=evidence.book.frames(put.stack) if put else before.probably if before else None,
+            reason=put.reason if put else before.reason if before else None,
         )
     return tuple(sorted(merged.values(), key=_rank))
 

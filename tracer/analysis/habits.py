@@ -43,6 +43,8 @@ def learn(
 ) -> dict[Pair, float]:
     """Return the share of the references of a get place that is given back at a put place, per pair that occurs.
 
+    The shares of a get place sum to less than 1 where references were never given back.
+
     `prior`: where to start from; it decides where the lives do not. `known`: references that are paired for
     certain. Lives with more than MOST_PLACES places are passed over.
     """
@@ -52,23 +54,26 @@ def learn(
     table = _table(lives)
     pairs, place = np.unique(np.stack(table.coded, axis=1), axis=0, return_inverse=True)
     place = place.reshape(-1)
-    get = np.unique(pairs[:, 0], return_inverse=True)[1]
+    gets, get = np.unique(pairs[:, 0], return_inverse=True)
+    never = np.searchsorted(gets, table.never_coded)
     named: list[Pair] = [(int(g), int(p)) for g, p in pairs.tolist()]
     start = _shares(np.array([prior(pair) for pair in named], dtype=np.float64), get)
     certain = np.array([known.get(pair, 0) for pair in named], dtype=np.float64)
     share = start
     for _ in range(_ITERATIONS):
-        weights = table.constant.copy()
+        weights: Floats = np.where(table.never, _NEVER, 0.0)
         weights[table.real] = share[place] * table.possible[table.real]
         found = scaled(weights, table.taken, table.given, _ROUNDS) * table.objects[:, None, None]
         expected = np.bincount(place, found[table.real], minlength=len(named)) + certain
-        share = _shares(expected + _FLOOR * start, get)
+        kept = np.bincount(never, found[table.never], minlength=int(get.max()) + 1).astype(np.float64)
+        share = _shares(expected + _FLOOR * start, get, kept)
     return dict(zip(named, share.tolist(), strict=True))
 
 
-def _shares(counts: Floats, get: Indices) -> Floats:
-    total = np.bincount(get, counts)
-    return np.maximum(counts / np.maximum(total, 1e-12)[get], _FLOOR)
+def _shares(counts: Floats, get: Indices, never: Floats | float = 0) -> Floats:
+    total = np.bincount(get, counts) + never
+    shares: Floats = np.maximum(counts / np.maximum(total, 1e-12)[get], _FLOOR)
+    return shares
 
 
 @dataclass(frozen=True)
@@ -79,8 +84,10 @@ class _Table:
     """Numbers of the places of each real pair, in the order of `real`."""
     real: npt.NDArray[np.bool_]
     """Mask, shape (lives, R, C): pairs of a get and a put of the same life."""
-    constant: Floats
-    """Weights of what is no pair: of references never given back, 0 for padding."""
+    never: npt.NDArray[np.bool_]
+    """Mask, same shape: real gets in the last column of each life."""
+    never_coded: Indices
+    """Numbers of the get places, in the order of `never`."""
     possible: Floats
     taken: Floats
     given: Floats
@@ -91,7 +98,7 @@ def _table(lives: Sequence[PlacedLife]) -> _Table:
     height = max(len(one.gets) for one in lives)
     width = max(len(one.puts) for one in lives) + 1
     shape = (len(lives), height, width)
-    real, possible, constant = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
+    real, never, possible = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool), np.zeros(shape)
     taken, given = np.zeros(shape[:2]), np.zeros((shape[0], width))
     row, column = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     for number, one in enumerate(lives):
@@ -100,11 +107,11 @@ def _table(lives: Sequence[PlacedLife]) -> _Table:
         row[number, :gets] = np.array(one.gets)[:, None]
         column[number, :, :puts] = one.puts
         possible[number, :gets, :puts] = np.maximum(one.life.possible, _IMPOSSIBLE)
-        constant[number, :gets, -1] = _NEVER
+        never[number, :gets, -1] = True
         taken[number, :gets], given[number, :puts] = one.life.taken, one.life.given
         given[number, -1] = max(0, one.life.remaining)
     objects = np.array([one.life.objects for one in lives], dtype=np.float64)
-    return _Table((row[real], column[real]), real, constant, possible, taken, given, objects)
+    return _Table((row[real], column[real]), real, never, row[never], possible, taken, given, objects)
 
 
 def likely(weights: Floats, life: Life) -> tuple[Floats, Floats, Floats]:

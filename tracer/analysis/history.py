@@ -10,7 +10,7 @@ from tracer.analysis.groups import Column, Indices, group_rows
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
-_IDENTITY = ("pid", "generation", "group", "address", "serial")
+IDENTITY = ("pid", "generation", "group", "address", "serial")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def owners(history: Records, objects: Records) -> Indices:
     """Return for each event the row of its object in `objects`, or -1: shape (len(history),)."""
     if len(history) == 0 or len(objects) == 0:
         return np.full(len(history), -1, dtype=np.int64)
-    columns = (np.concatenate([objects[name], history[name]]) for name in _IDENTITY)
+    columns = (np.concatenate([objects[name], history[name]]) for name in IDENTITY)
     label = group_rows(*columns).label
     row_of = np.full(int(label.max()) + 1, -1, dtype=np.int64)
     row_of[label[: len(objects)]] = np.arange(len(objects))

@@ -22,6 +22,8 @@ _SUCH_BIRTHS: Mapping[Level, str] = {
     Level.FUNCTION: "created by this function",
 }
 _MOST_PLACES = 3
+_WORTH_NAMING = 0.1
+_NEARLY_ALL = 0.85
 
 
 class Reasons:
@@ -51,21 +53,25 @@ class Reasons:
             others = "the other references were put where healthy objects put theirs"
             return f"{what}; {others}" if strong and not birth else what
         such = (_SUCH_BIRTHS if birth else _SUCH)[level]
-        places = self._siblings.put_at(stack, birth, level)
-        where = self._where(places, seen)
+        places = self._siblings.put_at(stack, birth, level, strong)
+        where = self._where(places, seen) if strong else self._mostly(places)
         these = "this one never was" if count == 1 else f"these {count:,} never were"
         if birth:
-            return f"of {seen + count:,} references {such}, {seen:,} were put{where}; {these}"
+            return f"of {seen + count:,} references of objects {such} {seen:,} were put{where}; {these}"
         return f"{seen:,} of {seen + count:,} {such} were put{where}; {these}"
 
     def _where(self, places: list[PutPlace], seen: int) -> str:
-        named = [(self._name(place.stack), round(place.share * seen)) for place in places[:_MOST_PLACES]]
+        named = [place for place in places if place.share >= _WORTH_NAMING][:_MOST_PLACES]
         if not named:
             return ""
-        if len(places) == 1:
-            return f" at {named[0][0]}"
-        text = ", ".join(f"{name} ({count:,} times)" for name, count in named)
-        return f" at {text}" + (" and elsewhere" if len(places) > _MOST_PLACES else "")
+        if len(named) == 1 or named[0].share >= _NEARLY_ALL:
+            return f" at {self._name(named[0].stack)}"
+        shares = [f"{self._name(place.stack)} (about {round(place.share * seen):,})" for place in named]
+        return f" at {' or '.join(shares)}"
+
+    def _mostly(self, places: list[PutPlace]) -> str:
+        """Say the likeliest place only: which put gives back which get is a guess here."""
+        return f", it seems at {self._name(places[0].stack)}" if places else ""
 
     def _name(self, stack: int) -> str:
         return place_of(self._siblings.put_places.telling(stack))
@@ -76,7 +82,7 @@ class Reasons:
             return "but some events of these objects were lost"
         if rivals:
             return f"but the evidence speaks as much for {'another' if rivals == 1 else f'{rivals} others'}"
-        return "judged by order alone: last in, first out"
+        return "judged by order and nearness alone"
 
 
 def place_of(frame: Frame | None) -> str:

@@ -15,6 +15,7 @@ from tracer.analysis.scaling import Floats
 from tracer.analysis.stacks import StackBook
 from tracer.analysis.views import View
 from tracer.model.findings import FrameList
+from tracer.model.frames import Frame
 from tracer.model.snapshot import Records
 from tracer.model.statistics import NEVER_PUT, BalancedStatistics
 
@@ -23,7 +24,10 @@ _LEAST = 1e-4
 _NEARNESS = 3.0
 _MOST_NEAR = 5
 _GUESS = 0.02
+_NO_ORDER = 0.03
 _MOST_OUTSTANDING = 64
+_OUTSTANDING = 0.5
+"""For how many references of ended objects one counts that only outstanding objects took."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ class Siblings:
         for view in self._views:
             gets, puts = self._numbers(view, life)
             for row, get in enumerate(gets):
-                trust = _TRUST[view.level] * view.seen[get] / (view.seen[get] + 1)
+                seen = view.seen[get] or _OUTSTANDING
+                trust = _TRUST[view.level] * seen / (seen + 1)
                 for column, put in enumerate(puts):
                     share = view.impartial.get((get, put), 0) if in_order is None else view.informed_share((get, put))
                     weights[row, column] += trust * share
@@ -83,15 +88,37 @@ class Siblings:
                 return view.level, view.seen[number]
         return Level.FUNCTION, 0
 
-    def put_at(self, get: int, birth: bool, level: Level) -> list[PutPlace]:
-        """Return where references taken there are given back, the most usual place first."""
+    def put_at(self, get: int, birth: bool, level: Level, impartial: bool) -> list[PutPlace]:
+        """Return where references taken there are given back, the most usual place first.
+
+        `impartial`: going only by what objects took and gave back, not by order.
+        """
         view = next(view for view in self._views if view.level >= level)
         number = view.gets.get(self.get_key(get, birth, view.level))
         pairs = {pair for pair in (*view.informed, *view.in_order) if pair[0] == number}
-        shares = {pair[1]: view.informed_share(pair) for pair in pairs}
+        shares = {pair[1]: view.impartial.get(pair, 0) if impartial else view.informed_share(pair) for pair in pairs}
         total = sum(shares.values()) or 1
         found = [PutPlace(view.put_example[put], share / total) for put, share in shares.items() if share >= total / 20]
         return sorted(found, key=lambda place: (-place.share, place.stack))
+
+    def taken_at(self, put: int) -> int | None:
+        """Return a stack where references are usually taken that are given back at `put`; None if none ended there."""
+        for view in self._views:
+            number = view.puts.get(self.put_places.key(put, view.level))
+            amounts = {pair[0]: view.informed_share(pair) * view.seen[pair[0]]
+                       for pair in {*view.informed, *view.in_order} if pair[1] == number}  # fmt: skip
+            if any(amounts.values()):
+                return view.get_example[max(amounts, key=lambda get: amounts[get])]
+        return None
+
+    def said_of(self, get: int) -> Frame | None:
+        """Return the frame that tells a get, or a birth, from others."""
+        return (self._birth_places if get in self._births else self._get_places).telling(get)
+
+    def same_get(self, one: int, other: int) -> bool:
+        """Tell whether two references were taken by the same line."""
+        births = one in self._births, other in self._births
+        return self.get_key(one, births[0], Level.CALL) == self.get_key(other, births[1], Level.CALL)
 
     def deaths(self, birth: int) -> dict[FrameList, int]:
         """Return where healthy objects that were created at the same place ended, and how many."""
@@ -149,7 +176,7 @@ class Siblings:
     def _prior_of(self, view: View) -> Callable[[Pair], float]:
         def prior(pair: Pair) -> float:
             near = self._nearness(view.get_example[pair[0]], view.put_example[pair[1]])
-            return near * (0.1 + view.share_in_order(pair))
+            return near * (_NO_ORDER + view.share_in_order(pair))
 
         return prior
 

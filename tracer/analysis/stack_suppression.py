@@ -12,6 +12,7 @@ from tracer.model.frames import Frame
 
 ELLIPSIS = "..."
 LEAK = "Memcheck:Leak"
+_ALLOCATOR = re.compile(r"\*alloc\*|_Zn\*|_Zn[wa]\w+|operator new.*|([mc]|re|aligned_)alloc|(posix_)?memalign")
 FRAME_KINDS = ("fun", "obj", "src")
 
 
@@ -31,6 +32,10 @@ class FrameLine:
             texts = (frame.file, None if frame.file is None else f"{frame.file}:{frame.line}")
         return any(self._regex.fullmatch(text or "") is not None for text in texts)
 
+    @property
+    def is_allocator(self) -> bool:
+        return self.kind == "fun" and _ALLOCATOR.fullmatch(self.pattern) is not None
+
     @cached_property
     def _regex(self) -> re.Pattern[str]:
         escaped = re.escape(self.pattern).replace(r"\*", ".*").replace(r"\?", ".")
@@ -39,7 +44,10 @@ class FrameLine:
 
 @dataclass(frozen=True)
 class StackSuppression:
-    """A block of a suppression file: matches stacks that begin, at the leaf, with its lines."""
+    """A block of a suppression file: matches stacks that begin, at the leaf, with its lines.
+
+    The first line may name an allocator that the stack does not: valgrind's leaf is always it, ours may be its caller.
+    """
 
     name: str
     lines: tuple[FrameLine, ...]
@@ -52,11 +60,12 @@ class StackSuppression:
     def matches(self, leak: Leak) -> bool:
         """Follow all ways through the stack at once, so that many `...` cost no more than one."""
         places = {0}
-        for line in self.lines:
+        for index, line in enumerate(self.lines):
             if line.kind == ELLIPSIS:
                 places = set(range(min(places), len(leak.stack) + 1))
             else:
-                places = {p + 1 for p in places if p < len(leak.stack) and line.matches(leak.stack[p])}
+                passed = {p + 1 for p in places if p < len(leak.stack) and line.matches(leak.stack[p])}
+                places = passed | {0} if index == 0 and line.is_allocator else passed
             if not places:
                 return False
         return True

@@ -39,9 +39,12 @@ def type_rows(evidence: Evidence) -> tuple[TypeRow, ...]:
 
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return what the trace says of itself, and what it met but cannot judge."""
+    """Return what the trace says of itself, and what it met but cannot judge.
+
+    What a forked child frees and did not make is its copy of a block of its parent's: nothing to speak of.
+    """
     unknown = {
-        "free": sum(process.unknown_frees for process in snapshot.processes),
+        "free": sum(p.unknown_frees for p in snapshot.processes if p.forked_from is None),
         "get": sum(total.unknown_gets for total in snapshot.type_totals),
         "put": sum(total.unknown_puts for total in snapshot.type_totals),
     }

@@ -77,7 +77,7 @@ def _group(
             )  # fmt: skip
         merged[frames] = UnpairedGet(frames, count, before.confidence if before else suspect.confidence, reason)
     ends = siblings.deaths(group[0].life.gets[0]) if group else {}
-    healthy = sorted(ends.items(), key=lambda item: -item[1])[:_MOST]
+    healthy = sorted(ends.items(), key=lambda item: -item[1])
     return Verdict(tuple(merged.values())[:_MOST], tuple(StackCount(frames, count) for frames, count in healthy))
 
 

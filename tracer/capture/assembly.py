@@ -15,7 +15,7 @@ from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.model import records
 from tracer.model.records import LossKind
-from tracer.model.snapshot import Loss, Process, Records, Snapshot
+from tracer.model.snapshot import Loss, Records, Snapshot
 
 _TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
@@ -98,14 +98,6 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss(reason, session.follower.not_followed, "none")
 
 
-def _unknown_notes(processes: tuple[Process, ...], mode: str) -> Iterator[str]:
-    unknown = sum(process.unknown_frees for process in processes if process.forked_from is None)
-    if unknown and mode == "attached":
-        yield f"{unknown} frees of blocks older than the trace"
-    elif unknown:
-        yield f"{unknown} frees of blocks whose allocation no probe saw"
-
-
 def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
     """Return all that is known, once `run` has returned; the target may be gone. `running`: before that."""
     walk = _Walk(session)
@@ -138,7 +130,6 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
-        notes=tuple(_unknown_notes(processes, session.mode)),
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
     )

@@ -21,6 +21,7 @@ from tracer.model.operations import Placement, SiteFlag
 from tracer.model.records import ControlKind
 
 EVERY_PROCESS = 0
+_Placed = tuple[int, Placement]
 _CLOSERS = 32
 """Links closed at a time. Each close waits some 40 ms for the kernel's readers, all of them for the same ones."""
 
@@ -41,14 +42,16 @@ class Attacher:
         """
         if not binary.placements:
             return
-        with_return = [p for p in binary.placements if not p[1].site.function.flags & SiteFlag.ENTRY_RESULT]
-        if with_return:
-            self._attach(pid, binary, with_return, at_return=True)
-        self._attach(pid, binary, binary.placements, at_return=False)
+        for entry, back, placed in _by_programs(binary.placements):
+            with_return = [p for p in placed if not p[1].site.function.flags & SiteFlag.ENTRY_RESULT]
+            self._attach(pid, binary, back, with_return, at_return=True)
+            self._attach(pid, binary, entry, placed, at_return=False)
         self.attached += len(binary.placements)
 
-    def _attach(self, pid: int, binary: OpenBinary, placed: list[tuple[int, Placement]], *, at_return: bool) -> None:
-        program = self._programs["on_return" if at_return else "on_entry"]
+    def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
+        if not placed:
+            return
+        program = self._programs[name]
         cookies = [index for index, _ in placed]
         offsets = [_offset(placement, at_return) for _, placement in placed]
         fds = self._fds.setdefault(pid, [])
@@ -109,6 +112,13 @@ class Attacher:
         for pid in list(self._fds):
             self.detach(pid)
         self._closers.shutdown(wait=True)
+
+
+def _by_programs(placed: list[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:
+    """Tell the built-in functions, whose programs are made for speed, from those that specs describe."""
+    built_in = [p for p in placed if p[1].site.function.group == 0]
+    described = [p for p in placed if p[1].site.function.group != 0]
+    return ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described)
 
 
 def _offset(placement: Placement, at_return: bool) -> int:

@@ -18,6 +18,8 @@ from tracer.model import records
 
 THREAD_BYTES = 56 << 10
 """Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
+CALLS_BYTES = 3328
+"""Room for `struct calls` of bpf/calls.bpf.h, which asserts that it fits."""
 PROGRAM_SLOTS = 16
 DELAY_BYTES = 1 << 18
 """Read at each turn of a hold, only to pass time."""
@@ -69,6 +71,8 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "STACKS": hash_map(8, records.STACK_TOTALS.itemsize, limits.stacks),
         "TYPES": hash_map(8, records.TYPE_NAME.itemsize, 1 << 16),
         "THREADS": hash_map(4, THREAD_BYTES, limits.threads),
+        "CALLS": hash_map(4, CALLS_BYTES, limits.threads),
+        "HANDLES": hash_map(key, 8, 1 << 16),
         "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),
         "TABLE_OF": hash_map(4, 4, limits.processes),
         "SPACE_TOTALS": hash_map(key, records.SPACE_TOTALS.itemsize, limits.processes),
@@ -81,6 +85,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "SHARED": value(records.SHARED.itemsize),
         "DELAY": value(DELAY_BYTES),
         "BLANK_THREAD": value(THREAD_BYTES),
+        "BLANK_CALLS": value(CALLS_BYTES),
         "ROWS": value(4 * ROW_COUNT),
         "PAGES": value(4 * PAGE_COUNT),
         "RULES": value(records.RULE.itemsize * records.RULES),

@@ -18,7 +18,7 @@ from tracer.capture.bytecode import (
     write_cached,
 )
 from tracer.capture.kernel import ProgramType
-from tracer.capture.maps import DELAY_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
+from tracer.capture.maps import CALLS_BYTES, DELAY_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
 from tracer.errors import NotPermitted, ProgramRefused
 
 FRAMES_PER_PROGRAM = (32, 8)
@@ -27,12 +27,12 @@ HOLD_TURNS = 4000
 
 _HEADERS = (
     "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "events.bpf.h",
-    "programs.bpf.h", "allocations.bpf.h",
+    "programs.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
-_SOURCES = ("probes.bpf.c", "allocations.bpf.c", "references.bpf.c", "lifecycle.bpf.c")
-_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference_entered", "reference", "reference_deleted")
+_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "lifecycle.bpf.c")
+_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted")
 """In the order of `enum program`."""
-_PROBES = ("on_entry", "on_return")
+_PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _NAMES = (*_TAIL_CALLED, *_PROBES, *_TRACEPOINTS, "on_hold")
 
@@ -57,6 +57,7 @@ def _compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) 
     source = _source(directory)
     macros = {
         "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
+        "CALLS_BYTES": CALLS_BYTES,
         "HOLD_TURNS": HOLD_TURNS, "FRAMES_PER_PROGRAM": frames, **offsets,
     }
     flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds))]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.analysis.policy import Policy, parse_policy
+from tracer.report.balance import PRUNED, TREES
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -62,6 +63,17 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_specs(parser: argparse.ArgumentParser) -> None:
+    specs = parser.add_argument_group("what functions mean (docs/specs.md)")
+    specs.add_argument("--type", dest="types", action="append", default=[], metavar="SPEC",
+                       help="a counted type: 'conn:create=conn_new,get=conn_ref,put=conn_unref'; or an allocator: "
+                            "'alloc pool:alloc=my_alloc(size=arg0),free=my_free'")  # fmt: skip
+    specs.add_argument("--spec", dest="specs", action="append", default=[], metavar="FILE", type=Path,
+                       help="types and allocators described in TOML")  # fmt: skip
+    specs.add_argument("--preset", dest="presets", action="append", default=[], metavar="NAME",
+                       help="a shipped spec, or `auto` for those whose library is loaded; `refleak specs` lists them")
+
+
 def add_limits(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("how much to keep")
     limits.add_argument("--max-objects", type=count_or_size, default=1 << 22, metavar="N", help="live blocks (4M)")
@@ -76,7 +88,7 @@ def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     report = parser.add_argument_group("how to report")
     report.add_argument("--format", choices=("text", "json"), default=None, help="default: text, or by -o's suffix")
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
-    report.add_argument("--top", type=int, metavar="N", help="show the N biggest entries only")
+    report.add_argument("--top", type=int, metavar="N", default=10, help="show the N biggest entries only (10)")
     return report
 
 
@@ -98,6 +110,10 @@ def add_analysis(parser: argparse.ArgumentParser) -> None:
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add what every report of one run has; a recording gives the same ones."""
     report = add_output(parser)
+    report.add_argument(
+        "--tree", choices=TREES, default=PRUNED,
+        help="balance trees of counted objects: whole, without what is balanced (default), or none",
+    )  # fmt: skip
     report.add_argument(
         "--gen-suppressions", choices=("lsan", "valgrind"), metavar="SYNTAX",
         help="instead of the report print a suppression for each entry: lsan or valgrind",

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=("text", "json"), default="text")
     options.add_kinds(parser)
+    options.add_specs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -76,7 +76,7 @@ def _writer(arguments: argparse.Namespace, output: Path | None) -> Callable[[Fin
         return lambda findings, out: write_suppressions(findings, out, arguments.gen_suppressions)
     if report_format(arguments.format, output) == "json":
         return write_json
-    text = TextOptions() if arguments.top is None else TextOptions(top=arguments.top)
+    text = TextOptions(top=arguments.top, tree=arguments.tree)
     return lambda findings, out: write_text(findings, out, text)
 
 

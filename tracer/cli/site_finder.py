@@ -6,25 +6,31 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracer.capture.instruction_costs import known_costs
+from tracer.cli.catalogue import catalogue_of
 from tracer.elf.image import Image
+from tracer.elf.unwind_cache import cache_directory
 from tracer.model.operations import Placement, Spec
 from tracer.model.snapshot import Unresolved
-from tracer.sites.costs import default_costs
+from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
 from tracer.sites.place import place
 from tracer.sites.resolve import resolve
 from tracer.specs.allocators import HEAP, MAPPINGS
+from tracer.specs.catalogue import Catalogue
 from tracer.specs.stubs import STUBS
 
 
 class SiteFinder:
     """Finds the sites of the chosen kinds in a binary, each placed on its cheapest instruction."""
 
-    def __init__(self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = ()) -> None:
+    def __init__(self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
+                 catalogue: Catalogue | None = None) -> None:
         self._specs: list[Spec] = [STUBS] if references else []
         self._specs += [HEAP] if heap else []
         self._specs += [MAPPINGS] if mappings else []
+        self._specs += (catalogue or Catalogue()).specs()
         self._allocators = {path.resolve() for path in allocators}
-        self._costs = default_costs()
+        self._costs = cost_model(cache_directory())
 
     def find(self, image: Image) -> tuple[list[Placement], list[Unresolved]]:
         """Return the placements in `image`, and the functions that cannot be probed."""
@@ -37,6 +43,14 @@ class SiteFinder:
         return [p for p in placements if p.cost], unresolved
 
 
+def cost_model(cache: Path) -> CostModel:
+    """Return what probes cost on this kernel, as measured; what is known of all kernels where that is not possible."""
+    measured = known_costs(cache)
+    if not measured:
+        return default_costs()
+    return measured_costs({InstructionClass(name): nanoseconds for name, nanoseconds in measured.items()})
+
+
 def site_finder(arguments: argparse.Namespace) -> SiteFinder:
     """Return the finder that the options of `options.add_kinds` ask for."""
     return SiteFinder(
@@ -44,4 +58,5 @@ def site_finder(arguments: argparse.Namespace) -> SiteFinder:
         heap=not arguments.refs_only,
         mappings=arguments.mappings and not arguments.refs_only,
         allocators=tuple(arguments.allocator),
+        catalogue=catalogue_of(arguments),
     )

@@ -19,6 +19,7 @@ from tracer.capture.launch import find_command, launch, user_of
 from tracer.capture.maps import Limits
 from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.cli import options
+from tracer.cli.catalogue import catalogue_of
 from tracer.cli.recorder import Recorder, recorder_of
 from tracer.cli.reporting import check_output, failure_status, judge, symbolized, write_report
 from tracer.cli.site_finder import site_finder
@@ -36,6 +37,7 @@ _STOPPED_EARLY = 130
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_target(parser)
     options.add_kinds(parser)
+    options.add_specs(parser)
     options.add_limits(parser)
     options.add_report(parser)
     options.add_recording(parser)
@@ -48,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
     check_output(arguments)
+    catalogue_of(arguments)  # raises what is wrong with the specs, before anything is started
     recorder = recorder_of(arguments)
     try:
         session = _launched(arguments) if arguments.command else _attached(arguments)
@@ -64,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recorder | None) -> Findings:
-    """Write the recording if there is one, and the report to stderr or the user's file: stdout is the target's.
+    """Write the recording if there is one, and the report: to the user's file, else to stdout, or to stderr where
+    stdout is a launched target's.
 
     The report comes even where the recording could not be written, and the recording even where symbols fail.
     """
@@ -79,7 +83,7 @@ def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recor
                 failure = error
             recorder.close()
     findings = judge(snapshot, symbols, arguments)
-    write_report(findings, arguments, sys.stderr)
+    write_report(findings, arguments, sys.stdout if arguments.command is None else sys.stderr)
     if failure is not None:
         raise failure
     if recorder is not None:

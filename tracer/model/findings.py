@@ -136,10 +136,10 @@ class ErrorFinding:
     stack: FrameList
     created_at: FrameList | None
     released_at: FrameList | None
-    probably: StackCount | None = None
-    """Over-put: the put that was probably one too many, and for how many of the errors."""
+    probably: FrameList | None = None
+    """Over-put: the put that was probably one too many."""
     reason: str | None = None
-    """Why it is believed to be that one."""
+    """Why it is believed to be that put."""
 
 
 @dataclass(frozen=True)

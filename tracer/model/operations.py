@@ -22,6 +22,8 @@ class Operation(IntEnum):
     REMAP = 10
     ERROR = 11
     UNDO = 12
+    NAME = 13
+    """The function returns a handle of a type, whose name is given to it."""
 
 
 class LocationKind(IntEnum):
@@ -30,6 +32,8 @@ class LocationKind(IntEnum):
     STACK = 2
     RETURN = 3
     CONSTANT = 4
+    OBJECT = 5
+    """The object, then adjust and dereference, then `offset`; for counters of specs."""
 
 
 class Register(IntEnum):
@@ -66,7 +70,8 @@ class Location:
     kind: LocationKind = LocationKind.NOWHERE
     register: int = 0
     offset: int = 0
-    dereference: bool = False
+    dereference: int = 0
+    """0: no; 1: the pointer at the address; 2: the int there."""
     width: int = 8
     adjust: int = 0
 
@@ -101,10 +106,26 @@ class SiteFlag(IntFlag):
     ENTRY_RESULT = 16
     DELETES_OBJECT = 32
     NAMED = 64
-    NULL_IS_NOTHING = 128
+    REPLACES = 128
 
 
 NO_FLAGS = SiteFlag(0)
+
+
+class Failure(IntEnum):
+    """`enum failure` of bpf/abi.h: which return value says that a call did nothing."""
+
+    NEVER = 0
+    NULL = 1
+    NEGATIVE = 2
+    NONZERO = 3
+
+
+class Naming(IntEnum):
+    """`enum naming` of bpf/abi.h: how a created object's type is known."""
+
+    SITE = 0
+    HANDLE = 1
 
 
 @dataclass(frozen=True)
@@ -116,7 +137,7 @@ class FunctionSpec:
     type_name: str | None = None
     """The literal type (references) or the allocator's name (allocations); None when NAMED."""
     group: int = 0
-    """Family of types that share one name space of addresses."""
+    """Family of types that share one name space of addresses. 0 for what is built in; the calls of others nest."""
     flags: SiteFlag = NO_FLAGS
     object: Location = NOWHERE
     counter: Location = NOWHERE
@@ -124,6 +145,8 @@ class FunctionSpec:
     size: Location = NOWHERE
     name: Location = NOWHERE
     holder: Location = NOWHERE
+    failure: Failure = Failure.NEVER
+    naming: Naming = Naming.SITE
     libraries: tuple[str, ...] = ()
     """Patterns (fnmatch) of the basenames it applies to; empty for every binary."""
 

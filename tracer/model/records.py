@@ -23,7 +23,8 @@ LOCATION = np.dtype(
 )
 SITE = np.dtype(
     [
-        ("operation", "u1"), ("flags", "u1"), ("group", "<u2"), ("return_distance", "<u4"), ("type", "<u8"),
+        ("operation", "u1"), ("flags", "u1"), ("group", "<u2"), ("return_distance", "<u2"),
+        ("failure", "u1"), ("naming", "u1"), ("type", "<u8"),
         ("object", LOCATION), ("counter", LOCATION), ("count", LOCATION),
         ("size", LOCATION), ("name", LOCATION), ("holder", LOCATION),
     ],
@@ -142,6 +143,7 @@ class EventFlag(IntFlag):
 class ObjectFlag(IntFlag):
     COUNT_UNREAD = 1
     THREADS = 2
+    ENDING = 4
 
 
 class StackStatus(IntEnum):

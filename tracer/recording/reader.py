@@ -68,6 +68,7 @@ class _Reader:
         for end in reversed(ends):
             before = [begin for begin in begins if begin < end]
             if before:
+                read_payload(self._file, chunks[end], self._name)
                 return before[-1], end
         if not begins:
             raise CannotRead(f"{self._name} holds no data yet", _RECORD_AGAIN)

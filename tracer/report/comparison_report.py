@@ -15,22 +15,20 @@ from tracer.report.stack_lines import chain
 
 FORMAT, VERSION = "refleak-diff", 1
 _WORDS = ("new", "grown", "shrunk", "gone")
-_MOST = 10
 
 
-def write_comparison(comparison: Comparison, stream: TextIO, top: int | None = None) -> None:
-    """Write the verdict, then the new, the grown, the shrunk and the gone; at most `top` (10) of each."""
+def write_comparison(comparison: Comparison, stream: TextIO, top: int = 10) -> None:
+    """Write the verdict, then the new, the grown, the shrunk and the gone; at most `top` of each."""
     page = Page(stream_width(stream))
     verdict = _verdict(comparison)
     page.heading(f"refleak: {verdict}", "bad" if comparison.worse else "good")
     for word in _WORDS:
         changes = comparison.of(word)
-        most = _MOST if top is None else top
-        for change in changes[:most]:
+        for change in changes[:top]:
             _add(page, change)
-        if len(changes) > most:
+        if len(changes) > top:
             page.blank()
-            page.line(f"and {len(changes) - most:,} more {word} (--top {len(changes)} lists all)")
+            page.line(f"and {len(changes) - top:,} more {word} (--top {len(changes)} lists all)")
     page.write(stream, stream_color(stream))
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from tracer.model.findings import ErrorFinding, Leak, StackCount
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, duration, exact_size, size
+from tracer.report.balance import PRUNED, add_balance
 from tracer.report.page import Page
 from tracer.report.stack_lines import add_stack, chain
+from tracer.report.unpaired import add_probable_put, add_unpaired
 
 _SAMPLES = 3
 _CALL_STACKS = 5
@@ -23,18 +25,16 @@ _OFFENCES = {
 }
 
 
-def add_leak(page: Page, number: int, leak: Leak) -> None:
+def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
     """Add one entry: amount and id, birth, gets and puts, notes, and a few addresses."""
     page.blank()
     page.heading(f"#{number}  {_headline(leak)}")
     page.ends(f"    {_BIRTHS[leak.kind]}", f"id {leak.id}")
     add_stack(page, leak.stack, leak.own_frame, leak.stack_status)
+    add_unpaired(page, leak)
+    add_balance(page, leak.balance, tree)
     _add_calls(page, "get", leak.gets)
     _add_calls(page, "put", leak.puts)
-    for get in leak.unpaired:
-        page.paragraph(f"{counted(get.count, 'get')} never put ({get.confidence}: {get.reason})", "      ", "    ")
-        for line in chain(get.stack, page.width - 6):
-            page.line("      ", line)
     if leak.made is not None and leak.freed is not None and leak.made != leak.count:
         page.line(f"    made here {leak.made:,}, freed {leak.freed:,}")
     for note in leak.notes:
@@ -101,6 +101,7 @@ def add_error(page: Page, number: int, error: ErrorFinding) -> None:
     page.heading(what)
     page.ends(f"    {_OFFENCES.get(error.kind, 'done at')}", f"pid {error.pid}")
     add_stack(page, error.stack, status="complete" if error.stack else "lost")
+    add_probable_put(page, error)
     memory = error.kind.endswith("-free")
     if error.released_at is not None:
         page.line(f"    {'first freed at' if memory else 'count reached zero at'}")

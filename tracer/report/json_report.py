@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import TextIO
 
 from tracer import __version__
-from tracer.model.findings import ErrorFinding, Findings, FrameList, Instance, Leak, StackCount, UnpairedGet
+from tracer.model.findings import (
+    BalanceNode,
+    ErrorFinding,
+    Findings,
+    FrameList,
+    Instance,
+    Leak,
+    StackCount,
+    UnpairedGet,
+)
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Coverage, Process
 from tracer.report.mapped_totals import mapped_totals
@@ -120,6 +129,8 @@ def _leak(leak: Leak) -> Json:
         "gets": _calls(leak.gets) if leak.kind == "reference" else None,
         "puts": _calls(leak.puts) if leak.kind == "reference" else None,
         "unpaired": [_unpaired(get) for get in leak.unpaired],
+        "healthy": _calls(leak.healthy) if leak.kind == "reference" else None,
+        "balance": None if leak.balance is None else _balance(leak.balance.pruned()),
         "notes": list(leak.notes),
         "suppressed_by": leak.suppressed_by,
     }
@@ -143,6 +154,17 @@ def _unpaired(get: UnpairedGet) -> Json:
     return {"stack": _stack(get.stack), "count": get.count, "confidence": get.confidence, "reason": get.reason}
 
 
+def _balance(node: BalanceNode) -> Json:
+    folded = {"paths": node.folded.paths, "gets": node.folded.gets, "puts": node.folded.puts}
+    return {
+        "frame": None if node.frame is None else _stack((node.frame,))[0],
+        "gets": node.gets,
+        "puts": node.puts,
+        "folded": folded,
+        "children": [_balance(child) for child in node.children],
+    }
+
+
 def _error(error: ErrorFinding) -> Json:
     return {
         "kind": error.kind,
@@ -153,6 +175,8 @@ def _error(error: ErrorFinding) -> Json:
         "stack": _stack(error.stack),
         "created_at": None if error.created_at is None else _stack(error.created_at),
         "released_at": None if error.released_at is None else _stack(error.released_at),
+        "probably": None if error.probably is None else _stack(error.probably),
+        "reason": error.reason,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -9,6 +10,7 @@ from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Frame
 from tracer.report.amount_words import amount
 
+_ALLOCATOR = re.compile(r"alloc|memalign|^_Zn[wa]|^operator new")
 _DEEPEST = 24
 """Callers that valgrind reads of a suppression at most."""
 
@@ -29,7 +31,9 @@ def _lsan(leak: Leak) -> Iterator[str]:
     """A line on what it is, then the pattern: the frame at which a developer starts to read, bound at both ends."""
     yield f"# {leak.state}: {amount([leak])}{f' ({leak.type})' if leak.type else ''}, id {leak.id}"
     named = [frame for frame in leak.stack[leak.own_frame or 0 :] if frame.function or frame.module]
-    if named:
+    if named and named[0].function == "main":
+        yield "# main is in every stack: --gen-suppressions valgrind can tell this one from the others"
+    elif named:
         yield f"leak:^{named[0].function or named[0].module}$"
     elif leak.kind == "reference" and leak.type:
         yield f"ref:{leak.type}"
@@ -38,16 +42,17 @@ def _lsan(leak: Leak) -> Iterator[str]:
 
 
 def _valgrind(leak: Leak) -> Iterator[str]:
-    """A block (Valgrind manual, section 2.5): from the leaf to main, which is the outermost that valgrind names.
+    """A block (Valgrind manual, section 2.5): from the leaf to main, the outermost that valgrind names.
 
-    It begins with `...`: valgrind's leaf is the allocator itself, ours may be its caller.
+    It begins with the allocator: valgrind's leaf is that function itself, ours may be its caller.
     """
     yield f"# {leak.state}: {amount([leak])}, id {leak.id}"
     yield "{"
     yield f"   refleak-{leak.id}"
     yield "   Memcheck:Leak"
     yield "   match-leak-kinds: all"
-    yield "   ..."
+    if leak.kind == "allocation" and not (leak.stack and _ALLOCATOR.search(leak.stack[0].function or "")):
+        yield "   fun:_Zn*" if (leak.type or "").startswith("new") else "   fun:*alloc*"
     for frame in leak.stack[:_DEEPEST]:
         yield f"   {_line(frame)}"
         if frame.function == "main":

@@ -10,6 +10,7 @@ from typing import TextIO
 from tracer.model.findings import Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
+from tracer.report.balance import PRUNED
 from tracer.report.entries import add_error, add_leak
 from tracer.report.page import Page, Span, stream_color, stream_width
 from tracer.report.scope import add_scope, command, end, last_of
@@ -25,6 +26,8 @@ class TextOptions:
     """None: as the terminal and NO_COLOR say."""
     top: int = 10
     """Most entries listed of each process, and most errors."""
+    tree: str = PRUNED
+    """How much of the balance trees: one of tracer.report.balance.TREES."""
     next_command: str | None = None
     """What to type for more; printed where something was found."""
 
@@ -45,7 +48,7 @@ def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
     page.blank()
     add_scope(page, findings)
     add_types(page, findings.types)
-    _add_processes(page, findings, options.top)
+    _add_processes(page, findings, options)
     _add_errors(page, findings, options.top)
     _add_suppressed(page, findings.suppressed)
     _add_notes(page, findings)
@@ -61,7 +64,8 @@ def _add_verdict(page: Page, judged: Span) -> None:
     page.heading(judged.text, judged.style, "         ")
 
 
-def _add_processes(page: Page, findings: Findings, top: int) -> None:
+def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None:
+    top = options.top
     pids = list(dict.fromkeys([*(p.pid for p in findings.processes), *(leak.pid for leak in findings.leaks)]))
     concerned = [pid for pid in pids if any(leak.pid == pid for leak in findings.leaks)]
     number = 0
@@ -72,7 +76,7 @@ def _add_processes(page: Page, findings: Findings, top: int) -> None:
         listed = [leak for leak in entries if leak.state != "inherited"]
         for leak in listed[:top]:
             number += 1
-            add_leak(page, number, leak)
+            add_leak(page, number, leak, options.tree)
         if len(listed) > top:
             page.blank()
             more = counted(len(listed) - top, "more entry", "more entries")

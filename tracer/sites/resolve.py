@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from tracer.elf.image import ET_EXEC, Image
 from tracer.elf.symbol_table import STB_LOCAL, STT_FUNC, STT_GNU_IFUNC, Symbol, SymbolTable, read_symbol_table
-from tracer.model.operations import FunctionSpec, Operation, Site, Spec
+from tracer.model.operations import FunctionSpec, Location, Operation, Site, Spec
 from tracer.model.snapshot import Unresolved
 
 _SHORTEST_FRAGMENT = 5
@@ -58,7 +58,7 @@ class _Search:
         self.image = image
         self.table = table
         self.allocator = allocator
-        self.sites: dict[tuple[int, Operation, int], Site] = {}
+        self.sites: dict[tuple[int, Operation, int, Location], Site] = {}
         self.unresolved: list[Unresolved] = []
         self._own_allocator: bool | None = None
 
@@ -68,7 +68,9 @@ class _Search:
         names = [name for name in (self.image.name, self.image.soname) if name]
         if any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in function.libraries):
             return True
-        return function.operation in _ALLOCATIONS and (self.allocator or self._is_program_with_allocator())
+        if function.operation not in _ALLOCATIONS or function.group:
+            return False
+        return self.allocator or self._is_program_with_allocator()
 
     def _is_program_with_allocator(self) -> bool:
         if self._own_allocator is None:
@@ -117,7 +119,7 @@ class _Search:
         offset = self.image.file_offset_of(symbol.address)
         if offset is None:
             return "has no code in the file"
-        key = (symbol.address, function.operation, function.group)
+        key = (symbol.address, function.operation, function.group, function.object)
         if key not in self.sites:
             named = function if function.function == plain else replace(function, function=plain)
             self.sites[key] = Site(named, self.image.path, offset, symbol.address, symbol.size)

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Functions that specs describe: their calls may nest, succeed or fail, and
+ * give their object back. What changes a count is recorded at the entry where
+ * it is known there, like the built-in functions; else at the return.
+ */
+
+INLINE u64 counter_of(struct site *site, u64 object)
+{
+	u64 at = object + (s64)site->counter.adjust;
+
+	if (!(site->flags & SITE_COUNTER))
+		return object;
+	if (site->counter.dereference) {
+		u64 pointer = 0;
+
+		if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)at))
+			lose(LOSS_ARGUMENT_UNREAD);
+		at = pointer;
+	}
+	return at ? at + (s64)site->counter.offset : 0;
+}
+
+/* Set what is known of the object, and read its counter. */
+INLINE void intend_object(struct thread *thread, struct site *site, u64 object)
+{
+	struct intent *intent = &thread->intent;
+
+	intent->object = object;
+	intent->address = object ? counter_of(site, object) : 0;
+	intent->flags = 0;
+	intent->count_read = 0;
+	if (!(site->flags & SITE_COUNTER) || !intent->address ||
+	    bpf_probe_read_user(&intent->count_read, sizeof(intent->count_read), (void *)intent->address))
+		intent->flags = OBJECT_COUNT_UNREAD;
+}
+
+INLINE int has_failed(struct pt_regs *ctx, struct site *site)
+{
+	u64 result = RETURN_VALUE(ctx);
+	u8 rule = site->failure;
+
+	if (rule == FAILURE_NULL)
+		return !result;
+	if (rule == FAILURE_NEGATIVE)
+		return (s32)result < 0;
+	if (rule == FAILURE_NONZERO)
+		return (s32)result != 0;
+	return 0;
+}
+
+INLINE struct calls *enter_calls(struct thread *thread, u64 slot, u64 site)
+{
+	struct calls *calls = calls_of(thread->tid);
+
+	if (calls) {
+		drop_stale(thread, calls, slot, site);
+		return calls;
+	}
+	put(MAP(CALLS), &thread->tid, VALUE(struct calls, BLANK_CALLS), NOEXIST);
+	calls = calls_of(thread->tid);
+	if (!calls)
+		lose(LOSS_THREADS_FULL);
+	return calls;
+}
+
+/* Free and realloc take their block at once: in between another thread can be given the same address. */
+INLINE void block_entered(struct thread *thread, struct site *site, struct call *call, u64 address)
+{
+	struct allocation block;
+
+	if (!address)
+		return;
+	if (!take_block(thread, address, site->group, &block)) {
+		if (site->operation == OP_FREE)
+			unknown_freed(thread, address, site->group);
+		else if (call)
+			call->state |= CALL_HAD_UNKNOWN;
+	} else if (site->operation == OP_FREE) {
+		block_ended(thread, address, site->group, &block);
+	} else if (call) {
+		call->state |= CALL_HAD_OLD;
+		call->old = block;
+	}
+}
+
+INLINE int is_memory(u8 operation)
+{
+	return operation >= OP_ALLOC && operation <= OP_FREE;
+}
+
+INLINE int is_settled_at_entry(struct site *site)
+{
+	u8 operation = site->operation;
+
+	if (site->failure || site->flags & SITE_OUT_POINTER || site->object.kind == AT_RETURN)
+		return 0;
+	return operation == OP_GET || operation == OP_PUT || operation == OP_DELETE;
+}
+
+/* Keep the call until its return. */
+INLINE void keep_call(struct thread *thread, struct site *site, struct calls *calls, u64 slot, u64 object)
+{
+	struct call *call = push_call(thread, calls, slot);
+	struct intent *intent = &thread->intent;
+	u8 operation = site->operation;
+
+	if (!call)
+		return;
+	call->group = site->group;
+	call->object = object;
+	call->address = intent->address;
+	call->value = intent->value;
+	call->count = operation == OP_CREATE ? intent->count : intent->count_read;
+	call->flags = intent->flags;
+	if (is_settled_at_entry(site))
+		call->state = CALL_SETTLED;
+	if (is_memory(operation))
+		return block_entered(thread, site, call, intent->address);
+	if (!(call->state & CALL_SETTLED) && (operation == OP_PUT || operation == OP_DELETE)) {
+		struct key key = key_of(thread, intent->address, site->group);
+		struct object *object = find(MAP(OBJECTS), &key);
+
+		if (object) {
+			call->serial = object->serial;
+			object->flags |= OBJECT_ENDING;
+		}
+	}
+}
+
+/* Read what the site says of the call's arguments. */
+INLINE u64 read_call(struct pt_regs *ctx, struct thread *thread, struct site *site)
+{
+	READ_REGISTERS(registers, ctx);
+	struct intent *intent = &thread->intent;
+	u64 object = site->object.kind == AT_RETURN ? 0 : value_at(ctx, registers, &site->object);
+
+	if (is_memory(site->operation)) {
+		u64 size = value_at(ctx, registers, &site->size);
+
+		intent->value = site->flags & SITE_PRODUCT ? size * value_at(ctx, registers, &site->count) : size;
+		intent->address = site->flags & SITE_OUT_POINTER ? 0 : object;
+		intent->count = 0;
+		intent->flags = 0;
+		return object;
+	}
+	intend_object(thread, site, site->flags & SITE_OUT_POINTER ? 0 : object);
+	intent->count = site->count.kind ? value_at(ctx, registers, &site->count) : 0;
+	intent->value = value_at(ctx, registers, site->operation == OP_CREATE || site->operation == OP_NAME ?
+				 &site->name : &site->holder);
+	return object;
+}
+
+int on_call(struct pt_regs *ctx)
+{
+	struct thread *thread = current_thread();
+	u64 index = bpf_get_attach_cookie(ctx);
+	u64 slot, object;
+	struct intent *intent;
+	struct calls *calls;
+	struct site *site;
+	struct key key;
+	int is_alive;
+
+	if (!thread)
+		return 0;
+	MASK(index, MAX_SITES);
+	site = &SITES->site[index];
+	slot = ctx->sp + site->return_distance;
+	intent = &thread->intent;
+	intent->site = index;
+	intent->operation = site->operation;
+	calls = enter_calls(thread, slot, index);
+	if (!calls)
+		return 0;
+	object = read_call(ctx, thread, site);
+	if (!object && site->object.kind != AT_RETURN && site->operation != OP_REALLOC)
+		return 0;
+	key = key_of(thread, intent->address, site->group);
+	is_alive = calls->depth && intent->address && !is_memory(site->operation) && find(MAP(OBJECTS), &key);
+	if (is_within(calls, site->operation, site->group, intent->address, is_alive))
+		return 0;
+	if (!(site->flags & SITE_ENTRY_RESULT))
+		keep_call(thread, site, calls, slot, object);
+	else if (site->operation == OP_FREE)
+		block_entered(thread, site, 0, intent->address);
+	if (!is_settled_at_entry(site) && !(site->operation == OP_CREATE && site->flags & SITE_ENTRY_RESULT))
+		return 0;
+	if (!intent->count)
+		intent->count = 1;
+	intent->name = intent->value;
+	walk_from_entry(ctx, thread, site->return_distance,
+			site->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
+	return 0;
+}
+
+/* Walk the stack of the call that returns, then do it. */
+INLINE void settle(struct pt_regs *ctx, struct thread *thread, u32 program)
+{
+	begin_walk(thread, ctx->ip, ctx->sp, ctx->bp);
+	walk_then(ctx, thread, program);
+}
+
+INLINE u64 made_by(struct pt_regs *ctx, struct site *site, struct call *call)
+{
+	u64 object = call->object;
+
+	if (site->object.kind == AT_RETURN) {
+		READ_REGISTERS(registers, ctx);
+
+		return has_failed(ctx, site) ? 0 : value_at(ctx, registers, &site->object);
+	}
+	if (site->flags & SITE_OUT_POINTER) {
+		u64 out = 0;
+
+		if (has_failed(ctx, site))
+			return 0;
+		if (bpf_probe_read_user(&out, sizeof(out), (void *)object))
+			lose(LOSS_ARGUMENT_UNREAD);
+		return site->object.width == 4 ? (u64)(s32)out : out;
+	}
+	return has_failed(ctx, site) ? 0 : object;
+}
+
+INLINE void memory_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
+{
+	struct intent *intent = &thread->intent;
+	u64 old = call->address;
+	struct allocation block;
+	int freed;
+
+	if (site->operation == OP_FREE)
+		return;
+	if (site->flags & SITE_OUT_POINTER || site->operation == OP_ALLOC)
+		intent->address = made_by(ctx, site, call);
+	else
+		intent->address = has_failed(ctx, site) ? 0 : RETURN_VALUE(ctx);
+	intent->size = call->value;
+	freed = intent->address || (!intent->size && site->flags & SITE_FREES_ON_ZERO);
+	if (call->state & CALL_HAD_OLD) {
+		block = call->old;
+		if (freed)
+			block_ended(thread, old, site->group, &block);
+		else
+			keep_block(thread, old, site->group, &block);
+	} else if (call->state & CALL_HAD_UNKNOWN && freed) {
+		unknown_freed(thread, old, site->group);
+	}
+	if (intent->address)
+		settle(ctx, thread, PROGRAM_ALLOCATED);
+}
+
+/* Whether the intended object was made by a traced function that this call called. */
+INLINE int was_made_within(struct thread *thread, struct site *site, struct call *call)
+{
+	struct key key = key_of(thread, thread->intent.address, site->group);
+	struct object *object = find(MAP(OBJECTS), &key);
+
+	return object && object->tid == thread->tid && object->time_ns >= call->time_ns;
+}
+
+INLINE void create_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
+{
+	struct intent *intent = &thread->intent;
+
+	intend_object(thread, site, made_by(ctx, site, call));
+	if (!intent->address || was_made_within(thread, site, call))
+		return;
+	intent->name = call->value;
+	intent->count = call->count;
+	if (!intent->count)
+		intent->count = intent->flags & OBJECT_COUNT_UNREAD || intent->count_read < 1 ? 1 : intent->count_read;
+	settle(ctx, thread, PROGRAM_REFERENCE);
+}
+
+/* A get that gives its object back, or succeeds or not. */
+INLINE void get_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct calls *calls,
+			 struct call *call)
+{
+	struct intent *intent = &thread->intent;
+	u64 made;
+
+	intent->value = call->value;
+	if (call->state & CALL_SETTLED) {
+		/* What it called took as many references as it dropped: it has only looked like a get. */
+		if (!call->changes || call->balance)
+			return;
+		intent->operation = OP_PUT;
+		intent->object = call->object;
+		intent->address = call->address;
+		intent->count_read = call->count + 1;
+		intent->flags = call->flags;
+		return settle(ctx, thread, PROGRAM_REFERENCE);
+	}
+	made = made_by(ctx, site, call);
+	if (!made)
+		return;
+	intend_object(thread, site, made);
+	if (!intent->address)
+		return;
+	if (!call->address && (has_inner_get(call, intent->address) || was_made_within(thread, site, call) ||
+			       is_within(calls, OP_GET, site->group, intent->address, 1)))
+		return;
+	intent->count_read -= !(intent->flags & OBJECT_COUNT_UNREAD);
+	settle(ctx, thread, PROGRAM_REFERENCE);
+}
+
+/* A put or delete that may fail: then nothing happened, but for one of an object that had ended. */
+INLINE void end_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
+{
+	struct key key = key_of(thread, call->address, site->group);
+	struct object *object = find(MAP(OBJECTS), &key);
+	struct intent *intent = &thread->intent;
+	int failed = has_failed(ctx, site);
+
+	if (call->state & CALL_SETTLED)
+		return;
+	if (object && object->serial == call->serial) {
+		object->flags &= ~OBJECT_ENDING;
+		if (failed)
+			return;
+	} else if (object || call->serial) {
+		return;	/* ended meanwhile, by the thread that was given its place */
+	} else if (!failed) {
+		drop(MAP(RELEASED), &key);	/* it was alive: made where no probe is */
+		return;
+	}
+	intent->object = call->object;
+	intent->address = call->address;
+	intent->value = call->value;
+	intent->count_read = call->count;
+	intent->flags = call->flags;
+	if (!object && !find(MAP(RELEASED), &key))
+		return;
+	settle(ctx, thread, object && site->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
+}
+
+INLINE void name_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
+{
+	struct key key = key_of(thread, RETURN_VALUE(ctx), site->group);
+	u64 type;
+
+	if (!key.address)
+		return;
+	type = type_of_name(thread, call->value);
+	if (put(MAP(HANDLES), &key, &type, ANY))
+		lose(LOSS_TYPES_FULL);
+}
+
+int on_call_return(struct pt_regs *ctx)
+{
+	struct thread *thread = current_thread();
+	u64 index = bpf_get_attach_cookie(ctx);
+	struct calls *calls;
+	struct call *call;
+	struct site *site;
+	u8 operation;
+
+	if (!thread)
+		return 0;
+	calls = calls_of(thread->tid);
+	if (!calls)
+		return 0;
+	MASK(index, MAX_SITES);
+	site = &SITES->site[index];
+	call = pop_call(thread, calls, ctx->sp - 8, index);
+	if (!call)
+		return 0;
+	operation = site->operation;
+	thread->intent.site = index;
+	thread->intent.operation = operation;
+	if (is_memory(operation))
+		memory_returned(ctx, thread, site, call);
+	else if (operation == OP_CREATE)
+		create_returned(ctx, thread, site, call);
+	else if (operation == OP_GET)
+		get_returned(ctx, thread, site, calls, call);
+	else if (operation == OP_NAME)
+		name_returned(ctx, thread, site, call);
+	else
+		end_returned(ctx, thread, site, call);
+	return 0;
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The calls of described functions that a thread is in: those that are not
+ * complete at their entry, and those whose inside must not count again.
+ *
+ * Kept apart from struct thread, so that threads which are in no such call pay
+ * nothing for it.
+ */
+#ifndef REFLEAK_CALLS_H
+#define REFLEAK_CALLS_H
+
+#define INNER_GETS 4
+
+enum call_state {
+	CALL_SETTLED = 1,	/* what it does was recorded at its entry */
+	CALL_HAD_OLD = 2,	/* realloc: `old` was alive */
+	CALL_HAD_UNKNOWN = 4,	/* realloc: the old block was not known */
+};
+
+struct call {
+	u64 slot;	/* address of its return address */
+	u64 object;	/* 0: known at the return; with SITE_OUT_POINTER: where it will be written */
+	u64 address;	/* counter, or object; 0: known at the return */
+	u64 value;	/* create: the type's name; get, put: holder; alloc: bytes */
+	u64 time_ns;
+	union {
+		u64 inner[INNER_GETS];	/* get, create of what is not yet known: what was got within */
+		struct allocation old;	/* realloc */
+	};
+	s32 count;	/* create: the first count, 0 if to be read; get, put: as read */
+	u32 serial;	/* put, delete: of the object that may end */
+	s32 balance;	/* gets minus puts of the same object within */
+	u32 changes;	/* gets plus puts of the same object within */
+	u16 site;
+	u16 group;
+	u8 operation;
+	u8 state;
+	u8 flags;	/* object flags */
+	u8 reserved;
+};
+
+struct calls {
+	u64 depth;
+	u64 found;	/* of a loop: in memory, where the verifier does not tell its values apart */
+	struct call call[PENDING_DEPTH];
+};
+
+_Static_assert(sizeof(struct calls) <= CALLS_BYTES, "struct calls outgrew its map");
+
+INLINE struct calls *calls_of(u32 tid)
+{
+	return find(MAP(CALLS), &tid);
+}
+
+INLINE struct call *call_at(struct calls *calls, u64 index)
+{
+	MASK(index, PENDING_DEPTH);
+	return &calls->call[index];
+}
+
+/* Put back what a realloc that never returned had taken. */
+INLINE void abandon_call(struct thread *thread, struct call *call)
+{
+	struct allocation old;
+
+	if (!(call->state & CALL_HAD_OLD))
+		return;
+	old = call->old;
+	keep_block(thread, call->address, call->group, &old);
+}
+
+/*
+ * Forget calls that are gone by longjmp or an exception: whoever enters a
+ * function at `slot` has left all that stood below it.
+ */
+INLINE void drop_stale(struct thread *thread, struct calls *calls, u64 slot, u64 site)
+{
+#pragma unroll 1
+	for (int i = 0; i < PENDING_DEPTH; i++) {
+		struct call *call;
+
+		if (!calls->depth)
+			return;
+		call = call_at(calls, calls->depth - 1);
+		if (call->slot > slot || (call->slot == slot && call->site != site))
+			return;
+		abandon_call(thread, call);
+		lose(LOSS_PENDING_STALE);
+		calls->depth--;
+	}
+}
+
+INLINE void note_inner_get(struct call *call, u64 address)
+{
+	u64 at = call->changes++;
+
+	MASK(at, INNER_GETS);
+	call->inner[at] = address;
+}
+
+INLINE int has_inner_get(struct call *call, u64 address)
+{
+	int found = 0;
+
+#pragma unroll
+	for (int i = 0; i < INNER_GETS; i++)
+		found |= call->inner[i] == address;
+	return found;
+}
+
+/* Whether a get or put of `address` within `call` is the call's own doing. */
+INLINE int change_is_within(struct call *call, u8 operation, u64 address, int is_alive)
+{
+	if (!call->address) {
+		if (!is_alive && call->operation == OP_CREATE)
+			return 1;
+		if (operation == OP_GET && call->operation == OP_GET)
+			note_inner_get(call, address);
+		return 0;
+	}
+	if (call->address != address)
+		return 0;
+	call->balance += operation == OP_GET ? 1 : -1;
+	call->changes++;
+	return 1;
+}
+
+/* Whether an operation is but the inside of one of the calls that the thread is in. */
+INLINE int is_within(struct calls *calls, u8 operation, u16 group, u64 address, int is_alive)
+{
+	calls->found = 0;
+#pragma unroll 1
+	for (u64 i = 0; i < PENDING_DEPTH; i++) {
+		struct call *call;
+		int within = 0;
+		u8 outer;
+
+		if (i >= calls->depth || calls->found)
+			break;
+		call = call_at(calls, i);
+		outer = call->operation;
+		if (call->group != group)
+			continue;
+		if (operation == OP_ALLOC || operation == OP_REALLOC)
+			within = outer == OP_ALLOC || outer == OP_REALLOC;
+		else if (operation == OP_FREE)
+			within = outer == OP_FREE || outer == OP_REALLOC;
+		else if (operation == OP_CREATE)
+			within = outer == OP_CREATE && address && call->address == address;
+		else if (operation == OP_DELETE)
+			within = (outer == OP_PUT || outer == OP_DELETE) && call->address == address &&
+				 !(call->state & CALL_SETTLED);
+		else if (outer <= OP_DELETE)
+			within = change_is_within(call, operation, address, is_alive);
+		if (within)
+			calls->found = 1;
+	}
+	return calls->found;
+}
+
+/* A new call on the thread's stack of calls; NULL if there is no room, which is counted. */
+INLINE struct call *push_call(struct thread *thread, struct calls *calls, u64 slot)
+{
+	struct call *call;
+
+	if (calls->depth >= PENDING_DEPTH) {
+		lose(LOSS_PENDING_FULL);
+		return 0;
+	}
+	call = call_at(calls, calls->depth);
+	calls->depth++;
+	__builtin_memset(call, 0, sizeof(*call));
+	call->slot = slot;
+	call->site = thread->intent.site;
+	call->operation = thread->intent.operation;
+	call->time_ns = bpf_ktime_get_ns();
+	return call;
+}
+
+/* The call that returns, taken off the stack with all that it had called; NULL if it was not kept. */
+INLINE struct call *pop_call(struct thread *thread, struct calls *calls, u64 slot, u64 site)
+{
+	u64 depth = calls->depth, found;
+
+	calls->found = 0;
+#pragma unroll 1
+	for (u64 i = 0; i < PENDING_DEPTH; i++) {
+		struct call *call;
+
+		if (i >= depth)
+			break;
+		call = call_at(calls, i);
+		if (call->slot == slot && call->site == site)
+			calls->found = i + 1;
+	}
+	found = calls->found;
+	if (!found)
+		return 0;
+	calls->depth = found - 1;
+	return call_at(calls, found - 1);
+}
+
+#endif

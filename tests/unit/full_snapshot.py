@@ -1,0 +1,48 @@
+"""A snapshot in which no field is left at its default, and the comparison of two."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+from hand_made import LOSSES, events, objects, server
+
+from tracer.model.frames import Frame
+from tracer.model.records import StackStatus
+from tracer.model.snapshot import Mapping, Snapshot, Stack
+
+WORDS = ("\udcff name", "ünï", "")
+
+
+def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
+    """Return a snapshot and its symbols, with every kind of value that a field may have."""
+    snapshot, code = server()
+    first, *others = snapshot.processes
+    processes = (replace(first, command=WORDS, forked_from=(1, 2), by_exec=True, made_bytes=1 << 63), *others)
+    symbols = dict(code.symbols)
+    inlined = Frame("f", "m", "/m", "aa", "f.c", 3, True, 7, None, "jit", "Lua", None)
+    symbols[1 << 48 | 9] = (inlined, Frame(None, why_unknown="nothing covers it"))
+    return replace(
+        snapshot,
+        mode="attached",
+        target_ended=False,
+        processes=processes,
+        mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
+        stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(())},
+        types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
+        inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
+        history=np.concatenate([snapshot.history, events({"time_ns": 1, "count": -5, "serial": (1 << 32) - 1})]),
+        losses=LOSSES,
+        notes=("a note", "\udc80"),
+    ), symbols
+
+
+def differing_fields(one: Snapshot, other: Snapshot) -> list[str]:
+    """Return the names of the fields that differ."""
+    return [f.name for f in fields(Snapshot) if not _equal(getattr(one, f.name), getattr(other, f.name))]
+
+
+def _equal(one: object, other: object) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and one.tolist() == other.tolist()
+    return one == other

@@ -1,0 +1,103 @@
+"""Which put of an object was one too many: the one whose get is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.analysis.evidence import Evidence
+from tracer.analysis.groups import Indices, sorted_runs
+from tracer.analysis.habits import likely
+from tracer.analysis.history import IDENTITY, owners
+from tracer.analysis.lives import Life, life
+from tracer.analysis.reasons import place_of
+from tracer.analysis.representatives import last_in_first_out
+from tracer.analysis.scaling import Floats
+from tracer.analysis.siblings import Siblings
+from tracer.model.operations import Operation
+from tracer.model.records import ErrorKind
+from tracer.model.snapshot import Records
+
+_SURE = 0.8
+
+
+@dataclass(frozen=True)
+class ExtraPut:
+    stack: int
+    reason: str
+
+
+class ExtraPuts:
+    """Finds the put that was probably one too many, from what is known of the object before its end."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._errors = evidence.snapshot.errors
+        self._history = evidence.snapshot.error_history
+        owner = owners(self._history, self._errors)
+        self._order, self._bounds = sorted_runs(np.where(owner < 0, len(self._errors), owner), len(self._errors) + 1)
+        self._siblings: dict[int, Siblings] = {}
+
+    def of(self, row: int) -> ExtraPut | None:
+        """Judge the error in a row of the snapshot's `errors`; None for other errors, and where nothing tells."""
+        error = self._errors[row]
+        if error["flags"] != ErrorKind.OVER_PUT:
+            return None
+        same = self._same(row)
+        rows = [self._order[self._bounds[one] : self._bounds[one + 1]] for one in same.tolist()]
+        events = self._history[np.sort(np.concatenate(rows))]
+        creates = np.flatnonzero(events["operation"] == Operation.CREATE)
+        if len(creates) == 0:
+            return None
+        one, in_order = _whole_life(events, int(creates[0]), self._errors[same])
+        if one.remaining >= 0:
+            return None
+        siblings = self._of_type(int(events["value"][creates[0]]))
+        impartial = likely(siblings.weights(one), one)[2]
+        if impartial.max() >= _SURE:
+            return self._said(siblings, one, int(impartial.argmax()), True)
+        informed = likely(siblings.weights(one, in_order), one)[2]
+        return self._said(siblings, one, int(informed.argmax()), False)
+
+    def _same(self, row: int) -> Indices:
+        """Return the rows of all errors that are about the same object."""
+        identities = self._errors[list(IDENTITY)]
+        over_put = self._errors["flags"] == ErrorKind.OVER_PUT
+        same: Indices = np.flatnonzero((identities == identities[row]) & over_put)
+        return same
+
+    def _of_type(self, type_: int) -> Siblings:
+        if type_ not in self._siblings:
+            self._siblings[type_] = Siblings(self._evidence.book, self._evidence.snapshot.balanced, type_, [])
+        return self._siblings[type_]
+
+    @staticmethod
+    def _said(siblings: Siblings, one: Life, column: int, strong: bool) -> ExtraPut:
+        stack, given = one.puts[column], round(float(one.given[column]))
+        source = siblings.taken_at(stack)
+        if source is None:
+            return ExtraPut(stack, "no object that ended well was put there")
+        taken = round(sum(one.taken[row] for row, get in enumerate(one.gets) if siblings.same_get(get, source)))
+        place = place_of(siblings.said_of(source))
+        said = f"it gives back what is taken at {place}: {taken:,} taken here, {given:,} put"
+        return ExtraPut(stack, said if strong else f"{said}; judged by order and nearness alone")
+
+
+def _whole_life(events: Records, create: int, errors: Records) -> tuple[Life, Floats]:
+    """Return the life with the puts that came after its end, and what order pairs of it."""
+    counted = events[(events["operation"] == Operation.GET) | (events["operation"] == Operation.PUT)]
+    operation = np.append(counted["operation"], np.full(len(errors), Operation.PUT))
+    stack = np.append(counted["stack"], errors["stack"])
+    birth, initial = int(events["stack"][create]), int(events["count"][create])
+    one = life(operation, stack, initial, birth)
+    found = np.zeros((len(one.gets), len(one.puts)))
+    births = Counter[int]()
+    for get, put in last_in_first_out(operation, np.append(counted["tid"], errors["tid"])):
+        if get is None and births[0] >= initial:
+            continue
+        births[0] += get is None
+        row = 0 if get is None else 1 + one.gets[1:].index(int(stack[get]))
+        found[row, one.puts.index(int(stack[put]))] += 1
+    return one, found

@@ -1,0 +1,58 @@
+"""Where a value is, as specs write it: `arg0`, `return`, `*arg1`, `arg0+16`, `*arg0+112:int`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from tracer.model.operations import RETURN_VALUE, Location, LocationKind, argument, constant
+
+_PLACE = re.compile(r"(?P<star>\*?)(?P<base>return|arg(?P<number>\d\d?))(?P<offset>[+-](?:0x[0-9a-fA-F]+|\d+))?"
+                    r"(?P<int>:int)?")  # fmt: skip
+_NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)")
+_COUNTER = re.compile(r"(?:\*(?P<pointer>0x[0-9a-fA-F]+|\d+)\+)?(?P<offset>0x[0-9a-fA-F]+|\d+)")
+_LARGEST = (1 << 31) - 1
+_LAST_ARGUMENT = 13
+
+
+def parse_place(text: str) -> Location:
+    """Return the location that `text` says; with `:int`, 4 signed bytes. Raises ValueError with what is wrong."""
+    match = _PLACE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no place: give argN, return, *argN, argN+OFFSET or *argN+OFFSET, perhaps :int")
+    if match["number"] is None:
+        location = RETURN_VALUE
+    else:
+        if int(match["number"]) > _LAST_ARGUMENT:
+            raise ValueError(f"{text!r}: arguments are numbered from arg0 to arg{_LAST_ARGUMENT}")
+        location = argument(int(match["number"]))
+    width = 4 if match["int"] else 8
+    dereference = (2 if match["int"] else 1) if match["star"] else 0
+    if not dereference:
+        location = replace(location, width=width)
+    return replace(location, dereference=dereference, adjust=_small(match["offset"] or "0"))
+
+
+def parse_value(text: str) -> Location:
+    """Return a place or a constant; raises ValueError."""
+    if _NUMBER.fullmatch(text):
+        return constant(_small(text))
+    return parse_place(text)
+
+
+def parse_counter(text: str) -> Location:
+    """Return where a counter is in its object: `8`, or `*0+8` behind the pointer at offset 0. Raises ValueError."""
+    match = _COUNTER.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no counter: give its offset in the object, or member:NAME")
+    pointer = match["pointer"]
+    if pointer is None:
+        return Location(LocationKind.OBJECT, adjust=_small(match["offset"]))
+    return Location(LocationKind.OBJECT, adjust=_small(pointer), dereference=1, offset=_small(match["offset"]))
+
+
+def _small(text: str) -> int:
+    number = int(text, 0) if text.lstrip("+-").startswith(("0x", "0X")) else int(text)
+    if abs(number) > _LARGEST:
+        raise ValueError(f"{text} is too large")
+    return number
