@@ -31,6 +31,15 @@ _refleak()
         :--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
+        :--type)
+            COMPREPLY=()
+            return ;;
+        :--spec)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        :--preset)
+            mapfile -t COMPREPLY < <(compgen -u -- "$current")
+            return ;;
         :--max-objects)
             COMPREPLY=()
             return ;;
@@ -51,6 +60,9 @@ _refleak()
             return ;;
         :--top)
             COMPREPLY=()
+            return ;;
+        :--tree)
+            mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         :--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -100,6 +112,15 @@ _refleak()
         probes:--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
+        probes:--type)
+            COMPREPLY=()
+            return ;;
+        probes:--spec)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        probes:--preset)
+            mapfile -t COMPREPLY < <(compgen -u -- "$current")
+            return ;;
         report:--format)
             mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
             return ;;
@@ -108,6 +129,9 @@ _refleak()
             return ;;
         report:--top)
             COMPREPLY=()
+            return ;;
+        report:--tree)
+            mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         report:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -131,9 +155,9 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]] || ((COMP_CWORD > 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --duration --refs-only --heap-only --mappings --no-mappings --allocator --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --duration --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
-                mapfile -t COMPREPLY < <(compgen -W "diff doctor probes report" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "diff doctor probes report specs" -- "$current")
             fi ;;
         diff)
             if [[ $current == -* ]]; then
@@ -149,13 +173,19 @@ _refleak()
             fi ;;
         probes)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --allocator" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;
         report)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+            else
+                mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            fi ;;
+        specs)
+            if [[ $current == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
