@@ -90,5 +90,6 @@ def _probed(opened: Iterable[OpenBinary], finder: SiteFinder) -> list[ProbedBina
     found = []
     for binary in opened:
         sites = finder.find(binary.image)
-        found.append(ProbedBinary(Path(binary.path).name, binary.path, tuple(sites.placements), tuple(sites.unresolved)))
+        placements, unresolved = tuple(sites.placements), tuple(sites.unresolved)
+        found.append(ProbedBinary(Path(binary.path).name, binary.path, placements, unresolved))
     return found
