@@ -25,6 +25,7 @@ EVERY_PROCESS = 0
 _Placed = tuple[int, Placement]
 _CLOSERS = 32
 """Links closed at a time. Each close waits some 40 ms for the kernel's readers, all of them for the same ones."""
+_TURN_SECONDS = 0.1
 
 
 class Attacher:
@@ -122,11 +123,14 @@ class Attacher:
             self._closers.submit(self._close_in_turn, fd)
 
     def _close_in_turn(self, fd: int) -> None:
-        if not self._ends:
-            with self._turn:
-                self._quiet.wait()
-                _close_quietly(fd)
-            return
+        while not self._ends:
+            if self._turn.acquire(timeout=_TURN_SECONDS):
+                try:
+                    self._quiet.wait(_TURN_SECONDS)
+                    _close_quietly(fd)
+                finally:
+                    self._turn.release()
+                return
         _close_quietly(fd)
 
     def detach_all(self) -> None:

@@ -63,8 +63,8 @@ def _patched(tmp_path: Path, at: int, value: bytes) -> Path:
 
 
 def test_32_bits(tmp_path: Path) -> None:
-    rest = struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, 0, 52, 0, 0, 52, 32, 0, 0, 0, 0)
-    header = b"\x7fELF\x01\x01\x01" + b"\0" * 9 + rest
+    fields = struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, 0, 52, 0, 0, 52, 32, 0, 0, 0, 0)
+    header = b"\x7fELF\x01\x01\x01" + b"\0" * 9 + fields
     program = _executable(tmp_path / "program", header.ljust(4096, b"\0"))
     refused("--exec", program, status=errors.UnsuitableTarget.exit_code, says="32", hint="64-bit x86 ELF")
 

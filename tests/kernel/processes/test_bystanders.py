@@ -32,25 +32,20 @@ def probed(pid: int) -> set[str]:
 
 
 def test_attach_leaves_others_untouched(live_target: LiveTarget, tmp_path: Path) -> None:
-    with (
-        live_target("noise_target") as bystander,
-        live_target("attach") as target,
-        live_refleak(tmp_path / "report", "-p", target.pid) as refleak,
-    ):
-        refleak.wait_until_attached()
-        assert probed(target.pid) == set(HEAP)
-        assert probed(bystander.pid) == set()
-        refleak.signal(signal.SIGINT)
-        refleak.end().check_whole()
+    with live_target("noise_target") as bystander, live_target("attach") as target:  # noqa: SIM117
+        with live_refleak(tmp_path / "report", "-p", target.pid) as refleak:
+            refleak.wait_until_attached()
+            assert probed(target.pid) == set(HEAP)
+            assert probed(bystander.pid) == set()
+            refleak.signal(signal.SIGINT)
+            refleak.end().check_whole()
 
 
 def test_launch_leaves_others_unprobed(live_target: LiveTarget, targets: Path, tmp_path: Path) -> None:
-    with (
-        live_target("noise_target") as bystander,
-        live_refleak(tmp_path / "report", "--exec", targets / "noise_target") as refleak,
-    ):
-        assert refleak.line() == b"ready\n"
-        assert probed(refleak.child()) == set(HEAP)
-        assert probed(bystander.pid) == set()
-        refleak.tell(b"x")
-        refleak.end().check_whole()
+    with live_target("noise_target") as bystander:  # noqa: SIM117
+        with live_refleak(tmp_path / "report", "--exec", targets / "noise_target") as refleak:
+            assert refleak.line() == b"ready\n"
+            assert probed(refleak.child()) == set(HEAP)
+            assert probed(bystander.pid) == set()
+            refleak.tell(b"x")
+            refleak.end().check_whole()
