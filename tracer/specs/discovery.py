@@ -135,7 +135,7 @@ def _counted(stem: str, get: str, put: str, names: _Names) -> Proposal | None:
     if _is_known(get, facts) and _is_known(put, facts) and (not struct or _first_struct(put, facts) != struct):
         return None
     counter = _counter_of(struct, facts)
-    if not struct and get.endswith("_get"):
+    if not struct and get.endswith("_get") and not get.endswith("__get"):
         return None  # x_get is more often a look-up than a reference
     if struct and counter is None and struct in facts.structs:
         return None
