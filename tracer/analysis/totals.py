@@ -25,6 +25,8 @@ def type_rows(evidence: Evidence) -> tuple[TypeRow, ...]:
     """Return one row per type name, those with most outstanding first, then by name."""
     created, gets, puts, destroyed = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for total in evidence.snapshot.type_totals:
+        if not (total.created or total.gets or total.puts or total.destroyed):
+            continue  # only of what was not seen to be made: its type is not known
         name = evidence.type_name(total.type)
         created[name] += total.created
         gets[name] += total.gets

@@ -17,7 +17,16 @@ from tracer.model.operations import Placement
 from tracer.model.snapshot import Binary, Unresolved
 from tracer.procfs.maps import MapsEntry
 
-FindSites = Callable[[Image], tuple[Sequence[Placement], Sequence[Unresolved]]]
+
+@dataclass(frozen=True)
+class FoundSites:
+    placements: Sequence[Placement]
+    unresolved: Sequence[Unresolved]
+    inlined: Sequence[tuple[str, int]] = ()
+    """Functions, and their copies in the code of others, which no probe covers."""
+
+
+FindSites = Callable[[Image], FoundSites]
 """Resolves and places the sites of one binary."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tracer.capture.binaries import FindSites, OpenBinary
@@ -17,8 +18,11 @@ from tracer.model.snapshot import Coverage, Unresolved
 _STATE_IN_R_DEBUG = 24
 """Offset of r_state in struct r_debug (link.h, 64 bits)."""
 _FORK_BYTES = 512
-_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.DOTALL)
+_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0(\x0f\x05(?:\x48\x3d....)?)", re.DOTALL)
 """mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
+_BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
+"""A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
+own hook for debuggers, where a breakpoint in every process would be in their way."""
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
 
@@ -37,13 +41,14 @@ def _loader_hold(binary: OpenBinary) -> list[_Hold]:
     return [_Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
 
 
-def _after_fork(code: bytes) -> int | None:
-    """Return where in a function's code a new process begins: behind the system call that makes it.
+def _after_fork(code: bytes) -> tuple[int, int] | None:
+    """Return where in a function's code a new process begins, behind the system call that makes it, and how far
+    before that the `syscall` instruction is.
 
     A comparison that follows is passed over too: a probe on it would be single-stepped, on the jump it is not.
     """
     found = _FORK_CALL.search(code)
-    return found.end() if found else None
+    return (found.end(), len(found[1])) if found else None
 
 
 def _fork_holds(binary: OpenBinary) -> list[_Hold]:
@@ -56,7 +61,7 @@ def _fork_holds(binary: OpenBinary) -> list[_Hold]:
             continue
         begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
         if begins is not None:
-            holds.append(_Hold(offset + begins, ControlKind.FORKED))
+            holds.append(_Hold(offset + begins[0], ControlKind.FORKED, begins[1]))
         elif at_return_instead:
             holds.append(_Hold(offset, ControlKind.FORKED, at_return=True))
     return holds
@@ -94,14 +99,16 @@ class Prober:
         self._linked: dict[int, dict[int, OpenBinary]] = {}
         self._held: set[int] = set()
         self._unresolved: list[Unresolved] = []
+        self._inlined: Counter[str] = Counter()
 
     def prepare(self, binary: OpenBinary) -> None:
         """Find a binary's sites, its holds and its unwind table."""
         if binary.id in self._holds:
             return
-        placements, unresolved = self._find_sites(binary.image)
-        self._unresolved += unresolved
-        self._sites.add(binary, placements)
+        found = self._find_sites(binary.image)
+        self._unresolved += found.unresolved
+        self._inlined.update(dict(found.inlined))
+        self._sites.add(binary, found.placements)
         self._holds[binary.id] = _holds(binary)
         self._rows.install(binary)
 
@@ -129,16 +136,18 @@ class Prober:
                 ]  # fmt: skip
 
     def _hold(self, pid: int, binary: OpenBinary) -> None:
-        """Attach a binary's holds: for all processes, once, where forks are followed, else for this one."""
-        if self._follow and binary.id in self._held:
-            return
+        """Attach a binary's holds: for this process; where forks are followed, those that a child meets before it has
+        links of its own for all processes, once."""
+        held_already = binary.id in self._held
         self._held.add(binary.id)
         for hold in self._holds[binary.id]:
-            if hold.kind != ControlKind.FORKED or self._follow:
-                self._attacher.attach_hold(
-                    EVERY_PROCESS if self._follow else pid, binary, hold.file_offset, hold.kind, hold.extra,
-                    at_return=hold.at_return,
-                )
+            everywhere = self._follow and hold.kind in _BEFORE_OWN_LINKS
+            if (everywhere and held_already) or (hold.kind == ControlKind.FORKED and not self._follow):
+                continue
+            self._attacher.attach_hold(
+                EVERY_PROCESS if everywhere else pid, binary, hold.file_offset, hold.kind, hold.extra,
+                at_return=hold.at_return,
+            )
 
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
@@ -161,4 +170,4 @@ class Prober:
 
     @property
     def coverage(self) -> Coverage:
-        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)))
+        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)), tuple(self._inlined.items()))

@@ -89,6 +89,6 @@ def _of_process(binaries: Binaries, pid: int) -> list[OpenBinary]:
 def _probed(opened: Iterable[OpenBinary], finder: SiteFinder) -> list[ProbedBinary]:
     found = []
     for binary in opened:
-        placements, unresolved = finder.find(binary.image)
-        found.append(ProbedBinary(Path(binary.path).name, binary.path, tuple(placements), tuple(unresolved)))
+        sites = finder.find(binary.image)
+        found.append(ProbedBinary(Path(binary.path).name, binary.path, tuple(sites.placements), tuple(sites.unresolved)))
     return found
