@@ -100,6 +100,12 @@ _refleak()
         diff:--debug-dir)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
+        discover:-o|discover:--output)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        discover:--debug-dir)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
         doctor:--format)
             mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
             return ;;
@@ -157,11 +163,17 @@ _refleak()
             if [[ $current == -* ]] || ((COMP_CWORD > 1)); then
                 mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --duration --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
-                mapfile -t COMPREPLY < <(compgen -W "diff doctor probes report specs" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs" -- "$current")
             fi ;;
         diff)
             if [[ $current == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
+            else
+                mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            fi ;;
+        discover)
+            if [[ $current == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -o --output --counted --debug-dir" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
