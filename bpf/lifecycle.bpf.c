@@ -211,3 +211,53 @@ int on_hold(struct pt_regs *ctx)
 	lose(LOSS_HOLD_EXPIRED);
 	return 0;
 }
+
+/*
+ * Hold a new process at the first instruction behind the system call that made
+ * it, by sending it back to that `syscall` instruction for a sched_yield(),
+ * which returns 0 too, and comes here again. It holds no lock and is in no
+ * read-side section meanwhile, and goes on by itself when this probe is gone.
+ * Programs of uprobes may change registers from Linux 6.18 on; before, on_hold
+ * does it. The cookie above its low byte is the distance to `syscall`.
+ */
+int on_yield(struct pt_regs *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	u64 distance = bpf_get_attach_cookie(ctx) >> 8;
+	u32 pid = id >> 32, tid = id;
+	u64 slot = tid, now = bpf_ktime_get_ns(), begun = now;
+	struct process *process = find(MAP(PROCESSES), &pid);
+	struct control *control;
+	u64 *ticket;
+
+	if (!process || process->state != PROCESS_TRACED || !SHARED->armed || RETURN_VALUE(ctx))
+		return 0;
+	MASK(slot, HOLD_SLOTS);
+	ticket = find(MAP(HELD), &tid);
+	if (ticket) {
+		begun = *ticket;
+	} else {
+		if (put(MAP(HELD), &tid, &begun, ANY)) {
+			lose(LOSS_HOLD_EXPIRED);
+			return 0;
+		}
+		control = new_control(CONTROL_FORKED, pid);
+		if (!control)
+			return 0;
+		control->ticket = begun;
+		control->generation = process->generation;
+		bpf_ringbuf_submit(control, WAKE_NOW);
+	}
+	if (SHARED->released[slot] == begun) {
+		drop(MAP(HELD), &tid);
+		return 0;
+	}
+	if (now - begun > YIELD_NS) {
+		drop(MAP(HELD), &tid);
+		lose(LOSS_HOLD_EXPIRED);
+		return 0;
+	}
+	ctx->ax = NR_SCHED_YIELD;
+	ctx->ip -= distance;
+	return 0;
+}

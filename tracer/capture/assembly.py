@@ -49,11 +49,13 @@ def _since(start_ns: int, times: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint6
 class _Walk:
     """Reads the maps of a session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, running: bool) -> None:
         self._fds, self._start = session.maps.fds, session.started_ns
+        # Whoever is held waits, and the rings fill, for as long as a walk of a million blocks takes.
+        self._between = session.drain if running else None
 
     def records(self, name: str, value: np.dtype[np.void], record: np.dtype[np.void]) -> Records:
-        keys, values = kernel.read_hash(self._fds[name], records.KEY, value)
+        keys, values = kernel.read_hash(self._fds[name], records.KEY, value, 16384, self._between)
         joined = _joined(record, keys, values)
         joined["time_ns"] = _since(self._start, joined["time_ns"])
         return joined
@@ -100,7 +102,7 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
 
 def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
     """Return all that is known, once `run` has returned; the target may be gone. `running`: before that."""
-    walk = _Walk(session)
+    walk = _Walk(session, running=running)
     live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
     keys, values = walk.space_totals()
     processes = session.book.records(keys, values)

@@ -78,23 +78,28 @@ class Launched:
         self.pid, self.command = pid, tuple(command)
         self._go, self._failure = go, failure
         self._status: int | None = None
+        self._is_held = True
 
     def release(self) -> None:
         """Let it exec; raises NoSuchTarget if that fails."""
         os.write(self._go, _GO)
-        os.close(self._go)
         told = os.read(self._failure, 4)
-        os.close(self._failure)
+        self._close()
         if told:
             self.wait()
             number = struct.unpack("<i", told)[0]
             raise NoSuchTarget(f"cannot run {self.command[0]}: {os.strerror(number)}")
 
     def abandon(self) -> None:
-        """End it before it became the target."""
+        """End it before it became the target; once it has, it runs on."""
+        if self._is_held:
+            self._close()
+            self.wait()
+
+    def _close(self) -> None:
         os.close(self._go)
         os.close(self._failure)
-        self.wait()
+        self._is_held = False
 
     def poll(self) -> int | None:
         """Return the wait status if it has ended, without waiting."""

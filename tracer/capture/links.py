@@ -9,6 +9,7 @@ themselves, cost the target 40 ms per site at each exit of a thread on Linux 6.1
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -33,6 +34,9 @@ class Attacher:
         self._programs = programs
         self._fds: dict[int, list[int]] = {}
         self._closers = ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach")
+        self._turn, self._quiet = threading.Lock(), threading.Event()
+        self._quiet.set()
+        self._ends = False
         self.attached = 0
 
     def attach_sites(self, pid: int, binary: OpenBinary) -> None:
@@ -42,6 +46,13 @@ class Attacher:
         """
         if not binary.placements:
             return
+        self._quiet.clear()
+        try:
+            self._attach_all(pid, binary)
+        finally:
+            self._quiet.set()
+
+    def _attach_all(self, pid: int, binary: OpenBinary) -> None:
         for entry, back, placed in _by_programs(binary.placements):
             with_return = [p for p in placed if not p[1].site.function.flags & SiteFlag.ENTRY_RESULT]
             self._attach(pid, binary, back, with_return, at_return=True)
@@ -80,6 +91,8 @@ class Attacher:
         if not self._programs.can_hold:
             return
         cookie, program = extra << 8 | int(kind), self._programs["on_hold"]
+        if kind == ControlKind.FORKED and extra and "on_yield" in self._programs.fds:
+            program = self._programs["on_yield"]
         fds = self._fds.setdefault(pid, [])
         if self._programs.multi:
             fds.append(
@@ -100,15 +113,25 @@ class Attacher:
                 raise KernelLacks(f"cannot watch {name}: {error.strerror}") from None
 
     def detach(self, pid: int) -> None:
-        """Close what is attached to a process, in the background."""
+        """Close what is attached to a process, in the background, one after the other while the trace goes on: each
+        close takes the locks that an attach needs too, for which someone may be held."""
         self._close(self._fds.pop(pid, ()))
 
     def _close(self, fds: Iterable[int]) -> None:
         for fd in fds:
-            self._closers.submit(_close_quietly, fd)
+            self._closers.submit(self._close_in_turn, fd)
+
+    def _close_in_turn(self, fd: int) -> None:
+        if not self._ends:
+            with self._turn:
+                self._quiet.wait()
+                _close_quietly(fd)
+            return
+        _close_quietly(fd)
 
     def detach_all(self) -> None:
         """Close everything and wait for it."""
+        self._ends = True
         for pid in list(self._fds):
             self.detach(pid)
         self._closers.shutdown(wait=True)

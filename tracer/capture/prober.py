@@ -17,7 +17,7 @@ from tracer.model.snapshot import Coverage, Unresolved
 _STATE_IN_R_DEBUG = 24
 """Offset of r_state in struct r_debug (link.h, 64 bits)."""
 _FORK_BYTES = 512
-_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.DOTALL)
+_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0(\x0f\x05(?:\x48\x3d....)?)", re.DOTALL)
 """mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
@@ -37,13 +37,14 @@ def _loader_hold(binary: OpenBinary) -> list[_Hold]:
     return [_Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
 
 
-def _after_fork(code: bytes) -> int | None:
-    """Return where in a function's code a new process begins: behind the system call that makes it.
+def _after_fork(code: bytes) -> tuple[int, int] | None:
+    """Return where in a function's code a new process begins, behind the system call that makes it, and how far
+    before that the `syscall` instruction is.
 
     A comparison that follows is passed over too: a probe on it would be single-stepped, on the jump it is not.
     """
     found = _FORK_CALL.search(code)
-    return found.end() if found else None
+    return (found.end(), len(found[1])) if found else None
 
 
 def _fork_holds(binary: OpenBinary) -> list[_Hold]:
@@ -56,7 +57,7 @@ def _fork_holds(binary: OpenBinary) -> list[_Hold]:
             continue
         begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
         if begins is not None:
-            holds.append(_Hold(offset + begins, ControlKind.FORKED))
+            holds.append(_Hold(offset + begins[0], ControlKind.FORKED, begins[1]))
         elif at_return_instead:
             holds.append(_Hold(offset, ControlKind.FORKED, at_return=True))
     return holds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -99,9 +100,14 @@ def check_output(arguments: argparse.Namespace) -> None:
             f"{path} is to be a recording: it has no format {arguments.format}",
             f"record first, then: refleak report {path} --format {arguments.format} -o FILE",
         )
-    place = path if path.exists() else path.parent
-    if path.is_dir() or not place.exists() or not os.access(place, os.W_OK):
-        raise CannotWrite(f"cannot write {path}")
+    existed = path.exists()
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666))
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a pipe that nobody reads yet
+            raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
+    if not existed:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
