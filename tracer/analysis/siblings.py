@@ -105,7 +105,7 @@ class Siblings:
             if number is None or view.seen[number] < _LEAST_SEEN:
                 continue
             best = max(view.puts.values(), key=lambda put: view.informed_share((number, put)))
-            if max(view.informed_share((number, best)), view.share_in_order((number, best))) < _HABIT:
+            if view.informed_share((number, best)) < _HABIT:
                 return False
             nearest = self._nearness(get, view.put_example[best])
             others = [put for put in view.puts.values() if put != best]
