@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracer.report.formats import NAMES
+
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -72,9 +74,13 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     report = parser.add_argument_group("how to report")
-    report.add_argument("--format", choices=("text", "json"), default=None, help="default: text, or by -o's suffix")
+    report.add_argument(
+        "--format", choices=NAMES, metavar="FORMAT", help=f"{', '.join(NAMES)}; by default as -o's suffix says"
+    )
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
     report.add_argument("--top", type=int, metavar="N", default=10, help="show the N biggest entries only (10)")
+    report.add_argument("--source-root", type=Path, metavar="DIR",
+                        help="name source files below DIR relative to it (sarif, junit)")  # fmt: skip
     report.add_argument("--suppressions", action="append", default=[], metavar="FILE", type=Path,
                         help="leaks to pass over, in LeakSanitizer's syntax")  # fmt: skip
     report.add_argument("--no-default-suppressions", action="store_true", help="report one-off allocations of libc too")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
 
 from tracer.analysis.analysis import analyse
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import Suppression, parse_suppressions
 from tracer.analysis.verdict import has_findings
+from tracer.cli.report_file import report_file
 from tracer.errors import CannotRead, CannotWrite
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
-from tracer.report.json_report import write_json
-from tracer.report.text import TextOptions, write_text
+from tracer.report.formats import Format, ReportOptions, format_for, write_to_file
+from tracer.report.text import TextOptions
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
@@ -47,48 +47,35 @@ def write_report(snapshot: Snapshot, arguments: argparse.Namespace) -> Findings:
     options = _suppressions(arguments.suppressions)
     if arguments.no_default_suppressions:
         options = AnalysisOptions(options.suppressions, default_suppressions=False)
+    chosen = format_for(arguments.format, arguments.output)
+    options = replace(options, freed_stacks=chosen.needs_freed)
     findings = analyse(snapshot, symbolized(snapshot, arguments), options)
-    with _stream(arguments.output) as stream:
-        _writer(arguments, stream)(findings, stream)
+    _write(findings, chosen, arguments)
     return findings
 
 
-def _writer(arguments: argparse.Namespace, stream: TextIO) -> Callable[[Findings, TextIO], None]:
-    if _format(arguments) == "json":
-        return write_json
-    text = TextOptions(top=arguments.top)
-    return lambda findings, out: write_text(findings, out, text)
-
-
-def _format(arguments: argparse.Namespace) -> str:
-    if arguments.format is not None:
-        return str(arguments.format)
-    return "json" if arguments.output is not None and arguments.output.suffix == ".json" else "text"
+def _write(findings: Findings, chosen: Format, arguments: argparse.Namespace) -> None:
+    """Write to the user's file, or else to stderr: stdout is the target's."""
+    root = arguments.source_root.resolve() if arguments.source_root is not None else None
+    options = ReportOptions(TextOptions(top=arguments.top), str(root) if root is not None else None)
+    if arguments.output is not None:
+        with report_file(arguments.output) as file:
+            write_to_file(chosen, findings, file, options)
+    elif chosen.write is not None:
+        chosen.write(findings, sys.stderr, options)
+        sys.stderr.flush()
 
 
 def check_output(arguments: argparse.Namespace) -> None:
     """Raise CannotWrite, and read the suppressions, before anything is traced."""
     _suppressions(arguments.suppressions)
+    format_for(arguments.format, arguments.output)
     path = arguments.output
     if path is None:
         return
     place = path if path.exists() else path.parent
     if path.is_dir() or not place.exists() or not os.access(place, os.W_OK):
         raise CannotWrite(f"cannot write {path}")
-
-
-@contextmanager
-def _stream(path: Path | None) -> Iterator[TextIO]:
-    """Give the stream to report to. The report goes to stderr where there is no file: stdout is the target's."""
-    if path is None:
-        yield sys.stderr
-        sys.stderr.flush()
-        return
-    try:
-        with open(path, "w", encoding="utf-8") as stream:
-            yield stream
-    except OSError as error:
-        raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
 
 
 def is_failure(findings: Findings) -> bool:
