@@ -46,7 +46,10 @@ class _Profile:
         self._locations: dict[FrameList, int] = {}
         stacks = chain((leak.stack for leak in leaks), (freed.stack for freed in findings.freed))
         self._layout = CodeLayout(findings.code, {frame for stack in stacks for frame in stack})
-        self._mappings = {placed: number for number, placed in enumerate(self._layout.ranges, start=1)}
+        # Readers take the first mapping for that of the main program.
+        program = findings.processes[0].executable if findings.processes else None
+        ranges = sorted(self._layout.ranges, key=lambda placed: placed.path != program)
+        self._mappings = {placed: number for number, placed in enumerate(ranges, start=1)}
         for kind, unit in SAMPLE_TYPES:
             self._value_type(kind, unit)
         for leak in leaks:

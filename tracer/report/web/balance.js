@@ -56,7 +56,7 @@ function balanceTree(references) {
     const tally = [[node.made, 'created'], [node.gets, node.gets === 1 ? 'get' : 'gets'], [node.puts, node.puts === 1 ? 'put' : 'puts']]
       .filter(([count]) => count).map(([count, word]) => grouped(count) + ' ' + word).join(', ');
     const head = [element('span', {class: 'net ' + sign}, (balance > 0 ? '+' : '') + grouped(balance)),
-      names.map((one, index) => [index ? ' \u203a ' : '', element('span', {title: one.place}, one.name)]).flat(),
+      names.map((one, index) => [index ? ' \u203a ' : '', element('span', {title: one.place}, one.name)]),
       element('span', {class: 'tally'}, '  ' + (names.at(-1).place ? names.at(-1).place + '  ' : '') + tally)];
     const below = [...node.children.values()].filter((child) => evenToo || !even(child)).sort((a, b) => Math.abs(net(b)) - Math.abs(net(a)));
     if (!below.length) return element('li', {class: 'plain'}, head);

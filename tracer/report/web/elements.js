@@ -9,7 +9,7 @@ function element(name, attributes, ...children) {
     else if (value === true) made.setAttribute(key, '');
     else if (value !== null && value !== undefined && value !== false) made.setAttribute(key, value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined).map((child) =>
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined).map((child) =>
     child instanceof Node ? child : document.createTextNode(String(child))));
   return made;
 }
@@ -50,7 +50,7 @@ function stackList(stack, own, status) {
 
 /* Columns: {title, number, value(row), cell(row)}. `inside`, if given, makes what opens below a row. */
 function sortableTable(columns, rows, options) {
-  const {sortedBy = 0, inside = null, shown = 200} = options || {};
+  const {sortedBy = 0, inside = null, shown = 50} = options || {};
   const body = element('tbody'), heads = [];
   let column = sortedBy, descending = Boolean(columns[sortedBy].number), limit = shown, current = rows;
   const table = element('table', null, element('thead', null, element('tr', null, columns.map((c, index) => {

@@ -4,7 +4,7 @@ function leaksSection() {
     return;
   }
   const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.own === null ? 0 : leak.own]] : null;
-  const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + frame[1]).trim() : '(stack not kept)'; };
+  const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + (frame[1].startsWith('(') ? '' : frame[1])).trim() : '(stack not kept)'; };
   const several = new Set(data.leaks.map((leak) => leak.pid)).size > 1;
   const columns = [
     {title: 'bytes', number: true, value: (leak) => leak.bytes || 0, cell: (leak) => leak.bytes === null ? '' : grouped(leak.bytes)},

@@ -60,8 +60,8 @@ function processesSection() {
 
 head();
 flameSection();
+timeSection();
 leaksSection();
 errorsSection();
 balanceSection();
-timeSection();
 processesSection();
