@@ -64,7 +64,7 @@ def _locations(text: str) -> dict[int, tuple[str, ...]]:
             lines = found[int(start[1])] = [start[2], start[3]]
         else:
             lines.append(line.strip())
-    return {number: tuple(part.removesuffix(" s=0").strip() for part in parts if part) for number, parts in found.items()}
+    return {n: tuple(part.removesuffix(" s=0").strip() for part in parts if part) for n, parts in found.items()}
 
 
 def google_pprof(program: Path, profile: Path, *options: str) -> str:
