@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 RUN_PACKAGES := python3-bpfcc python3-venv gcc libc6-dev binutils llvm
-TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3
+TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3 chromium google-perftools golang-go
 CFLAGS_DEMO := -g -O2 -Wall -Wextra
 
 .PHONY: help venv demo test lint bench perf clean

@@ -5,6 +5,7 @@ Source of the format: the jenkins-junit.xsd of the xUnit plugin, which readers a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TextIO
 from xml.etree import ElementTree
 
@@ -20,6 +21,7 @@ from tracer.report.xml_text import xml_safe
 
 _FAILING = ("leaked", "alive-at-exec")
 Element = ElementTree.Element
+Names = Mapping[int, str]
 
 
 def write_junit(findings: Findings, stream: TextIO, source_root: str | None = None) -> None:
@@ -27,8 +29,9 @@ def write_junit(findings: Findings, stream: TextIO, source_root: str | None = No
 
     What is outstanding but not judged a leak is a skipped case; so is the last one where data were lost.
     """
-    cases = [*_processes(findings), *(_leak(findings, leak, source_root) for leak in reported(findings))]
-    cases += [_error(findings, error, source_root) for error in findings.errors]
+    names = process_names(findings)
+    cases = [*_processes(findings, names), *(_leak(leak, names, source_root) for leak in reported(findings))]
+    cases += [_error(error, names, source_root) for error in findings.errors]
     cases.append(_completeness(findings))
     sums = {what: sum(case.find(what[:-1]) is not None for case in cases) for what in ("failures", "errors")}
     skipped = sum(case.find("skipped") is not None for case in cases)
@@ -43,25 +46,25 @@ def write_junit(findings: Findings, stream: TextIO, source_root: str | None = No
 
 
 
-def _processes(findings: Findings) -> list[Element]:
+def _processes(findings: Findings, names: Names) -> list[Element]:
     """A process passes if nothing in it failed: then each has its own case too."""
     pids = dict.fromkeys(process.pid for process in findings.processes)
     last = [process for pid in pids if (process := last_of(findings, pid)) is not None]
-    return [_process(findings, process) for process in last]
+    return [_process(process, names) for process in last]
 
 
-def _process(findings: Findings, process: Process) -> Element:
-    case = _case(findings, process.pid, f"{command(process)}: {end(process)}", None, None)
+def _process(process: Process, names: Names) -> Element:
+    case = _case(names, process.pid, f"{command(process)}: {end(process)}", None, None)
     if process.ended_ns is not None:
         case.set("time", f"{max(0, process.ended_ns - process.started_ns) / 1e9:.3f}")
     return case
 
 
-def _leak(findings: Findings, leak: Leak, root: str | None) -> Element:
+def _leak(leak: Leak, names: Names, root: str | None) -> Element:
     sentence = leak_sentence(leak)
     # Names must not change from run to run, or dashboards see another test each time: no numbers in them.
     title = f"{leak.kind} {leak.type or ''} {leak.id}".replace("  ", " ")
-    case = _case(findings, leak.pid, title, main_frame(leak), root)
+    case = _case(names, leak.pid, title, main_frame(leak), root)
     properties = ElementTree.SubElement(case, "properties")
     for key, value in (("id", leak.id), ("state", leak.state), ("count", leak.count), ("bytes", leak.bytes)):
         if value is not None:
@@ -73,11 +76,11 @@ def _leak(findings: Findings, leak: Leak, root: str | None) -> Element:
     return case
 
 
-def _error(findings: Findings, error: ErrorFinding, root: str | None) -> Element:
+def _error(error: ErrorFinding, names: Names, root: str | None) -> Element:
     sentence = error_sentence(error)
     at = offender(error)
     where = at.function if at is not None and at.function else "unknown place"
-    case = _case(findings, error.pid, f"{error.kind} {error.type or ''} in {where}".replace("  ", " "), at, root)
+    case = _case(names, error.pid, f"{error.kind} {error.type or ''} in {where}".replace("  ", " "), at, root)
     if error.kind in REMARKS:
         _add(case, "skipped", f"{sentence}: no error by itself", None, [])
         return case
@@ -97,8 +100,8 @@ def _completeness(findings: Findings) -> Element:
     return case
 
 
-def _case(findings: Findings, pid: int, title: str, frame: Frame | None, root: str | None) -> Element:
-    program = process_names(findings).get(pid, f"pid {pid}")
+def _case(names: Names, pid: int, title: str, frame: Frame | None, root: str | None) -> Element:
+    program = names.get(pid, f"pid {pid}")
     case = Element("testcase", {"classname": xml_safe(f"refleak.{program}"), "name": xml_safe(title)})
     at = source_place(frame, root) if frame is not None else None
     if at is not None:

@@ -10,14 +10,16 @@ from itertools import chain
 from typing import BinaryIO
 
 from tracer.model.findings import Findings, FrameList
+from tracer.model.frames import Frame
 from tracer.report.code_layout import CodeLayout, Placed, physical
 from tracer.report.protobuf_wire import Message
-from tracer.report.weights import reported, weight
+from tracer.report.weights import STACK_NOT_KEPT, reported, weight
 
 SAMPLE_TYPES = (
     ("inuse_objects", "count"), ("inuse_space", "bytes"), ("alloc_objects", "count"), ("alloc_space", "bytes"),
 )  # fmt: skip
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
+_NOT_KEPT = Frame(STACK_NOT_KEPT)
 _DURATION, _COMMENT, _DEFAULT_TYPE = 10, 13, 14
 
 
@@ -80,7 +82,8 @@ class _Profile:
         self, stack: FrameList, values: tuple[int, ...], labels: dict[str, str | None], pid: int | None
     ) -> None:
         made = Message()
-        made.numbers(1, [self._location(frames) for frames in physical(stack)])
+        # Readers drop a sample without a location.
+        made.numbers(1, [self._location(frames) for frames in physical(stack) or [(_NOT_KEPT,)]])
         made.numbers(2, values)
         for key, value in labels.items():
             if value:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
+from functools import cache
 from pathlib import PurePosixPath
 from typing import TextIO
 
@@ -25,18 +27,20 @@ _ROOT = "SRCROOT"
 _NUMBERS = {rule.id: number for number, rule in enumerate(RULES)}
 _LEVELS = {"leaked": "error", "alive-at-exec": "warning"}
 Json = dict[str, object]
+Place = Callable[[Frame], Json]
+"""Describes a frame, each one once."""
 
 
 def write_sarif(findings: Findings, stream: TextIO, source_root: str | None = None) -> None:
     """Write one log of one run. Files below `source_root`, an absolute directory, are named relative to SRCROOT."""
-    json.dump(_document(findings, source_root), stream, indent=1)
-    stream.write("\n")
+    stream.write(json.dumps(_document(findings, source_root), separators=(",", ":")) + "\n")
 
 
 def _document(findings: Findings, root: str | None) -> Json:
-    leaks = [_leak(leak, root) for leak in reported(findings)]
-    suppressed = [_leak(leak, root) for leak in findings.suppressed]
-    errors = [_error(error, root) for error in findings.errors]
+    place = cache(lambda frame: _location(frame, root))
+    leaks = [_leak(leak, place) for leak in reported(findings)]
+    suppressed = [_leak(leak, place) for leak in findings.suppressed]
+    errors = [_error(error, place) for error in findings.errors]
     run: Json = {
         "tool": {"driver": {"name": "refleak", "version": __version__, "rules": _rules()}},
         "invocations": [_invocation(findings)],
@@ -80,7 +84,7 @@ def _invocation(findings: Findings) -> Json:
     return made
 
 
-def _leak(leak: Leak, root: str | None) -> Json:
+def _leak(leak: Leak, place: Place) -> Json:
     lines = [leak_sentence(leak)]
     lines += [f"{get.count} get(s) never put ({get.confidence}): {_path(get.stack)}" for get in leak.unpaired]
     lines += leak.notes
@@ -88,26 +92,26 @@ def _leak(leak: Leak, root: str | None) -> Json:
         **_head(leak.kind, _LEVELS.get(leak.state, "note"), lines),
         "occurrenceCount": max(leak.count, 1),
         "partialFingerprints": _fingerprints(leak.id),
-        "stacks": [_stack("made at", leak.stack, root)] if leak.stack else [],
+        "stacks": [_stack("made at", leak.stack, place)] if leak.stack else [],
         "properties": {
             "id": leak.id, "pid": leak.pid, "state": leak.state, "type": leak.type,
             "count": leak.count, "bytes": leak.bytes, "stackStatus": leak.stack_status,
         },
-        **_locations(main_frame(leak), root),
+        **_locations(main_frame(leak), place),
     }  # fmt: skip
     if leak.suppressed_by is not None:
         made["suppressions"] = [{"kind": "external", "justification": leak.suppressed_by}]
     return made
 
 
-def _error(error: ErrorFinding, root: str | None) -> Json:
+def _error(error: ErrorFinding, place: Place) -> Json:
     stacks = [("offending call", error.stack), ("released at", error.released_at), ("made at", error.created_at)]
     return {
         **_head(error.kind, "note" if error.kind in REMARKS else "error", [error_sentence(error)]),
         "occurrenceCount": max(error.count, 1),
-        "stacks": [_stack(what, stack, root) for what, stack in stacks if stack],
+        "stacks": [_stack(what, stack, place) for what, stack in stacks if stack],
         "properties": {"pid": error.pid, "type": error.type, "address": hex(error.address), "times": error.count},
-        **_locations(offender(error), root),
+        **_locations(offender(error), place),
     }
 
 
@@ -121,8 +125,8 @@ def _fingerprints(id_: str) -> Json:
     return {"refleakStack/v1": id_, "primaryLocationLineHash": f"{id_}:1"}
 
 
-def _locations(frame: Frame | None, root: str | None) -> Json:
-    return {"locations": [_location(frame, root)] if frame is not None else []}
+def _locations(frame: Frame | None, place: Place) -> Json:
+    return {"locations": [place(frame)] if frame is not None else []}
 
 
 def _location(frame: Frame, root: str | None) -> Json:
@@ -141,8 +145,8 @@ def _location(frame: Frame, root: str | None) -> Json:
     return made
 
 
-def _stack(what: str, stack: FrameList, root: str | None) -> Json:
-    frames = [{"location": _location(f, root), **({"module": f.module} if f.module else {})} for f in stack]
+def _stack(what: str, stack: FrameList, place: Place) -> Json:
+    frames = [{"location": place(f), **({"module": f.module} if f.module else {})} for f in stack]
     return {"message": {"text": what}, "frames": frames}
 
 

@@ -19,8 +19,7 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 def write_speedscope(findings: Findings, stream: TextIO) -> None:
     """Write one JSON document. Paths are "samples", heaviest first; the widths are bytes or objects, not time."""
-    json.dump(_document(findings), stream, separators=(",", ":"))
-    stream.write("\n")
+    stream.write(json.dumps(_document(findings), separators=(",", ":")) + "\n")
 
 
 def _document(findings: Findings) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -58,8 +59,8 @@ def call_paths(findings: Findings) -> list[CallPath]:
 def process_names(findings: Findings) -> dict[int, str]:
     """Return the program of each pid, that of its last exec; with the pid where two processes run the same."""
     programs = {process.pid: _program(process.executable, process.command) for process in findings.processes}
-    shared = {program for program in programs.values() if list(programs.values()).count(program) > 1}
-    return {pid: f"{program} (pid {pid})" if program in shared else program for pid, program in programs.items()}
+    users = Counter(programs.values())
+    return {pid: f"{program} (pid {pid})" if users[program] > 1 else program for pid, program in programs.items()}
 
 
 def _program(executable: str | None, command: tuple[str, ...]) -> str:
