@@ -49,7 +49,7 @@ def of_text(path: Path) -> Totals:
         if objects := re.match(r"([\d,]+) x ", head):
             count += number(objects[1])
         else:
-            size += number(re.search(r"([\d,]+) bytes", head)[1])
+            size += number(re.search(r"([\d,]+) bytes?", head)[1])
             count += number(re.search(r": ([\d,]+) (?:block|mapping)", head)[1])
     return count, size
 
