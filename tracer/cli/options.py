@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tracer.analysis.policy import Policy, parse_policy
 from tracer.report.balance import PRUNED, TREES
+from tracer.report.formats import NAMES
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -117,9 +118,14 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     report = parser.add_argument_group("how to report")
-    report.add_argument("--format", choices=("text", "json"), default=None, help="default: text, or by -o's suffix")
+    report.add_argument(
+        "--format", choices=NAMES, metavar="FORMAT", help=f"{', '.join(NAMES)}; by default as -o's suffix says"
+    )
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
     report.add_argument("--top", type=entry_count, metavar="N", default=10, help="show the N biggest entries only (10)")
+    report.add_argument(
+        "--source-root", type=Path, metavar="DIR", help="name source files below DIR relative to it (sarif, junit)"
+    )
     return report
 
 
