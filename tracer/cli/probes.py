@@ -90,5 +90,6 @@ def _probed(opened: Iterable[OpenBinary], finder: SiteFinder) -> list[ProbedBina
     found = []
     for binary in opened:
         sites = finder.find(binary.image)
-        found.append(ProbedBinary(Path(binary.path).name, binary.path, tuple(sites.placements), tuple(sites.unresolved)))
+        name = Path(binary.path).name
+        found.append(ProbedBinary(name, binary.path, tuple(sites.placements), tuple(sites.unresolved)))
     return found
