@@ -53,13 +53,16 @@ _refleak()
             COMPREPLY=()
             return ;;
         :--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
             return ;;
         :-o|:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         :--top)
             COMPREPLY=()
+            return ;;
+        :--source-root)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
         :--tree)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
@@ -86,13 +89,16 @@ _refleak()
             COMPREPLY=()
             return ;;
         diff:--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
             return ;;
         diff:-o|diff:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         diff:--top)
             COMPREPLY=()
+            return ;;
+        diff:--source-root)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
         diff:--suppressions)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -128,13 +134,16 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -u -- "$current")
             return ;;
         report:--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
             return ;;
         report:-o|report:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         report:--top)
             COMPREPLY=()
+            return ;;
+        report:--source-root)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
         report:--tree)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
@@ -161,13 +170,13 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]] || ((COMP_CWORD > 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --duration --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --duration --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs" -- "$current")
             fi ;;
         diff)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --source-root --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
@@ -191,7 +200,7 @@ _refleak()
             fi ;;
         report)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;

@@ -90,6 +90,6 @@ def _probed(opened: Iterable[OpenBinary], finder: SiteFinder) -> list[ProbedBina
     found = []
     for binary in opened:
         sites = finder.find(binary.image)
-        placements, unresolved = tuple(sites.placements), tuple(sites.unresolved)
-        found.append(ProbedBinary(Path(binary.path).name, binary.path, placements, unresolved))
+        name = Path(binary.path).name
+        found.append(ProbedBinary(name, binary.path, tuple(sites.placements), tuple(sites.unresolved)))
     return found
