@@ -245,6 +245,7 @@ enum control_kind {
 	CONTROL_UNMAPPED,
 	CONTROL_STARTED,	/* first instruction of the program's image; held */
 	CONTROL_EXECUTES_AT,	/* the same by execveat */
+	CONTROL_FORKS,		/* the maker of a forked child goes on; held */
 };
 
 struct control {

@@ -179,6 +179,8 @@ int on_hold(struct pt_regs *ctx)
 	MASK(slot, HOLD_SLOTS);
 	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx))
 		return 0;	/* the parent's return from fork */
+	if (kind == CONTROL_FORKS && (s64)RETURN_VALUE(ctx) <= 0)
+		return 0;
 	if (kind == CONTROL_LOADER && cookie >> 8) {
 		u32 state = 0;
 
@@ -208,7 +210,8 @@ int on_hold(struct pt_regs *ctx)
 			bpf_copy_from_user(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip);
 		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)ctx->ip, task, 0);
 	}
-	lose(LOSS_HOLD_EXPIRED);
+	if (kind != CONTROL_FORKS)	/* nothing is lost by a maker that goes on too early */
+		lose(LOSS_HOLD_EXPIRED);
 	return 0;
 }
 
@@ -263,6 +266,8 @@ int on_yield(struct pt_regs *ctx)
 		lose(LOSS_HOLD_EXPIRED);
 		return 0;
 	}
+	for (int i = 0; i < YIELD_TURNS; i++)	/* no hurry: each round trip takes locks that an attach wants */
+		bpf_copy_from_user(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip);
 	ctx->ax = NR_SCHED_YIELD;
 	ctx->ip -= distance;
 	return 0;

@@ -42,6 +42,8 @@ class OpenBinary:
     placements: list[tuple[int, Placement]] = field(default_factory=list)
     """With the index of each site."""
     unresolved: Sequence[Unresolved] = ()
+    start_up: list[OpenBinary] | None = None
+    """A program, with what its loader maps before it starts; None until asked."""
     has_table: bool = False
     first_page: int = 0
     page_count: int = 0

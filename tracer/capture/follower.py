@@ -26,12 +26,12 @@ def start_up_binaries(binaries: Binaries, path: str, name: str) -> list[OpenBina
     if program is None:
         interpreter = _interpreter_of_script(path)
         return start_up_binaries(binaries, interpreter, interpreter) if interpreter else []
-    loader = program.image.interpreter
-    if loader is None:
-        return [program]
-    paths = [loader, *start_up_libraries(path, loader)]
-    found = (binaries.open([library], library) for library in paths)
-    return list({b.id: b for b in (program, *found) if b is not None}.values())
+    if program.start_up is None:  # asked once: what another environment adds is seen when it is mapped
+        loader = program.image.interpreter
+        paths = [loader, *start_up_libraries(path, loader)] if loader is not None else []
+        found = (binaries.open([library], library) for library in paths)
+        program.start_up = list({b.id: b for b in (program, *found) if b is not None}.values())
+    return program.start_up
 
 
 def _interpreter_of_script(path: str) -> str | None:
@@ -61,6 +61,7 @@ class Follower:
         self._handlers: dict[int, Callable[[np.void], None]] = {
             ControlKind.FORK: self._forked,
             ControlKind.FORKED: self._arrives,
+            ControlKind.FORKS: lambda _: None,
             ControlKind.EXECUTES: self._executes,
             ControlKind.EXECUTES_AT: self._executes,
             ControlKind.EXEC: self._execed,

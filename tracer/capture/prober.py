@@ -20,9 +20,10 @@ _STATE_IN_R_DEBUG = 24
 _FORK_BYTES = 512
 _FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0(\x0f\x05(?:\x48\x3d....)?)", re.DOTALL)
 """mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
-_BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
+_BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.FORKS, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
 """A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
 own hook for debuggers, where a breakpoint in every process would be in their way."""
+_OF_FORKS = (ControlKind.FORKED, ControlKind.FORKS)
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
 
@@ -53,7 +54,8 @@ def _after_fork(code: bytes) -> tuple[int, int] | None:
 
 def _fork_holds(binary: OpenBinary) -> list[_Hold]:
     """Return where forked and vforked children take their first step. At the return of the function, if its code is
-    not understood; not for vfork, whose return address a probe had better not touch."""
+    not understood; not for vfork, whose return address a probe had better not touch. The maker is held there too, so
+    that its next child comes when this one is ready: many that wait at once keep the tracer from its work."""
     holds = []
     for names, at_return_instead in ((("_Fork", "fork"), True), (("vfork",), False)):
         offset = next((o for o in map(binary.file_offset, names) if o is not None), None)
@@ -62,6 +64,8 @@ def _fork_holds(binary: OpenBinary) -> list[_Hold]:
         begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
         if begins is not None:
             holds.append(_Hold(offset + begins[0], ControlKind.FORKED, begins[1]))
+            if at_return_instead:  # a vfork holds its maker by itself
+                holds.append(_Hold(offset + begins[0], ControlKind.FORKS))
         elif at_return_instead:
             holds.append(_Hold(offset, ControlKind.FORKED, at_return=True))
     return holds
@@ -142,7 +146,7 @@ class Prober:
         self._held.add(binary.id)
         for hold in self._holds[binary.id]:
             everywhere = self._follow and hold.kind in _BEFORE_OWN_LINKS
-            if (everywhere and held_already) or (hold.kind == ControlKind.FORKED and not self._follow):
+            if (everywhere and held_already) or (hold.kind in _OF_FORKS and not self._follow):
                 continue
             self._attacher.attach_hold(
                 EVERY_PROCESS if everywhere else pid, binary, hold.file_offset, hold.kind, hold.extra,

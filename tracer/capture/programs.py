@@ -26,6 +26,7 @@ FRAMES_PER_PROGRAM = (32, 8)
 """Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
 HOLD_TURNS = 4000
 YIELD_NS = 10_000_000_000
+YIELD_TURNS = 8
 NR_SCHED_YIELD = 24
 
 _HEADERS = (
@@ -60,7 +61,7 @@ def _compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) 
     source = _source(directory)
     macros = {
         "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
-        "CALLS_BYTES": CALLS_BYTES, "HOLD_TURNS": HOLD_TURNS, "YIELD_NS": f"{YIELD_NS}ULL",
+        "CALLS_BYTES": CALLS_BYTES, "HOLD_TURNS": HOLD_TURNS, "YIELD_TURNS": YIELD_TURNS, "YIELD_NS": f"{YIELD_NS}ULL",
         "NR_SCHED_YIELD": NR_SCHED_YIELD, "FRAMES_PER_PROGRAM": frames, **offsets,
     }
     flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds))]

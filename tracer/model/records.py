@@ -168,6 +168,7 @@ class ControlKind(IntEnum):
     UNMAPPED = 8
     STARTED = 9
     EXECUTES_AT = 10
+    FORKS = 11
 
 
 class RuleKind(IntEnum):
