@@ -172,7 +172,7 @@ int on_hold(struct pt_regs *ctx)
 	void *task = (void *)bpf_get_current_task_btf();
 	struct process *process = find(MAP(PROCESSES), &pid);
 	struct control *control;
-	u64 slot = (u32)id, wanted, path = ctx->di, second = ctx->si;
+	u64 slot = (u32)id, wanted, path = ctx->di, second = ctx->si, code = ctx->ip;
 
 	if (!process || process->state != PROCESS_TRACED || !SHARED->armed)
 		return 0;
@@ -193,6 +193,7 @@ int on_hold(struct pt_regs *ctx)
 		return 0;
 	control->ticket = bpf_ktime_get_ns();
 	control->generation = process->generation;
+	BARRIER(code);
 	BARRIER(path);
 	BARRIER(second);
 	if (kind == CONTROL_EXECUTES_AT)
@@ -206,69 +207,11 @@ int on_hold(struct pt_regs *ctx)
 		if (SHARED->released[slot] == wanted)
 			return 0;
 #pragma unroll
-		for (int j = 0; j < 16; j++)
-			bpf_copy_from_user(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip);
-		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)ctx->ip, task, 0);
+		for (int j = 0; j < HOLD_READS; j++)
+			bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, (void *)code);
+		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)code, task, 0);
 	}
 	if (kind != CONTROL_FORKS)	/* nothing is lost by a maker that goes on too early */
 		lose(LOSS_HOLD_EXPIRED);
-	return 0;
-}
-
-/*
- * Hold a new process at the first instruction behind the system call that made
- * it, by sending it back to that `syscall` instruction for a sched_yield(),
- * which returns 0 too, and comes here again. It holds no lock and is in no
- * read-side section meanwhile, and goes on by itself when this probe is gone.
- * Programs of uprobes may change registers from Linux 6.18 on; before, on_hold
- * does it. The cookie above its low byte is the distance to `syscall`.
- */
-int on_yield(struct pt_regs *ctx)
-{
-	u64 id = bpf_get_current_pid_tgid();
-	u64 distance = bpf_get_attach_cookie(ctx) >> 8;
-	u32 pid = id >> 32, tid = id;
-	u64 slot = tid, now = bpf_ktime_get_ns(), begun = now;
-	struct process *process = find(MAP(PROCESSES), &pid);
-	struct control *control;
-	u64 *ticket;
-
-	if (!process || process->state != PROCESS_TRACED || !SHARED->armed || RETURN_VALUE(ctx))
-		return 0;
-#ifdef TASK_SECCOMP_MODE
-	if (read_half(bpf_get_current_task() + TASK_SECCOMP_MODE)) {
-		lose(LOSS_HOLD_EXPIRED);	/* its filter might kill it for a sched_yield() */
-		return 0;
-	}
-#endif
-	MASK(slot, HOLD_SLOTS);
-	ticket = find(MAP(HELD), &tid);
-	if (ticket) {
-		begun = *ticket;
-	} else {
-		if (put(MAP(HELD), &tid, &begun, ANY)) {
-			lose(LOSS_HOLD_EXPIRED);
-			return 0;
-		}
-		control = new_control(CONTROL_FORKED, pid);
-		if (!control)
-			return 0;
-		control->ticket = begun;
-		control->generation = process->generation;
-		bpf_ringbuf_submit(control, WAKE_NOW);
-	}
-	if (SHARED->released[slot] == begun) {
-		drop(MAP(HELD), &tid);
-		return 0;
-	}
-	if (now - begun > YIELD_NS) {
-		drop(MAP(HELD), &tid);
-		lose(LOSS_HOLD_EXPIRED);
-		return 0;
-	}
-	for (int i = 0; i < YIELD_TURNS; i++)	/* no hurry: each round trip takes locks that an attach wants */
-		bpf_copy_from_user(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip);
-	ctx->ax = NR_SCHED_YIELD;
-	ctx->ip -= distance;
 	return 0;
 }

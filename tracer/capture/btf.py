@@ -33,12 +33,8 @@ MEMBERS: Mapping[str, str] = {
     "INSTANCE_NEXT": "return_instance.next",
     "MM_XOL_AREA": "mm_struct.uprobes_state.xol_area",
     "XOL_VADDR": "xol_area.vaddr",
-    "TASK_SECCOMP_MODE": "task_struct.seccomp.mode",
 }
 """Macro of the BPF programs to the path of the member."""
-
-OPTIONAL = frozenset({"TASK_SECCOMP_MODE"})
-"""Left out where the kernel was built without."""
 
 
 class Btf:
@@ -105,8 +101,6 @@ def kernel_offsets(path: Path = VMLINUX, wanted: Sequence[str] = tuple(MEMBERS))
     offsets = {}
     for macro in wanted:
         offset = btf.offset(MEMBERS[macro])
-        if offset is None and macro in OPTIONAL:
-            continue
         if offset is None:
             raise KernelLacks(f"this kernel has no {MEMBERS[macro]}: built without uprobes, or newer than refleak")
         offsets[macro] = offset

@@ -96,8 +96,6 @@ class Attacher:
         if not self._programs.can_hold:
             return
         cookie, program = extra << 8 | int(kind), self._programs["on_hold"]
-        if kind == ControlKind.FORKED and extra and "on_yield" in self._programs.fds:
-            program = self._programs["on_yield"]
         fds = self._fds.setdefault(pid, [])
         if self._programs.multi:
             fds.append(

@@ -18,7 +18,7 @@ from tracer.model.snapshot import Coverage, Unresolved
 _STATE_IN_R_DEBUG = 24
 """Offset of r_state in struct r_debug (link.h, 64 bits)."""
 _FORK_BYTES = 512
-_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0(\x0f\x05(?:\x48\x3d....)?)", re.DOTALL)
+_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.DOTALL)
 """mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
 _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.FORKS, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
 """A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
@@ -42,14 +42,13 @@ def _loader_hold(binary: OpenBinary) -> list[_Hold]:
     return [_Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
 
 
-def _after_fork(code: bytes) -> tuple[int, int] | None:
-    """Return where in a function's code a new process begins, behind the system call that makes it, and how far
-    before that the `syscall` instruction is.
+def _after_fork(code: bytes) -> int | None:
+    """Return where in a function's code a new process begins: behind the system call that makes it.
 
     A comparison that follows is passed over too: a probe on it would be single-stepped, on the jump it is not.
     """
     found = _FORK_CALL.search(code)
-    return (found.end(), len(found[1])) if found else None
+    return found.end() if found else None
 
 
 def _fork_holds(binary: OpenBinary) -> list[_Hold]:
@@ -63,9 +62,9 @@ def _fork_holds(binary: OpenBinary) -> list[_Hold]:
             continue
         begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
         if begins is not None:
-            holds.append(_Hold(offset + begins[0], ControlKind.FORKED, begins[1]))
+            holds.append(_Hold(offset + begins, ControlKind.FORKED))
             if at_return_instead:  # a vfork holds its maker by itself
-                holds.append(_Hold(offset + begins[0], ControlKind.FORKS))
+                holds.append(_Hold(offset + begins, ControlKind.FORKS))
         elif at_return_instead:
             holds.append(_Hold(offset, ControlKind.FORKED, at_return=True))
     return holds

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +23,7 @@ from tracer.errors import NotPermitted, ProgramRefused
 
 FRAMES_PER_PROGRAM = (32, 8)
 """Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
-HOLD_TURNS = 4000
-YIELD_NS = 10_000_000_000
-YIELD_TURNS = 8
-NR_SCHED_YIELD = 24
+HOLD_TURNS, HOLD_READS = 4000, 24
 
 _HEADERS = (
     "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "events.bpf.h",
@@ -38,7 +34,7 @@ _TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted
 """In the order of `enum program`."""
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
-_NAMES = (*_TAIL_CALLED, *_PROBES, *_TRACEPOINTS, "on_hold", "on_yield")
+_NAMES = (*_TAIL_CALLED, *_PROBES, *_TRACEPOINTS, "on_hold")
 
 
 def bpf_directory() -> Path:
@@ -61,8 +57,8 @@ def _compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) 
     source = _source(directory)
     macros = {
         "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
-        "CALLS_BYTES": CALLS_BYTES, "HOLD_TURNS": HOLD_TURNS, "YIELD_TURNS": YIELD_TURNS, "YIELD_NS": f"{YIELD_NS}ULL",
-        "NR_SCHED_YIELD": NR_SCHED_YIELD, "FRAMES_PER_PROGRAM": frames, **offsets,
+        "CALLS_BYTES": CALLS_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
+        "FRAMES_PER_PROGRAM": frames, **offsets,
     }
     flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds))]
     headers = [directory / name for name in _HEADERS] + sorted(directory.glob("include/**/*.h"))
@@ -124,8 +120,6 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
         fds["on_hold"] = _load(code, "on_hold", ProgramType.KPROBE, attach, sleepable=True)
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         return Programs(fds, multi, can_hold=False)
-    with suppress(ProgramRefused):  # registers can be changed from Linux 6.18 on
-        fds["on_yield"] = _load(code, "on_yield", ProgramType.KPROBE, attach)
     return Programs(fds, multi, can_hold=True)
 
 
