@@ -13,6 +13,7 @@ from pathlib import Path
 from tracer.errors import NoSuchTarget, NotPermitted, UsageError
 
 _GO = b"g"
+_IGNORED = "REFLEAK_IGNORED"
 _SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ)
 """Ignored or handled by the interpreter, inherited through exec when ignored."""
 
@@ -135,10 +136,21 @@ def launch(command: Sequence[str], user: User | None) -> Launched:
     return Launched(pid, go_write, failure_read, command)
 
 
+def _ignored_at_start(mask: str) -> set[signal.Signals]:
+    """Return which of Python's own signals were ignored when refleak was started: by the mask that the launcher found
+    (SigIgn of proc(5)), or else as far as the interpreter lets it show."""
+    try:
+        bits = int(mask, 16)
+    except ValueError:
+        return {signal.SIGINT} if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else set()
+    return {number for number in _SIGNALS_OF_PYTHON if bits >> (number - 1) & 1}
+
+
 def _become_target(path: str, command: Sequence[str], user: User | None, go: int) -> None:
-    for number in _SIGNALS_OF_PYTHON:
-        signal.signal(number, signal.SIG_DFL)
     environment = dict(os.environ)
+    ignored = _ignored_at_start(environment.pop(_IGNORED, ""))
+    for number in _SIGNALS_OF_PYTHON:
+        signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
     if user is not None:
         os.initgroups(user.name, user.gid)
         os.setgid(user.gid)
