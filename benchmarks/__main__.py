@@ -97,7 +97,8 @@ def main(words: Sequence[str] | None = None) -> int:
         settings = _settings(arguments, Path(folder))
         results = _measure(arguments.only or list(BENCHMARKS), settings)
         machine = description(time.monotonic() - began, settings.rounds)
-    text = markdown(machine, [goals_table(results.figures), *results.tables])
+    goals = goals_table(results.figures, whole=not arguments.only)
+    text = markdown(machine, [goals, *results.tables] if goals.rows else results.tables)
     print(text)
     if arguments.output:
         arguments.output.write_text(text)

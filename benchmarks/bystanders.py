@@ -75,4 +75,6 @@ def bystanders(programs: Programs, settings: Settings) -> Results:
 
 
 def _cell(samples: Samples, ratio: Samples) -> str:
-    return f"{text_of_time(samples.median)} [{text_of_ratio(ratio)}]" if samples else "-"
+    if not samples or set(ratio.by_round.values()) == {1.0}:
+        return text_of_time(samples.median) if samples else "-"
+    return f"{text_of_time(samples.median)} [{text_of_ratio(ratio)}]"

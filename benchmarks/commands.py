@@ -57,11 +57,11 @@ class Finished:
 class Running:
     """A command under way."""
 
-    def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path, began_ns: int) -> None:
         self._process = process
         self.pid = process.pid
         self._folder = folder
-        self.began_ns = time.monotonic_ns()
+        self.began_ns = began_ns
 
     @property
     def stdout(self) -> str:
@@ -134,6 +134,7 @@ def running(command: Command, *, environment: Mapping[str, str] | None = None,
         words = ["/bin/sh", "-c", _HOLD, "sh", *words]
     with tempfile.TemporaryDirectory(prefix="refleak-bench-") as name:
         folder = Path(name)
+        began_ns = time.monotonic_ns()
         with open(folder / "stdout", "wb") as stdout, open(folder / "stderr", "wb") as stderr:
             try:
                 process = subprocess.Popen(
@@ -142,7 +143,7 @@ def running(command: Command, *, environment: Mapping[str, str] | None = None,
                 )  # fmt: skip
             except OSError as error:
                 raise Unmeasured(f"cannot be run: {error.strerror}") from None
-        command_under_way = Running(process, folder)
+        command_under_way = Running(process, folder, began_ns)
         try:
             yield command_under_way
         finally:

@@ -28,8 +28,7 @@ class Goal:
         reached = value >= self.limit if self.at_least else value <= self.limit
         if reached:
             return "reached"
-        off = self.limit / value if self.at_least else value / self.limit
-        return f"missed, by {100 * (off - 1):.0f} %"
+        return f"missed, by {100 * abs(value / self.limit - 1):.0f} %"
 
     def row(self, figures: Figures) -> list[str]:
         samples = figures.get(self.figure)
@@ -54,7 +53,7 @@ GOALS = (
 )
 
 
-def goals_table(figures: Figures) -> Table:
-    """Return the table of all goals."""
-    rows = [goal.row(figures) for goal in GOALS]
+def goals_table(figures: Figures, *, whole: bool) -> Table:
+    """Return the table of all goals, or unless `whole` of those that were measured."""
+    rows = [goal.row(figures) for goal in GOALS if whole or figures.get(goal.figure)]
     return Table("What was to be reached", ["goal", "wanted", "measured", ""], rows)

@@ -65,7 +65,7 @@ class Heaptrack:
     def run(self, work: Work, seconds: float) -> Outcome:
         tool = _tool("heaptrack")
         with tempfile.TemporaryDirectory(prefix="refleak-bench-") as folder:
-            command = [tool, "--record-only", "-o", Path(folder) / "data", *work.command]
+            command = [tool, "-o", Path(folder) / "data", *work.command]
             return Outcome(run(command, seconds, environment=work.environment).checked())
 
 

@@ -27,6 +27,8 @@ class Row:
         """Tell whether another round fits into what a method is allowed."""
         if self.reason or not self.rounds:
             return not self.reason
+        if time.monotonic() > settings.hurry_at:
+            return False
         return self.spent_seconds * (self.rounds + 1) / self.rounds <= settings.allowance_seconds
 
     def take(self, index: int, values: Sequence[float], note: str) -> None:
