@@ -16,6 +16,7 @@ from types import FrameType
 from benchmarks.bystanders import bystanders
 from benchmarks.commands import Unmeasured
 from benchmarks.document import fill, markdown
+from benchmarks.floor import instruction_costs
 from benchmarks.goals import goals_table
 from benchmarks.machine import description
 from benchmarks.mixed import mixed_loads
@@ -28,6 +29,7 @@ from benchmarks.tables import Results, Table
 
 Benchmark = Callable[[Programs, Settings], Results]
 BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
+    "floor": (instruction_costs,),
     "pairs": (malloc_pairs,),
     "stubs": (stub_pairs,),
     "peers": (pairs_of_peers,),
@@ -42,12 +44,14 @@ BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
 def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two rounds of little: does it work at all?")
-    parser.add_argument("--only", type=_names, metavar="NAME[,NAME]", help=", ".join(BENCHMARKS))
+    parser.add_argument("--only", type=_names, nargs="+", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--scale", type=float, metavar="X", help="multiply all counts")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of each (5; 2 with --quick)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the Markdown there too")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put it between the markers of this document")
-    return parser.parse_args(words)
+    arguments = parser.parse_args(words)
+    arguments.only = [name for names in arguments.only or () for name in names]
+    return arguments
 
 
 def _names(text: str) -> list[str]:

@@ -10,7 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.commands import Unmeasured, run
+from benchmarks.programs import Programs
+from benchmarks.samples import samples_of, text_of_ratio, text_of_time
+from benchmarks.settings import Settings
+from benchmarks.tables import Results, Table
 from tracer.capture import kernel
+from tracer.capture.instruction_costs import measure_costs
 from tracer.capture.programs import has_uprobe_multi
 from tracer.cli.site_finder import SiteFinder
 from tracer.elf.image import Image
@@ -20,6 +25,18 @@ from tracer.model.operations import Placement, SiteFlag
 _RETURN_ZERO = bytes([0xB7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0])
 _LDD_SECONDS = 20
 _LIBRARY = re.compile(r"(/\S+) \(0x")
+
+
+def instruction_costs(_programs: Programs, settings: Settings) -> Results:
+    """Measure a hit of an empty program by the instruction under it, as refleak does to place its probes."""
+    measured = [measure_costs() for _ in range(settings.rounds)]
+    names = [name for name in measured[0] if all(name in costs for costs in measured)]
+    if not names:
+        raise Unmeasured("the costs cannot be measured on this kernel")
+    samples = {name: samples_of(*(costs[name] for costs in measured)) for name in names}
+    lines = [[name, text_of_time(samples[name].median), text_of_ratio(samples[name].over(samples["nop5"]))]
+             for name in names]  # fmt: skip
+    return Results([Table("One hit of an empty program", ["instruction", "time", "over nop5"], lines)])
 
 
 @lru_cache(maxsize=32)

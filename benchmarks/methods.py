@@ -92,9 +92,16 @@ def refleak_command(report: Path, command: Command, *options: str) -> list[str |
 
 
 def loss_of(report: Path) -> str:
-    """Return what a report says was lost, empty where nothing; raises Unmeasured where it cannot be read."""
+    """Return what a report says was lost, empty where nothing.
+
+    Raises Unmeasured where there is none, or where it counted nothing: what did not trace was not measured.
+    """
     try:
-        lost = json.loads(report.read_text())["lost"]
+        document = json.loads(report.read_text())
+        lost, totals = document["lost"], document["totals"]
+        counted = totals["allocations"]["made"] + sum(row["created"] for row in totals["references"])
     except (OSError, ValueError, KeyError):
         raise Unmeasured("there is no report") from None
+    if not counted:
+        raise Unmeasured("refleak counted nothing")
     return ", ".join(f"{loss['count']:,} lost: {loss['reason']}" for loss in lost)

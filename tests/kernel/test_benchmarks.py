@@ -30,7 +30,7 @@ def rows_of(document: str, title: str) -> list[list[str]]:
 def document(tmp_path_factory: pytest.TempPathFactory) -> str:
     residue = Residue()
     output = tmp_path_factory.mktemp("benchmarks") / "results.md"
-    result = run_benchmarks("--only", "pairs,stubs", "-o", output)
+    result = run_benchmarks("--only", "floor,pairs", "stubs", "-o", output)
     assert result.returncode == 0, result.stderr
     assert residue.left() == []
     assert output.read_text().strip() == result.stdout.strip()
