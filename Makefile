@@ -4,7 +4,10 @@ PYTHON := .venv/bin/python
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 RUN_PACKAGES := python3-bpfcc python3-venv gcc libc6-dev binutils llvm
 TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3 groff-base bash-completion \
-	chromium google-perftools golang-go
+	chromium google-perftools golang-go lua5.4 nodejs $(PRESET_PACKAGES)
+BENCH_PACKAGES := gcc libc6-dev git sqlite3 bpfcc-tools bpftrace heaptrack valgrind
+PRESET_PACKAGES := pkg-config libglib2.0-dev libssl-dev libjson-c-dev libcurl4-openssl-dev libcairo2-dev libdbus-1-dev \
+	libkmod-dev libudev-dev libsystemd-dev libwayland-dev libavutil-dev libsqlite3-dev
 # What refleak's Debian package depends on: a test runs it without .venv.
 DEB_PACKAGES := python3-numpy python3-pyelftools python3-psutil python3-tabulate python3-capstone python3-rich
 CFLAGS_DEMO := -g -O2 -Wall -Wextra
@@ -45,7 +48,9 @@ lint: venv
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 
-bench: venv examples/demo/leaky
+# A peer that cannot be installed is reported as absent.
+bench: venv
+	-.ci/install $(BENCH_PACKAGES)
 	$(SUDO) $(PYTHON) -m benchmarks
 
 perf: venv

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from tracer.model import records
 from tracer.model.frames import Frame, Symbols
@@ -37,7 +38,7 @@ def stacks() -> tuple[dict[int, Stack], Symbols]:
     return {id_: Stack(tuple(keys[i] for i in row)) for id_, row in zip(ids, chosen.tolist(), strict=True)}, symbols
 
 
-def live_blocks(ids: Records) -> Records:
+def live_blocks(ids: npt.NDArray[np.uint64]) -> Records:
     live = np.zeros(BLOCKS, records.ALLOCATION_RECORD)
     live["address"] = RANDOM.permutation(np.arange(BLOCKS, dtype=np.uint64) * 48 + np.uint64(0x5555_0000_0000))
     live["size"] = RANDOM.choice([16, 24, 40, 64, 100, 4096], BLOCKS)
@@ -46,7 +47,7 @@ def live_blocks(ids: Records) -> Records:
     return live
 
 
-def history(ids: Records) -> tuple[Records, Records]:
+def history(ids: npt.NDArray[np.uint64]) -> tuple[Records, Records]:
     """Return the events of the objects that live: all others of the trace's were folded when their objects ended."""
     objects = np.zeros(OBJECTS, records.OBJECT_RECORD)
     objects["address"], objects["serial"] = np.arange(OBJECTS) * 128 + 0x7000_0000_0000, np.arange(OBJECTS) + 1
@@ -92,8 +93,8 @@ def main(folder: Path) -> None:
     writer = RecordingWriter(only, Info("benchmark"), force=True)
     writer.write_snapshot(Snapshot("launched", 0, history=snapshot.history), None)
     writer.close()
-    each = only.stat().st_size / len(snapshot.history)
-    print(f"events   {len(snapshot.history):,} kept, {each:.1f} bytes each on disk")
+    kept = len(snapshot.history)
+    print(f"events   {kept:,} kept, {only.stat().st_size / kept:.1f} bytes each on disk")
     for format_ in ("text", "json"):
         began = time.monotonic()
         command = [sys.executable, "-m", "tracer.cli.main", "report", str(path), "--format", format_, "-o", os.devnull]

@@ -1,0 +1,1 @@
+"""What refleak costs, beside the floor of empty probes and beside its peers; see docs/performance.md."""
