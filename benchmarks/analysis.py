@@ -43,7 +43,8 @@ def without_last_put(events: Records) -> Records:
 
 def stacks() -> tuple[dict[int, Stack], dict[int, tuple[Frame, ...]]]:
     """Return stacks of six frames and their symbols."""
-    found, symbols = {}, {}
+    found: dict[int, Stack] = {}
+    symbols: dict[int, tuple[Frame, ...]] = {}
     for number in range(STACKS * 6):
         frames = tuple(1 << 48 | 16 * (number // 7**depth * 8 + depth) for depth in range(6))
         found[number] = Stack(frames)
