@@ -3,7 +3,8 @@
 PYTHON := .venv/bin/python
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 RUN_PACKAGES := python3-bpfcc python3-venv gcc libc6-dev binutils llvm
-TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3 groff-base bash-completion
+TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3 groff-base bash-completion \
+	chromium google-perftools golang-go
 BENCH_PACKAGES := gcc libc6-dev git sqlite3 bpfcc-tools bpftrace heaptrack valgrind
 # What refleak's Debian package depends on: a test runs it without .venv.
 DEB_PACKAGES := python3-numpy python3-pyelftools python3-psutil python3-tabulate python3-capstone python3-rich

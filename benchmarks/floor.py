@@ -50,7 +50,7 @@ def binaries_of(program: Path) -> tuple[Path, ...]:
 def placements_in(binary: Path) -> tuple[Placement, ...]:
     """Return where refleak puts its probes at default settings; none in what is no ELF file."""
     try:
-        return tuple(SiteFinder(references=True, heap=True, mappings=True).find(Image.open(str(binary)))[0])
+        return tuple(SiteFinder(references=True, heap=True, mappings=True).find(Image.open(str(binary))).placements)
     except RefleakError:
         return ()
 

@@ -93,8 +93,8 @@ def main(folder: Path) -> None:
     writer = RecordingWriter(only, Info("benchmark"), force=True)
     writer.write_snapshot(Snapshot("launched", 0, history=snapshot.history), None)
     writer.close()
-    kept = len(snapshot.history)
-    print(f"events   {kept:,} kept, {only.stat().st_size / kept:.1f} bytes each on disk")
+    each = only.stat().st_size / len(snapshot.history)
+    print(f"events   {len(snapshot.history):,} kept, {each:.1f} bytes each on disk")
     for format_ in ("text", "json"):
         began = time.monotonic()
         command = [sys.executable, "-m", "tracer.cli.main", "report", str(path), "--format", format_, "-o", os.devnull]

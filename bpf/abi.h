@@ -89,6 +89,9 @@ enum site_flag {
 	SITE_DELETES_OBJECT = 32, /* `object` is given, not the counter: ends all its counters */
 	SITE_NAMED = 64,	/* `name` is the type's name, a C string */
 	SITE_REPLACES = 128,	/* a create of what is alive ends it, which is no error */
+	SITE_SHARES = 256,	/* a create of what is alive is a get */
+	SITE_FOLLOWS = 1024,	/* the counter is believed: some functions of the type were inlined */
+	SITE_HANDLE = 512,	/* `name` is a handle that a call of OP_NAME returned, or unknown */
 };
 
 /* What return value says that a call did nothing. */
@@ -99,19 +102,12 @@ enum failure {
 	FAILURE_NONZERO,	/* of the int */
 };
 
-/* How a created object's type is known. */
-enum naming {
-	NAMING_SITE,	/* by the site: its type, or with SITE_NAMED its name */
-	NAMING_HANDLE,	/* `name` is what a call of OP_NAME returned; else the site's type */
-};
-
 struct site {
-	u8 operation;
-	u8 flags;
+	u8 operation;	/* OP_NONE: what is created within is not counted */
+	u8 failure;
+	u16 flags;
 	u16 group;		/* family of types whose addresses share one name space */
 	u16 return_distance;	/* bytes from rsp at the probe to the return address */
-	u8 failure;
-	u8 naming;
 	u64 type;		/* type for sites that are not SITE_NAMED */
 	struct location object;
 	struct location counter;
@@ -159,6 +155,7 @@ enum object_flag {
 	OBJECT_COUNT_UNREAD = 1,	/* the counter could not be read */
 	OBJECT_THREADS = 2,		/* operations came from more than one thread */
 	OBJECT_ENDING = 4,		/* a call is under way that may end it */
+	OBJECT_FOLLOWS = 8,		/* its counter is believed rather than the calls that were seen */
 };
 
 /* An object that ended; kept a while, to explain what comes after the end. */
@@ -166,6 +163,7 @@ struct released {
 	u64 type;
 	u64 birth;	/* stacks */
 	u64 release;
+	u64 time_ns;
 	u32 serial;
 	u16 by_delete;
 	u16 revived;
@@ -247,6 +245,7 @@ enum control_kind {
 	CONTROL_UNMAPPED,
 	CONTROL_STARTED,	/* first instruction of the program's image; held */
 	CONTROL_EXECUTES_AT,	/* the same by execveat */
+	CONTROL_FORKS,		/* the maker of a forked child goes on; held */
 };
 
 struct control {

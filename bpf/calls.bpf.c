@@ -33,6 +33,8 @@ INLINE void intend_object(struct thread *thread, struct site *site, u64 object)
 	if (!(site->flags & SITE_COUNTER) || !intent->address ||
 	    bpf_probe_read_user(&intent->count_read, sizeof(intent->count_read), (void *)intent->address))
 		intent->flags = OBJECT_COUNT_UNREAD;
+	else if (site->flags & SITE_FOLLOWS)
+		intent->flags = OBJECT_FOLLOWS;
 }
 
 INLINE int has_failed(struct pt_regs *ctx, struct site *site)
@@ -160,7 +162,7 @@ int on_call(struct pt_regs *ctx)
 	struct calls *calls;
 	struct site *site;
 	struct key key;
-	int is_alive;
+	int alive;
 
 	if (!thread)
 		return 0;
@@ -174,11 +176,12 @@ int on_call(struct pt_regs *ctx)
 	if (!calls)
 		return 0;
 	object = read_call(ctx, thread, site);
-	if (!object && site->object.kind != AT_RETURN && site->operation != OP_REALLOC)
+	if (!object && site->object.kind != AT_RETURN && site->operation && site->operation != OP_REALLOC)
 		return 0;
 	key = key_of(thread, intent->address, site->group);
-	is_alive = calls->depth && intent->address && !is_memory(site->operation) && find(MAP(OBJECTS), &key);
-	if (is_within(calls, site->operation, site->group, intent->address, is_alive))
+	alive = calls->depth && intent->address && !is_memory(site->operation) && find(MAP(OBJECTS), &key);
+	if (site->operation && site->operation != OP_NAME &&
+	    is_within(calls, site->operation, site->group, intent->address, alive))
 		return 0;
 	if (!(site->flags & SITE_ENTRY_RESULT))
 		keep_call(thread, site, calls, slot, object);
@@ -217,7 +220,8 @@ INLINE u64 made_by(struct pt_regs *ctx, struct site *site, struct call *call)
 			return 0;
 		if (bpf_probe_read_user(&out, sizeof(out), (void *)object))
 			lose(LOSS_ARGUMENT_UNREAD);
-		return site->object.width == 4 ? (u64)(s32)out : out;
+		/* `size` of a reference: of what is written. */
+		return site->operation == OP_CREATE && site->size.kind ? (u64)(s32)out : out;
 	}
 	return has_failed(ctx, site) ? 0 : object;
 }
@@ -259,6 +263,13 @@ INLINE int was_made_within(struct thread *thread, struct site *site, struct call
 	return object && object->tid == thread->tid && object->time_ns >= call->time_ns;
 }
 
+INLINE int is_alive(struct thread *thread, struct site *site)
+{
+	struct key key = key_of(thread, thread->intent.address, site->group);
+
+	return find(MAP(OBJECTS), &key) != 0;
+}
+
 INLINE void create_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
 {
 	struct intent *intent = &thread->intent;
@@ -266,6 +277,14 @@ INLINE void create_returned(struct pt_regs *ctx, struct thread *thread, struct s
 	intend_object(thread, site, made_by(ctx, site, call));
 	if (!intent->address || was_made_within(thread, site, call))
 		return;
+	if (site->flags & SITE_SHARES && is_alive(thread, site)) {
+		if (has_inner_get(call, intent->address))
+			return;
+		intent->operation = OP_GET;
+		intent->value = 0;
+		intent->count_read -= !(intent->flags & OBJECT_COUNT_UNREAD);
+		return settle(ctx, thread, PROGRAM_REFERENCE);
+	}
 	intent->name = call->value;
 	intent->count = call->count;
 	if (!intent->count)
@@ -377,7 +396,7 @@ int on_call_return(struct pt_regs *ctx)
 		get_returned(ctx, thread, site, calls, call);
 	else if (operation == OP_NAME)
 		name_returned(ctx, thread, site, call);
-	else
+	else if (operation)
 		end_returned(ctx, thread, site, call);
 	return 0;
 }

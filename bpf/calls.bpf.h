@@ -114,7 +114,7 @@ INLINE int change_is_within(struct call *call, u8 operation, u64 address, int is
 	if (!call->address) {
 		if (!is_alive && call->operation == OP_CREATE)
 			return 1;
-		if (operation == OP_GET && call->operation == OP_GET)
+		if (operation == OP_GET)
 			note_inner_get(call, address);
 		return 0;
 	}
@@ -141,7 +141,9 @@ INLINE int is_within(struct calls *calls, u8 operation, u16 group, u64 address, 
 		outer = call->operation;
 		if (call->group != group)
 			continue;
-		if (operation == OP_ALLOC || operation == OP_REALLOC)
+		if (outer == OP_NONE)
+			within = operation == OP_CREATE || (operation <= OP_DELETE && !is_alive);
+		else if (operation == OP_ALLOC || operation == OP_REALLOC)
 			within = outer == OP_ALLOC || outer == OP_REALLOC;
 		else if (operation == OP_FREE)
 			within = outer == OP_FREE || outer == OP_REALLOC;

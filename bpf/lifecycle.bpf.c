@@ -172,13 +172,15 @@ int on_hold(struct pt_regs *ctx)
 	void *task = (void *)bpf_get_current_task_btf();
 	struct process *process = find(MAP(PROCESSES), &pid);
 	struct control *control;
-	u64 slot = (u32)id, wanted, path = ctx->di, second = ctx->si;
+	u64 slot = (u32)id, wanted, path = ctx->di, second = ctx->si, code = ctx->ip;
 
 	if (!process || process->state != PROCESS_TRACED || !SHARED->armed)
 		return 0;
 	MASK(slot, HOLD_SLOTS);
 	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx))
 		return 0;	/* the parent's return from fork */
+	if (kind == CONTROL_FORKS && (s64)RETURN_VALUE(ctx) <= 0)
+		return 0;
 	if (kind == CONTROL_LOADER && cookie >> 8) {
 		u32 state = 0;
 
@@ -191,6 +193,7 @@ int on_hold(struct pt_regs *ctx)
 		return 0;
 	control->ticket = bpf_ktime_get_ns();
 	control->generation = process->generation;
+	BARRIER(code);
 	BARRIER(path);
 	BARRIER(second);
 	if (kind == CONTROL_EXECUTES_AT)
@@ -204,10 +207,11 @@ int on_hold(struct pt_regs *ctx)
 		if (SHARED->released[slot] == wanted)
 			return 0;
 #pragma unroll
-		for (int j = 0; j < 16; j++)
-			bpf_copy_from_user(VALUE(void, DELAY), DELAY_BYTES, (void *)ctx->ip);
-		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)ctx->ip, task, 0);
+		for (int j = 0; j < HOLD_READS; j++)
+			bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, (void *)code);
+		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)code, task, 0);
 	}
-	lose(LOSS_HOLD_EXPIRED);
+	if (kind != CONTROL_FORKS)	/* nothing is lost by a maker that goes on too early */
+		lose(LOSS_HOLD_EXPIRED);
 	return 0;
 }

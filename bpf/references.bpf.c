@@ -112,6 +112,7 @@ INLINE int end_object(struct key *key, struct object *object, u64 stack, int by_
 		.type = object->type,
 		.birth = object->stack,
 		.release = stack,
+		.time_ns = bpf_ktime_get_ns(),
 		.serial = object->serial,
 		.by_delete = by_delete,
 	};
@@ -135,7 +136,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		u64 birth = old->stack, type = old->type;
 		u32 serial = old->serial;
 
-		int is_error = !(site->flags & SITE_REPLACES || old->flags & OBJECT_ENDING);
+		int is_error = !(site->flags & SITE_REPLACES || old->flags & (OBJECT_ENDING | OBJECT_FOLLOWS));
 
 		if (end_object(key, old, stack, 0)) {
 			if (is_error)
@@ -149,7 +150,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		return;
 	if (site->flags & SITE_NAMED)
 		object.type = type_of_name(thread, intent->name);
-	else if (site->naming == NAMING_HANDLE)
+	else if (site->flags & SITE_HANDLE)
 		object.type = type_of_handle(thread, intent->name, key->group);
 	if (!object.type)
 		object.type = site->type;
@@ -161,6 +162,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 	object.tid = thread->tid;
 	object.serial = (u32)object.time_ns | 1;	/* differs from the last one at this address */
 	object.site = intent->site;
+	object.flags = intent->flags & OBJECT_FOLLOWS;
 	if (put(MAP(OBJECTS), key, &object, ANY)) {
 		lose(LOSS_OBJECTS_FULL);
 		return;
@@ -170,6 +172,18 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 	send_reference(thread, OP_CREATE, 0, key, stack, object.type, object.count, object.serial);
 }
 
+/* Whether the memory of an ended object was given to another since: made where no probe is. */
+INLINE int is_reused(struct thread *thread, struct key *key, struct released *released)
+{
+	struct key block_key = key_of(thread, thread->intent.object, 0);
+	struct allocation *block;
+
+	if (!key->group)
+		return 0;
+	block = find(MAP(LIVE), &block_key);
+	return block && block->time_ns > released->time_ns;
+}
+
 /* A get or put of what is not alive: after its end, or never seen to begin. */
 INLINE void changed_unknown(struct thread *thread, struct key *key, u64 stack)
 {
@@ -177,7 +191,7 @@ INLINE void changed_unknown(struct thread *thread, struct key *key, u64 stack)
 	struct released *released = find(MAP(RELEASED), key);
 	u8 kind = ERROR_USE_AFTER_ZERO;
 
-	if (!released) {
+	if (!released || is_reused(thread, key, released)) {
 		send_reference(thread, intent->operation, EVENT_UNKNOWN, key, stack, intent->value, 0, 0);
 		return;
 	}
@@ -201,11 +215,13 @@ INLINE void changed(struct thread *thread, struct key *key, u64 stack)
 
 	if (!object)
 		return changed_unknown(thread, key, stack);
+	if (intent->flags & OBJECT_FOLLOWS && intent->count_read > 0)
+		object->count = intent->count_read;
 	count = object->count;
 	serial = object->serial;
 	object->count_read = intent->count_read;
 	object->drift = intent->flags & OBJECT_COUNT_UNREAD ? 0 : intent->count_read - (s32)count;
-	object->flags |= intent->flags & OBJECT_COUNT_UNREAD;
+	object->flags |= intent->flags & (OBJECT_COUNT_UNREAD | OBJECT_FOLLOWS);
 	if (object->tid != thread->tid)
 		object->flags |= OBJECT_THREADS;
 	if (is_get) {
@@ -304,6 +320,8 @@ INLINE void deleted(struct thread *thread, struct key *key, u64 stack)
 	type = object->type;
 	serial = object->serial;
 	count = object->count;
+	if (thread->intent.flags & OBJECT_FOLLOWS)
+		count = thread->intent.count_read;
 	if (!end_object(key, object, stack, 1))
 		return;
 	if (count > 0)

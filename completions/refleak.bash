@@ -31,6 +31,15 @@ _refleak()
         :--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
+        :--type)
+            COMPREPLY=()
+            return ;;
+        :--spec)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        :--preset)
+            mapfile -t COMPREPLY < <(compgen -u -- "$current")
+            return ;;
         :--max-objects)
             COMPREPLY=()
             return ;;
@@ -44,13 +53,19 @@ _refleak()
             COMPREPLY=()
             return ;;
         :--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
             return ;;
         :-o|:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         :--top)
             COMPREPLY=()
+            return ;;
+        :--source-root)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
+        :--tree)
+            mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         :--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -74,7 +89,7 @@ _refleak()
             COMPREPLY=()
             return ;;
         diff:--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
             return ;;
         diff:-o|diff:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -82,10 +97,19 @@ _refleak()
         diff:--top)
             COMPREPLY=()
             return ;;
+        diff:--source-root)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
         diff:--suppressions)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         diff:--debug-dir)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
+        discover:-o|discover:--output)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        discover:--debug-dir)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
         doctor:--format)
@@ -100,14 +124,29 @@ _refleak()
         probes:--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
+        probes:--type)
+            COMPREPLY=()
+            return ;;
+        probes:--spec)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        probes:--preset)
+            mapfile -t COMPREPLY < <(compgen -u -- "$current")
+            return ;;
         report:--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
             return ;;
         report:-o|report:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         report:--top)
             COMPREPLY=()
+            return ;;
+        report:--source-root)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
+        report:--tree)
+            mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         report:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -131,13 +170,19 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]] || ((COMP_CWORD > 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --duration --refs-only --heap-only --mappings --no-mappings --allocator --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --duration --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
-                mapfile -t COMPREPLY < <(compgen -W "diff doctor probes report" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs" -- "$current")
             fi ;;
         diff)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --source-root --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
+            else
+                mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            fi ;;
+        discover)
+            if [[ $current == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -o --output --counted --debug-dir" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
@@ -149,13 +194,19 @@ _refleak()
             fi ;;
         probes)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --allocator" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;
         report)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+            else
+                mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            fi ;;
+        specs)
+            if [[ $current == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;

@@ -17,4 +17,4 @@ def exit_statuses() -> list[tuple[int, str, str]]:
 
 def _words(name: str) -> str:
     words = re.findall("[A-Z][a-z]*", name)
-    return " ".join([words[0], *map(str.lower, words[1:])])
+    return " ".join([words[0], *map(str.lower, words[1:])]).replace("Bcc", "BCC")

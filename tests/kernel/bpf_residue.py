@@ -30,7 +30,8 @@ def _ids(kind: str) -> Iterator[tuple[str, int]]:
         yield kind, at
 
 
-def _all_ids() -> Ids:
+def all_ids() -> Ids:
+    """Return the (kind, id) of every BPF program and link that there is."""
     return frozenset(found for kind in _NEXT_ID for found in _ids(kind))
 
 
@@ -60,7 +61,7 @@ class Residue:
     theirs holds is theirs."""
 
     def __init__(self) -> None:
-        self._ids, self._events = _all_ids(), _uprobe_events()
+        self._ids, self._events = all_ids(), _uprobe_events()
 
     def left(self, *own: int) -> list[str]:
         """Return what is new and not another process's; `own` processes (targets) may hold nothing either.
@@ -69,7 +70,7 @@ class Residue:
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
-            new = _all_ids() - self._ids
+            new = all_ids() - self._ids
             left = sorted(new - _held_by_others({os.getpid(), *own})) if new else []
             if not left or time.monotonic() > deadline:
                 events = _uprobe_events()

@@ -15,9 +15,11 @@ import argparse
 import ctypes
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +28,8 @@ HERE = Path(__file__).resolve().parent
 if __name__ == "__main__":
     # As a script it is to compare this checkout, not what is installed; hence imports below code.
     sys.path.insert(0, str(HERE.parents[1]))
+
+from bpf_residue import all_ids
 
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.launch import find_command, launch
@@ -41,6 +45,13 @@ Stack = tuple[tuple[str, int], ...]
 """(basename of the file, link address) of each frame, leaf first."""
 WHOLE = (StackStatus.COMPLETE, StackStatus.FRAME_POINTER)
 ADDR_NO_RANDOMIZE = 0x0040000
+PATIENCE_SECONDS = 10
+DISTURBED = 3
+"""Exit status where gdb cannot be asked now."""
+
+
+class Disturbed(Exception):
+    """Another tracer is at work, beside which gdb does not see libraries."""
 
 
 @dataclass(frozen=True)
@@ -111,18 +122,55 @@ class _Places:
 
 
 def gdb_stacks(command: Sequence[str], libc: str, malloc: int, every: int, stops: int) -> list[Stack]:
-    """Return the stacks that gdb sees at every so-many-th malloc."""
+    """Return the stacks that gdb sees at every so-many-th malloc.
+
+    Raises Disturbed where another tracer works all the time: gdb hears of libraries by a breakpoint in the loader,
+    which a tracer that follows forks has probed in every process, and then gdb does not hear of them.
+    """
+    request: dict[str, object] = {"libc": libc, "malloc": malloc, "ignore": every - 1, "stops": stops}
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        links = _link_count()
+        if is_loader_probed():
+            select.select([], [], [], 0.2)
+            continue
+        lines, complaint = _look(command, request)
+        if is_loader_probed() or links != _link_count():
+            continue
+        assert lines and json.loads(lines[-1]) == {"exit_code": 0}, f"{lines[-1:]} {complaint}"
+        places = _Places()
+        return [places.of(json.loads(line)) for line in lines[:-1]]
+    raise Disturbed("another tracer follows the forks of every process")
+
+
+def is_loader_probed() -> bool:
+    """Tell whether the loader's code differs in this process from what is in its file."""
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb") as memory:
+        for line in maps:
+            fields = line.split()
+            if len(fields) == 6 and Path(fields[5]).name.startswith("ld-linux") and "x" in fields[1]:
+                start, end = (int(word, 16) for word in fields[0].split("-"))
+                memory.seek(start)
+                with open(fields[5], "rb") as file:
+                    file.seek(int(fields[2], 16))
+                    return memory.read(end - start) != file.read(end - start)
+    return False
+
+
+def _link_count() -> int:
+    """Return a number that differs when somebody has made or removed a BPF link."""
+    return hash(frozenset(found for found in all_ids() if found[0] == "link"))
+
+
+def _look(command: Sequence[str], request: dict[str, object]) -> tuple[list[str], str]:
+    """Run gdb once; return the lines that gdb_stacks.py wrote, and what gdb complained of."""
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as output:
-        request = {"libc": libc, "malloc": malloc, "ignore": every - 1, "stops": stops, "output": output.name}
         gdb = ["gdb", "-nx", "-q", "-batch", "-x", str(HERE / "gdb_stacks.py"), "--args", *command]
         result = subprocess.run(
-            gdb, env=os.environ | {"REFLEAK_GDB": json.dumps(request)}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
+            gdb, env=os.environ | {"REFLEAK_GDB": json.dumps(request | {"output": output.name})},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
-        lines = Path(output.name).read_text().splitlines()
-    assert lines, f"gdb saw no malloc: {result.stderr}"
-    places = _Places()
-    return [places.of(json.loads(line)) for line in lines]
+        return Path(output.name).read_text().splitlines(), result.stderr
 
 
 def nearest(stack: Stack, known: Sequence[Stack]) -> Stack:
@@ -184,7 +232,11 @@ def main() -> int:
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    comparison = compare(arguments.command, arguments.stops, arguments.every)
+    try:
+        comparison = compare(arguments.command, arguments.stops, arguments.every)
+    except Disturbed as error:
+        print(error, file=sys.stderr)
+        return DISTURBED
     os.dup2(out, 1)
     if arguments.json:
         print(json.dumps(asdict(comparison)))

@@ -3,7 +3,8 @@
     gdb -batch -x gdb_stacks.py --args CMD ...
 
 In the environment: REFLEAK_GDB is a JSON object of `libc` (its path), `malloc` (link address), `ignore` (mallocs
-passed over before each stop), `stops` and `output` (a file: one JSON line a stop).
+passed over before each stop), `stops` and `output` (a file: one JSON line a stop, and
+a last one with the program's exit code).
 """
 
 import json
@@ -62,6 +63,8 @@ def main(libc, malloc, ignore, stops, output):
     gdb.execute("continue", to_string=True)
     base = next(start for start, _, at, path in mappings(pid) if at == 0 and os.path.realpath(path) == libc)
     stop = gdb.Breakpoint(f"*{base + malloc:#x}", internal=True)
+    ended = []
+    gdb.events.exited.connect(lambda event: ended.append(getattr(event, "exit_code", None)))
     with open(output, "w") as file:
         for _ in range(stops):
             stop.ignore_count = ignore
@@ -71,6 +74,7 @@ def main(libc, malloc, ignore, stops, output):
             frames = physical_frames()
             if frames is not None:
                 file.write(json.dumps(frames) + "\n")
+        file.write(json.dumps({"exit_code": ended[0] if ended else 0}) + "\n")
     if gdb.selected_inferior().pid:
         gdb.execute("kill", to_string=True)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import numpy as np
-from hand_made import LOSSES, events, objects, server
+from hand_made import DSO, LOSSES, events, objects, records, server
 
 from tracer.model.frames import Frame
 from tracer.model.records import StackStatus
 from tracer.model.snapshot import Mapping, Snapshot, Stack
+from tracer.model.statistics import CONDENSED, DEATH, LIFETIME, PAIR, STEP, BalancedStatistics
 
 WORDS = ("\udcff name", "ünï", "")
 
@@ -32,6 +33,14 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
         inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
         history=np.concatenate([snapshot.history, events({"time_ns": 1, "count": -5, "serial": (1 << 32) - 1})]),
+        condensed=records(CONDENSED, [{"address": 0x9000, "serial": 3, "count": 41, "exact": 2}]),
+        balanced=BalancedStatistics(
+            records(PAIR, [{"type": DSO, "get_stack": 6, "put_stack": 7, "count": 11}]),
+            records(DEATH, [{"type": DSO, "create_stack": 5, "last_stack": 7, "count": 3}]),
+            records(LIFETIME, [{"type": DSO, "create_stack": 5, "count": 3, "sum_ns": 60, "max_ns": 1 << 63}]),
+            records(STEP, [{"course": i, "count": 1 - i, "type": DSO, "operation": 1} for i in range(3)]),
+        ),
+        error_history=events({"time_ns": 4, "serial": 2, "flags": 1}),
         losses=LOSSES,
         notes=("a note", "\udc80"),
     ), symbols
@@ -45,4 +54,6 @@ def differing_fields(one: Snapshot, other: Snapshot) -> list[str]:
 def _equal(one: object, other: object) -> bool:
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.dtype == other.dtype and one.tolist() == other.tolist()
+    if isinstance(one, BalancedStatistics) and isinstance(other, BalancedStatistics):
+        return all(_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(BalancedStatistics))
     return one == other

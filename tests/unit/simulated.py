@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from hand_made import DSO, Code, snapshot
 
-from tests.unit.hand_made import DSO, Code, snapshot
 from tracer.books.history import History
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, OBJECT_RECORD, ErrorKind, EventFlag

@@ -41,7 +41,6 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "register_id": (operations.Register, "REG_"),
     "site_flag": (operations.SiteFlag, "SITE_"),
     "failure": (operations.Failure, "FAILURE_"),
-    "naming": (operations.Naming, "NAMING_"),
     "object_flag": (records.ObjectFlag, "OBJECT_"),
     "event_flag": (records.EventFlag, "EVENT_"),
     "stack_status": (records.StackStatus, "STACK_"),

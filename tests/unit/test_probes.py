@@ -51,14 +51,15 @@ LIBC = ProbedBinary(
     ),
     (Unresolved("free", "heap", "cfree", "is an IFUNC"),),
 )
+ABSENT = Unresolved("get", "conn", "conn_get", "has no symbol here")
 LOADER = ProbedBinary("ld.so", "/lib/ld.so")
 
 
 def test_text() -> None:
     stream = io.StringIO()
-    write_probes([LOADER, LIBC], stream)
+    write_probes([LOADER, LIBC], [ABSENT], stream)
     assert stream.getvalue() == (
-        "2 probes in 1 of 2 binaries; 1 function not covered\n"
+        "2 probes in 1 of 2 binaries; 2 functions not covered\n"
         "\n"
         "/lib/libc.so.6\n"
         "operation    function    offset    cost    instruction\n"
@@ -72,6 +73,7 @@ def test_text() -> None:
         "\n"
         "not covered\n"
         "  free cfree in libc.so.6: is an IFUNC\n"
+        "  get conn_get: has no symbol here\n"
         "\n"
         "nothing to probe in: ld.so\n"
     )
@@ -79,9 +81,12 @@ def test_text() -> None:
 
 def test_json() -> None:
     stream = io.StringIO()
-    write_probes_json([LIBC], stream)
+    write_probes_json([LIBC], [ABSENT], stream)
     document = json.loads(stream.getvalue())
     assert (document["format"], document["version"]) == ("refleak-probes", 1)
+    assert document["absent"] == [
+        {"operation": "get", "type": "conn", "function": "conn_get", "reason": "has no symbol here"}
+    ]
     (binary,) = document["binaries"]
     assert binary["path"] == "/lib/libc.so.6"
     assert binary["probes"][0] == {
@@ -96,7 +101,7 @@ def test_json() -> None:
 
 def test_nothing_at_all_is_still_a_list() -> None:
     stream = io.StringIO()
-    write_probes([], stream)
+    write_probes([], [], stream)
     assert stream.getvalue() == "0 probes in 0 of 0 binaries\n"
 
 
@@ -136,6 +141,14 @@ def test_allocator_library_is_probed_when_it_is_named(capsys: pytest.CaptureFixt
     program = build(tmp_path, "int main(void) { return 0; }\n", "-Wl,--no-as-needed", str(library))
     assert _probes(capsys, str(program))["libown.so"] == []
     assert _probes(capsys, "--allocator", str(library), str(program))["libown.so"] == [("alloc", "malloc")]
+
+
+def test_functions_that_the_user_named_and_nothing_has(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program = str(build(tmp_path, COUNTED))
+    type_ = "conn:create=refcnt__delete,get=conn_get,put=conn_*_put"
+    assert main(["probes", "--format", "json", "--type", type_, program]) == 0
+    absent = json.loads(capsys.readouterr().out)["absent"]
+    assert [(missed["operation"], missed["function"]) for missed in absent] == [("get", "conn_get")]
 
 
 def test_script_is_judged_by_its_interpreter(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

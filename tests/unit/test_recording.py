@@ -125,6 +125,17 @@ def test_the_end_overtakes_the_checkpoints(tmp_path: Path) -> None:
     assert read_recording(plain).snapshot.complete
 
 
+def test_a_checkpoint_lets_its_caller_work_between_chunks(tmp_path: Path) -> None:
+    snapshot, _ = server()
+    sizes = []
+    writer = RecordingWriter(tmp_path / "run.refleak", INFO)
+    writer.checkpoint(snapshot, lambda: sizes.append((tmp_path / "run.refleak").stat().st_size))
+    assert len(sizes) > 5 and sizes == sorted(set(sizes))
+    said = len(sizes)
+    writer.write_snapshot(snapshot, None)
+    assert len(sizes) == said
+
+
 def test_overtaken_checkpoints_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracer.recording.writer._SPARE_BYTES", 0)
     path, snapshot = tmp_path / "run.refleak", server()[0]
@@ -222,7 +233,7 @@ def test_what_is_missing_is_named(whole: bytes, tmp_path: Path) -> None:
     assert note.endswith("is there; missing: symbols") or note.endswith("its last part is not closed; missing: symbols")
     (note,) = read(tmp_path, whole[: whole.index(b"ARRY") + 5]).notes
     lacking = note.partition("missing: ")[2].split(", ")
-    assert lacking[:3] == ["allocations", "objects", "mapped"] and lacking[-2:] == ["errors", "symbols"]
+    assert lacking[:3] == ["allocations", "objects", "mapped"] and lacking[-2:] == ["error_history", "symbols"]
 
 
 @given(data=st.data())

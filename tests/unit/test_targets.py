@@ -20,17 +20,20 @@ ENDS_WELL = {
     "many_live": "1009",
     "fork_exec_chain": "0 7",
     "clean": "quiet",
+    "shell_child": "system popen",
 }
 WITHOUT_ARGUMENTS = """
     free_null failed_alloc threads fork_no_exec fork_exec_chain vfork_exec posix_spawn exec_live dlopen_sequence
     dlopen_stubs deep over_put use_after_zero delete_referenced reinit address_reuse_type other_name zero_init
     untracked_change first_member refs_threads refs_leak clean cpp signal_handler qsort_callback nested nested_wrapped
-    short noise_target attach
+    short noise_target attach orphan raw_clone thread_fork dlopen_in_child attach_threads busy
 """
 CASES = [
     *((f"{name} {word}", 0) for name, words in ENDS_WELL.items() for word in words.split()),
     *((name, 0) for name in WITHOUT_ARGUMENTS.split()),
     *((f"quick_exit {word}", 5) for word in ("exit", "quick_exit", "_exit")),
+    ("many_children 7 3", 0),
+    ("many_children 7 3 exec", 0),
     ("sigkill_self", -9),
     ("crash abort", -6),
     ("crash segv", -11),

@@ -78,6 +78,20 @@ map             7       3      10            7        0
       dso__new              dso.c:88  <-- your code
       machine__findnew_dso  machine.c:40
       main                  srv.c:21
+    never put: 2 gets [weak]
+      __refcnt__get refcnt.c:9 < map__new map.c:61
+      < thread__insert_map thread.c:9 < main srv.c:21
+      no object that ended took a reference here; judged by order and nearness
+      alone
+    or never put: 2 references of the creator [weak]
+      __refcnt__init refcnt.c:3 < dso__new dso.c:88
+      < machine__findnew_dso machine.c:40 < main srv.c:21
+      no object created here ever ended; judged by order and nearness alone
+    balance: +6 -2 = +4
+      +6 -2 = +4  main srv.c:21
+      +4 -0 = +4    thread__insert_map > map__new map.c:61
+      +2 -0 = +2    machine__findnew_dso > dso__new dso.c:88
+      +0 -2 = -2    map__delete map.c:203
     4 gets
       4  __refcnt__get refcnt.c:9 < map__new map.c:61
          < thread__insert_map thread.c:9 < main srv.c:21

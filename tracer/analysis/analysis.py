@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracer.analysis.allocations import allocation_leaks, inherited_allocations
+from tracer.analysis.code_ranges import code_ranges
 from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import INHERITED, Evidence
+from tracer.analysis.freed import freed_by_stack
 from tracer.analysis.mapped import mapping_leaks
 from tracer.analysis.one_offs import one_off
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.references import inherited_references, reference_leaks
 from tracer.analysis.suppression import unused_notes
+from tracer.analysis.survivors import survivors
 from tracer.analysis.totals import allocation_totals, notes, type_rows
 from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Symbols
@@ -47,6 +50,9 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
         notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,
+        code=code_ranges(snapshot),
+        freed=freed_by_stack(evidence) if options.freed_stacks else (),
+        survivors=survivors(snapshot),
     )
 
 

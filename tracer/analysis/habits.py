@@ -19,10 +19,12 @@ from tracer.analysis.lives import Life
 from tracer.analysis.scaling import Floats, scaled
 
 _ROUNDS = 4
-_ITERATIONS = 25
+_ITERATIONS = 200
+_SETTLED = 2e-4
 _FLOOR = 1e-3
 _NEVER = 0.02
 _IMPOSSIBLE = 1e-6
+_BY_FAR = 25
 MOST_PLACES = 24
 
 Pair = tuple[int, int]
@@ -66,7 +68,9 @@ def learn(
         found = scaled(weights, table.taken, table.given, _ROUNDS) * table.objects[:, None, None]
         expected = np.bincount(place, found[table.real], minlength=len(named)) + certain
         kept = np.bincount(never, found[table.never], minlength=int(get.max()) + 1).astype(np.float64)
-        share = _shares(expected + _FLOOR * start, get, kept)
+        before, share = share, _shares(expected + _FLOOR * start, get, kept)
+        if float(np.abs(share - before).max()) < _SETTLED:
+            break
     return dict(zip(named, share.tolist(), strict=True))
 
 
@@ -124,7 +128,26 @@ def likely(weights: Floats, life: Life) -> tuple[Floats, Floats, Floats]:
     whole = np.full((gets + 1, puts + 1), _NEVER**2)
     whole[:gets, :puts] = np.where(life.possible, weights**2, weights**2 * _IMPOSSIBLE)
     whole[gets, puts] = 0
-    taken = np.append(life.taken, max(0, -life.remaining))
-    given = np.append(life.given, max(0, life.remaining))
-    pairs = scaled(whole, taken, given, 200)
-    return pairs[:gets, :puts], pairs[:gets, puts], pairs[gets, :puts]
+    certain = _certain(whole[:gets, :puts], life)
+    taken = np.append(life.taken - certain.sum(axis=1), max(0, -life.remaining))
+    given = np.append(life.given - certain.sum(axis=0), max(0, life.remaining))
+    pairs = scaled(whole, taken, given, 5000, exact=True)
+    return pairs[:gets, :puts] + certain, pairs[:gets, puts], pairs[gets, :puts]
+
+
+def _certain(weights: Floats, life: Life) -> Floats:
+    """Return pairs that need no weighing: all but one of each get and put that are by far each other's likeliest.
+
+    Hundreds of alike would drown the one that is missing in the number of ways to exchange them.
+    """
+    gets, puts = weights.shape
+    certain = np.zeros((gets, puts))
+    if not gets or not puts:
+        return certain
+    row, column = weights.argmax(axis=1), weights.argmax(axis=0)
+    for get in range(gets):
+        put = int(row[get])
+        rest = np.concatenate([np.delete(weights[get], put), np.delete(weights[:, put], get)])
+        if column[put] == get and weights[get, put] >= _BY_FAR * rest.max(initial=0):
+            certain[get, put] = max(0, min(life.taken[get], life.given[put]) - 1)
+    return certain

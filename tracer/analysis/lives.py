@@ -28,7 +28,8 @@ class Life:
     given: npt.NDArray[np.float64]
     possible: npt.NDArray[np.bool_]
     """Shape (gets, puts): whether a put there came after a get here."""
-    objects: int = 1
+    objects: float = 1
+    """How many lived so; what the life counts beside others."""
 
     @property
     def remaining(self) -> int:
@@ -37,7 +38,7 @@ class Life:
 
 
 def life(
-    operation: Column, stack: Column, initial: int, birth: int, objects: int = 1, count: Column | None = None
+    operation: Column, stack: Column, initial: int, birth: int, objects: float = 1, count: Column | None = None
 ) -> Life:
     """Put a life together from its gets, puts and delete, in order of time. `initial`: the count at birth.
 

@@ -15,3 +15,5 @@ class AnalysisOptions:
     """Whether the one-off allocations of the runtime libraries are set aside."""
     samples: int = 10
     """Most instances kept per entry."""
+    freed_stacks: bool = False
+    """Whether to list what was freed by where it was made."""

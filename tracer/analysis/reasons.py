@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tracer.analysis.places import Level
 from tracer.analysis.siblings import PutPlace, Siblings
 from tracer.analysis.stacks import StackBook
+from tracer.analysis.suspect import STRONG, WEAK, Suspect
 from tracer.model.frames import Frame
 
 _SUCH: Mapping[Level, str] = {
@@ -37,24 +38,26 @@ class Reasons:
             return f"taken for holder {holder:#x}, which never put it"
         return f"taken for holders such as {holder:#x}, which never put them"
 
-    def by_siblings(
-        self, stack: int, birth: bool, strong: bool, level: Level, count: int, rivals: int, complete: bool
-    ) -> str:
+    def by_siblings(self, suspect: Suspect, count: int) -> str:
         """Say what healthy objects did with such references, and what else could be meant."""
-        _, seen = self._siblings.seen(stack, birth)
-        parts = [self._comparison(stack, birth, level, seen, count, strong)]
-        if not strong:
-            parts.append(self._doubt(rivals, complete))
-        return "; ".join(part for part in parts if part)
+        parts = [self._comparison(suspect, count)]
+        if suspect.habitual:
+            parts.append("order and nearness of the calls agree on that")
+        elif suspect.confidence == WEAK:
+            parts.append(self._doubt(suspect))
+        return "; ".join(parts)
 
-    def _comparison(self, stack: int, birth: bool, level: Level, seen: int, count: int, strong: bool) -> str:
+    def _comparison(self, suspect: Suspect, count: int) -> str:
+        stack, birth = suspect.stack, suspect.birth
+        _, seen = self._siblings.seen(stack, birth)
         if not seen:
-            what = "no object created here ever ended" if birth else "no get from here was ever put"
+            what = "no object created here ever ended" if birth else "no object that ended took a reference here"
             others = "the other references were put where healthy objects put theirs"
-            return f"{what}; {others}" if strong and not birth else what
-        such = (_SUCH_BIRTHS if birth else _SUCH)[level]
-        places = self._siblings.put_at(stack, birth, level, strong)
-        where = self._where(places, seen) if strong else self._mostly(places)
+            return f"{what}; {others}" if suspect.confidence == STRONG and not birth else what
+        such = (_SUCH_BIRTHS if birth else _SUCH)[suspect.level]
+        guessed = suspect.confidence == WEAK or suspect.habitual
+        places = self._siblings.put_at(stack, birth, suspect.level, not guessed)
+        where = self._mostly(places) if suspect.confidence == WEAK else self._where(places, seen)
         these = "this one never was" if count == 1 else f"these {count:,} never were"
         if birth:
             return f"of {seen + count:,} references of objects {such} {seen:,} were put{where}; {these}"
@@ -77,11 +80,12 @@ class Reasons:
         return place_of(self._siblings.put_places.telling(stack))
 
     @staticmethod
-    def _doubt(rivals: int, complete: bool) -> str:
-        if not complete:
+    def _doubt(suspect: Suspect) -> str:
+        if not suspect.complete:
             return "but some events of these objects were lost"
-        if rivals:
-            return f"but the evidence speaks as much for {'another' if rivals == 1 else f'{rivals} others'}"
+        if suspect.rivals:
+            others = "another" if suspect.rivals == 1 else f"{suspect.rivals} others"
+            return f"but the evidence speaks as much for {others}"
         return "judged by order and nearness alone"
 
 

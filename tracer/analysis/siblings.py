@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,10 +23,16 @@ _TRUST: Mapping[Level, float] = {Level.PATH: 1, Level.CALLS: 0.3, Level.CALL: 0.
 _LEAST = 1e-4
 _NEARNESS = 3.0
 _MOST_NEAR = 5
+_MOST_APART = 6
+_DISTANCE = 0.8
 _GUESS = 0.02
 _NO_ORDER = 0.03
 _MOST_OUTSTANDING = 64
-_OUTSTANDING = 0.5
+_OUTSTANDING_WEIGHT = 0.05
+"""What an outstanding life counts beside one that ended: it is known to lack something."""
+_HABIT = 0.95
+_LEAST_SEEN = 5
+_OUTSTANDING = 0.1
 """For how many references of ended objects one counts that only outstanding objects took."""
 
 
@@ -46,7 +52,8 @@ class Siblings:
     ) -> None:
         pairs = statistics.pairs[statistics.pairs["type"] == type_]
         self._deaths = statistics.deaths[statistics.deaths["type"] == type_]
-        lives = [*courses(statistics.courses, type_), *outstanding[:_MOST_OUTSTANDING]]
+        alive = [replace(life, objects=_OUTSTANDING_WEIGHT) for life in outstanding[:_MOST_OUTSTANDING]]
+        lives = [*courses(statistics.courses, type_), *alive]
         self._births = {*self._deaths["create_stack"].tolist(), *(life.gets[0] for life in (*lives, *outstanding))}
         taken = {*pairs["get_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.gets[1:])}
         given = {*pairs["put_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.puts)}
@@ -87,6 +94,23 @@ class Siblings:
             if number is not None and view.seen[number]:
                 return view.level, view.seen[number]
         return Level.FUNCTION, 0
+
+    def habitual(self, get: int, birth: bool) -> bool:
+        """Tell whether order and nearness agree on where such references are given back.
+
+        Then nearly all of at least five are given back at one place, as far as order tells, and no other is as near.
+        """
+        for view in self._views:
+            number = view.gets.get(self.get_key(get, birth, view.level))
+            if number is None or view.seen[number] < _LEAST_SEEN:
+                continue
+            best = max(view.puts.values(), key=lambda put: view.informed_share((number, put)))
+            if view.informed_share((number, best)) < _HABIT:
+                return False
+            nearest = self._nearness(get, view.put_example[best])
+            others = [put for put in view.puts.values() if put != best]
+            return all(self._nearness(get, view.put_example[put]) < nearest for put in others)
+        return False
 
     def put_at(self, get: int, birth: bool, level: Level, impartial: bool) -> list[PutPlace]:
         """Return where references taken there are given back, the most usual place first.
@@ -162,6 +186,10 @@ class Siblings:
                 view.in_order[pair] += count
                 if exact:
                     view.certain[pair] += exact
+        ended: Counter[int] = Counter()
+        for _, birth, _, count in self._deaths.tolist():
+            ended[view.get(self.get_key(birth, True, level), birth)] += count
+        view.seen |= ended  # a delete gives back what the creator held, without a pair
         for life in lives:
             gets = [view.get(self.get_key(stack, row == 0, level), stack) for row, stack in enumerate(life.gets)]
             puts = [view.put(self.put_places.key(stack, level), stack) for stack in life.puts]
@@ -184,8 +212,11 @@ class Siblings:
         """Return how near two calls stand: the more outer frames they share, the likelier they belong together."""
         near = self._near.get((get, put))
         if near is None:
-            shared = common(self._get_path(get), self.put_places.path(put)) - self._trunk
-            near = self._near[get, put] = _NEARNESS ** max(0, min(shared, _MOST_NEAR))
+            taken, given = self._get_path(get), self.put_places.path(put)
+            shared = common(taken, given)
+            apart = min(len(taken) + len(given) - 2 * shared, _MOST_APART)
+            near = _NEARNESS ** max(0, min(shared - self._trunk, _MOST_NEAR)) * _DISTANCE**apart
+            self._near[get, put] = near
         return near
 
     def _get_path(self, stack: int) -> Path:

@@ -25,6 +25,8 @@ def type_rows(evidence: Evidence) -> tuple[TypeRow, ...]:
     """Return one row per type name, those with most outstanding first, then by name."""
     created, gets, puts, destroyed = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for total in evidence.snapshot.type_totals:
+        if not (total.created or total.gets or total.puts or total.destroyed):
+            continue  # only of what was not seen to be made: its type is not known
         name = evidence.type_name(total.type)
         created[name] += total.created
         gets[name] += total.gets
@@ -39,9 +41,12 @@ def type_rows(evidence: Evidence) -> tuple[TypeRow, ...]:
 
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return what the trace says of itself, and what it met but cannot judge."""
+    """Return what the trace says of itself, and what it met but cannot judge.
+
+    What a forked child frees and did not make is its copy of a block of its parent's: nothing to speak of.
+    """
     unknown = {
-        "free": sum(process.unknown_frees for process in snapshot.processes),
+        "free": sum(p.unknown_frees for p in snapshot.processes if p.forked_from is None),
         "get": sum(total.unknown_gets for total in snapshot.type_totals),
         "put": sum(total.unknown_puts for total in snapshot.type_totals),
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,10 +15,9 @@ from tracer.analysis.reasons import Reasons
 from tracer.analysis.representatives import Representative
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
+from tracer.analysis.suspect import CONFIDENCES, EXACT, STRONG, WEAK, Suspect
 from tracer.model.findings import FrameList, StackCount, UnpairedGet
 
-EXACT, STRONG, WEAK = "exact", "strong", "weak"
-_RANK = (EXACT, STRONG, WEAK)
 _SURE = 0.15
 _WORTH = 0.3
 _MOST = 5
@@ -32,17 +31,6 @@ class Verdict:
     healthy: tuple[StackCount, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Suspect:
-    stack: int
-    birth: bool
-    confidence: str
-    level: Level
-    rivals: int = 0
-    """How many other places the evidence accuses as much."""
-    complete: bool = True
-
-
 def judge(evidence: Evidence, type_: int, groups: Sequence[Sequence[Representative]]) -> list[Verdict]:
     """Judge the groups of outstanding objects of one type, each by its representatives."""
     lives = [one.life for group in groups for one in group]
@@ -54,34 +42,34 @@ def judge(evidence: Evidence, type_: int, groups: Sequence[Sequence[Representati
 def _group(
     evidence: Evidence, siblings: Siblings, reasons: Reasons, group: Sequence[Representative]
 ) -> Verdict:
-    counts: Counter[_Suspect] = Counter()
+    counts: Counter[Suspect] = Counter()
+    weights: defaultdict[Suspect, float] = defaultdict(float)
     holders: dict[int, int] = {}
     for one in group:
         for held in one.held:
             holders.setdefault(held.stack, held.holder)
-            counts[_Suspect(held.stack, False, EXACT, Level.PATH)] += one.objects
-        for suspect, count in _suspects(siblings, one):
+            counts[Suspect(held.stack, False, EXACT, Level.PATH)] += one.objects
+        for suspect, count, weight in _suspects(siblings, one):
             counts[suspect] += count * one.objects
-    ranked = sorted(counts.items(), key=lambda item: (_RANK.index(item[0].confidence), -item[1], item[0].stack))
+            weights[suspect] += weight * one.objects
+    ranked = sorted(counts, key=lambda one: (CONFIDENCES.index(one.confidence), -weights[one], -counts[one], one.stack))
     merged: dict[FrameList, UnpairedGet] = {}
-    for suspect, count in ranked:
+    for suspect in ranked:
         frames = evidence.book.get(suspect.stack).frames
         before = merged.get(frames)
-        count += before.count if before else 0
+        count = counts[suspect] + (before.count if before else 0)
         if suspect.confidence == EXACT:
             reason = reasons.exact(holders[suspect.stack], count)
         else:
-            reason = reasons.by_siblings(
-                suspect.stack, suspect.birth, suspect.confidence == STRONG, suspect.level, count,
-                suspect.rivals, suspect.complete,
-            )  # fmt: skip
+            reason = reasons.by_siblings(suspect, count)
         merged[frames] = UnpairedGet(frames, count, before.confidence if before else suspect.confidence, reason)
     ends = siblings.deaths(group[0].life.gets[0]) if group else {}
     healthy = sorted(ends.items(), key=lambda item: -item[1])
     return Verdict(tuple(merged.values())[:_MOST], tuple(StackCount(frames, count) for frames, count in healthy))
 
 
-def _suspects(siblings: Siblings, one: Representative) -> list[tuple[_Suspect, int]]:
+def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, int, float]]:
+    """Return suspects, how many references of each were never put, and how much speaks for it."""
     if one.life.remaining <= 0:
         return []
     impartial = likely(siblings.weights(one.life), one.life)[1]
@@ -93,13 +81,19 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[_Suspect, i
         if settled is not None and supported and one.complete:
             return _chosen(siblings, one, keys, settled, impartial)
     informed = likely(siblings.weights(one.life, one.in_order), one.life)[1]
+    settled = _settled(keys, informed)
+    if settled is not None and one.complete:
+        chosen = _chosen(siblings, one, keys, settled, informed)
+        if all(siblings.habitual(suspect.stack, suspect.birth) for suspect, *_ in chosen):
+            return [(replace(suspect, habitual=True), count, weight) for suspect, count, weight in chosen]
     worth = np.flatnonzero(informed >= _WORTH * informed.max())
     worth = worth[np.argsort(-informed[worth], kind="stable")][:3]
     rivals = int(np.count_nonzero(informed[worth] >= 0.8 * informed.max())) - 1
     return [
         (
-            _Suspect(one.life.gets[row], bool(row == 0), WEAK, _level(siblings, one, row), rivals, one.complete),
+            Suspect(one.life.gets[row], row == 0, WEAK, _level(siblings, one, row), False, rivals, one.complete),
             max(1, round(float(informed[row]))),
+            float(informed[row]),
         )
         for row in worth.tolist()
     ]
@@ -117,7 +111,7 @@ def _settled(keys: Sequence[Hashable], never: Floats) -> Mapping[Hashable, int] 
 
 def _chosen(
     siblings: Siblings, one: Representative, keys: Sequence[Hashable], settled: Mapping[Hashable, int], never: Floats
-) -> list[tuple[_Suspect, int]]:
+) -> list[tuple[Suspect, int, float]]:
     """Return the calls of the places that are settled, those most suspected of each place."""
     chosen = []
     for key, count in settled.items():
@@ -125,8 +119,8 @@ def _chosen(
         for row in rows:
             share = min(count, max(1, round(float(never[row])))) if count else 0
             if share:
-                suspect = _Suspect(one.life.gets[row], row == 0, STRONG, _level(siblings, one, row))
-                chosen.append((suspect, share))
+                suspect = Suspect(one.life.gets[row], row == 0, STRONG, _level(siblings, one, row))
+                chosen.append((suspect, share, float(never[row])))
                 count -= share
     return chosen
 

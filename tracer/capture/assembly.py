@@ -15,7 +15,7 @@ from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.model import records
 from tracer.model.records import LossKind
-from tracer.model.snapshot import Loss, Process, Records, Snapshot
+from tracer.model.snapshot import Loss, Records, Snapshot
 
 _TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
@@ -49,11 +49,13 @@ def _since(start_ns: int, times: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint6
 class _Walk:
     """Reads the maps of a session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, running: bool) -> None:
         self._fds, self._start = session.maps.fds, session.started_ns
+        # Whoever is held waits, and the rings fill, for as long as a walk of a million blocks takes.
+        self._between = session.drain if running else None
 
     def records(self, name: str, value: np.dtype[np.void], record: np.dtype[np.void]) -> Records:
-        keys, values = kernel.read_hash(self._fds[name], records.KEY, value)
+        keys, values = kernel.read_hash(self._fds[name], records.KEY, value, 16384, self._between)
         joined = _joined(record, keys, values)
         joined["time_ns"] = _since(self._start, joined["time_ns"])
         return joined
@@ -98,17 +100,9 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss(reason, session.follower.not_followed, "none")
 
 
-def _unknown_notes(processes: tuple[Process, ...], mode: str) -> Iterator[str]:
-    unknown = sum(process.unknown_frees for process in processes if process.forked_from is None)
-    if unknown and mode == "attached":
-        yield f"{unknown} frees of blocks older than the trace"
-    elif unknown:
-        yield f"{unknown} frees of blocks whose allocation no probe saw"
-
-
 def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
     """Return all that is known, once `run` has returned; the target may be gone. `running`: before that."""
-    walk = _Walk(session)
+    walk = _Walk(session, running=running)
     live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
     keys, values = walk.space_totals()
     processes = session.book.records(keys, values)
@@ -138,7 +132,6 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
-        notes=tuple(_unknown_notes(processes, session.mode)),
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
     )

@@ -17,7 +17,16 @@ from tracer.model.operations import Placement
 from tracer.model.snapshot import Binary, Unresolved
 from tracer.procfs.maps import MapsEntry
 
-FindSites = Callable[[Image], tuple[Sequence[Placement], Sequence[Unresolved]]]
+
+@dataclass(frozen=True)
+class FoundSites:
+    placements: Sequence[Placement]
+    unresolved: Sequence[Unresolved]
+    inlined: Sequence[tuple[str, int]] = ()
+    """Functions, and their copies in the code of others, which no probe covers."""
+
+
+FindSites = Callable[[Image], FoundSites]
 """Resolves and places the sites of one binary."""
 
 
@@ -33,6 +42,8 @@ class OpenBinary:
     placements: list[tuple[int, Placement]] = field(default_factory=list)
     """With the index of each site."""
     unresolved: Sequence[Unresolved] = ()
+    start_up: list[OpenBinary] | None = None
+    """A program, with what its loader maps before it starts; None until asked."""
     has_table: bool = False
     first_page: int = 0
     page_count: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tracer.procfs.loader import start_up_libraries
 from tracer.procfs.process import path_in_root
 
 _SCRIPT_LINE = 256
+_SLOW = (ControlKind.FORK, ControlKind.FORKS)
 
 
 def start_up_binaries(binaries: Binaries, path: str, name: str) -> list[OpenBinary]:
@@ -26,12 +28,12 @@ def start_up_binaries(binaries: Binaries, path: str, name: str) -> list[OpenBina
     if program is None:
         interpreter = _interpreter_of_script(path)
         return start_up_binaries(binaries, interpreter, interpreter) if interpreter else []
-    loader = program.image.interpreter
-    if loader is None:
-        return [program]
-    paths = [loader, *start_up_libraries(path, loader)]
-    found = (binaries.open([library], library) for library in paths)
-    return list({b.id: b for b in (program, *found) if b is not None}.values())
+    if program.start_up is None:  # asked once: what another environment adds is seen when it is mapped
+        loader = program.image.interpreter
+        paths = [loader, *start_up_libraries(path, loader)] if loader is not None else []
+        found = (binaries.open([library], library) for library in paths)
+        program.start_up = list({b.id: b for b in (program, *found) if b is not None}.values())
+    return program.start_up
 
 
 def _interpreter_of_script(path: str) -> str | None:
@@ -58,9 +60,12 @@ class Follower:
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
         self.not_followed = 0
+        self._waiting: deque[np.void] = deque()
+        self._waiting_pids: Counter[int] = Counter()
         self._handlers: dict[int, Callable[[np.void], None]] = {
             ControlKind.FORK: self._forked,
             ControlKind.FORKED: self._arrives,
+            ControlKind.FORKS: lambda _: None,
             ControlKind.EXECUTES: self._executes,
             ControlKind.EXECUTES_AT: self._executes,
             ControlKind.EXEC: self._execed,
@@ -70,14 +75,36 @@ class Follower:
         }
 
     def handle(self, blobs: Iterable[bytes]) -> None:
-        """Handle records in order; whoever is held by one is released after it, whatever happens."""
+        """Handle records, those of each process in order, forks last: to link a child takes its time, and others that
+        are held need not wait for it. `work` does what is left."""
         for blob in blobs:
             control = np.frombuffer(blob, records.CONTROL, 1)[0]
-            try:
-                self._handlers[int(control["kind"])](control)
-            finally:
-                if control["ticket"]:
-                    self._released[int(control["tid"]) % records.HOLD_SLOTS] = control["ticket"]
+            pid, kind = int(control["pid"]), int(control["kind"])
+            if kind in _SLOW or pid in self._waiting_pids:
+                self._waiting.append(control)
+                self._waiting_pids[pid] += 1
+            else:
+                self._handle(control)
+
+    def work(self) -> bool:
+        """Handle one of the records that wait; return whether there was one."""
+        if not self._waiting:
+            return False
+        control = self._waiting.popleft()
+        pid = int(control["pid"])
+        self._waiting_pids[pid] -= 1
+        if not self._waiting_pids[pid]:
+            del self._waiting_pids[pid]
+        self._handle(control)
+        return True
+
+    def _handle(self, control: np.void) -> None:
+        """Handle a record; whoever is held by it is released after it, whatever happens."""
+        try:
+            self._handlers[int(control["kind"])](control)
+        finally:
+            if control["ticket"]:
+                self._released[int(control["tid"]) % records.HOLD_SLOTS] = control["ticket"]
 
     def _forked(self, control: np.void) -> None:
         pid, parent, shares = int(control["pid"]), int(control["parent"]), bool(control["length"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
 
@@ -105,11 +106,13 @@ def delete_element(map_fd: int, key: bytes) -> None:
 
 
 def read_hash(
-    map_fd: int, key_type: np.dtype[np.void], value_type: np.dtype[np.void], chunk: int = 65536
+    map_fd: int, key_type: np.dtype[np.void], value_type: np.dtype[np.void], chunk: int = 65536,
+    between: Callable[[], None] | None = None,
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
     """Read all elements of a hash map in batches; return its keys and values as two arrays.
 
     Elements that come or go meanwhile may be in it or not. The chunk doubles where one bucket holds more than it.
+    `between` is called after each batch.
     """
     keys: list[npt.NDArray[np.void]] = []
     values: list[npt.NDArray[np.void]] = []
@@ -136,6 +139,8 @@ def read_hash(
         if result < 0:
             return np.concatenate(keys), np.concatenate(values)
         position, following, started = following, position, True
+        if between is not None:
+            between()
 
 
 def load_program(

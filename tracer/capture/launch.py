@@ -13,6 +13,7 @@ from pathlib import Path
 from tracer.errors import NoSuchTarget, NotPermitted, UsageError
 
 _GO = b"g"
+_IGNORED = "REFLEAK_IGNORED"
 _SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ)
 """Ignored or handled by the interpreter, inherited through exec when ignored."""
 
@@ -78,23 +79,28 @@ class Launched:
         self.pid, self.command = pid, tuple(command)
         self._go, self._failure = go, failure
         self._status: int | None = None
+        self._is_held = True
 
     def release(self) -> None:
         """Let it exec; raises NoSuchTarget if that fails."""
         os.write(self._go, _GO)
-        os.close(self._go)
         told = os.read(self._failure, 4)
-        os.close(self._failure)
+        self._close()
         if told:
             self.wait()
             number = struct.unpack("<i", told)[0]
             raise NoSuchTarget(f"cannot run {self.command[0]}: {os.strerror(number)}")
 
     def abandon(self) -> None:
-        """End it before it became the target."""
+        """End it before it became the target; once it has, it runs on."""
+        if self._is_held:
+            self._close()
+            self.wait()
+
+    def _close(self) -> None:
         os.close(self._go)
         os.close(self._failure)
-        self.wait()
+        self._is_held = False
 
     def poll(self) -> int | None:
         """Return the wait status if it has ended, without waiting."""
@@ -130,10 +136,21 @@ def launch(command: Sequence[str], user: User | None) -> Launched:
     return Launched(pid, go_write, failure_read, command)
 
 
+def _ignored_at_start(mask: str) -> set[signal.Signals]:
+    """Return which of Python's own signals were ignored when refleak was started: by the mask that the launcher found
+    (SigIgn of proc(5)), or else as far as the interpreter lets it show."""
+    try:
+        bits = int(mask, 16)
+    except ValueError:
+        return {signal.SIGINT} if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else set()
+    return {number for number in _SIGNALS_OF_PYTHON if bits >> (number - 1) & 1}
+
+
 def _become_target(path: str, command: Sequence[str], user: User | None, go: int) -> None:
-    for number in _SIGNALS_OF_PYTHON:
-        signal.signal(number, signal.SIG_DFL)
     environment = dict(os.environ)
+    ignored = _ignored_at_start(environment.pop(_IGNORED, ""))
+    for number in _SIGNALS_OF_PYTHON:
+        signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
     if user is not None:
         os.initgroups(user.name, user.gid)
         os.setgid(user.gid)

@@ -9,6 +9,8 @@ themselves, cost the target 40 ms per site at each exit of a thread on Linux 6.1
 from __future__ import annotations
 
 import os
+import threading
+from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -21,9 +23,12 @@ from tracer.model.operations import Placement, SiteFlag
 from tracer.model.records import ControlKind
 
 EVERY_PROCESS = 0
+_MOST_ENDED = 64
+"""Ended processes whose links wait: each costs the living some 10 ns a hit."""
 _Placed = tuple[int, Placement]
 _CLOSERS = 32
 """Links closed at a time. Each close waits some 40 ms for the kernel's readers, all of them for the same ones."""
+_TURN_SECONDS = 0.1
 
 
 class Attacher:
@@ -32,7 +37,11 @@ class Attacher:
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
         self._fds: dict[int, list[int]] = {}
+        self._ended: deque[list[int]] = deque()
         self._closers = ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach")
+        self._turn, self._quiet = threading.Lock(), threading.Event()
+        self._quiet.set()
+        self._ends = False
         self.attached = 0
 
     def attach_sites(self, pid: int, binary: OpenBinary) -> None:
@@ -42,6 +51,13 @@ class Attacher:
         """
         if not binary.placements:
             return
+        self._quiet.clear()
+        try:
+            self._attach_all(pid, binary)
+        finally:
+            self._quiet.set()
+
+    def _attach_all(self, pid: int, binary: OpenBinary) -> None:
         for entry, back, placed in _by_programs(binary.placements):
             with_return = [p for p in placed if not p[1].site.function.flags & SiteFlag.ENTRY_RESULT]
             self._attach(pid, binary, back, with_return, at_return=True)
@@ -100,17 +116,34 @@ class Attacher:
                 raise KernelLacks(f"cannot watch {name}: {error.strerror}") from None
 
     def detach(self, pid: int) -> None:
-        """Close what is attached to a process, in the background."""
-        self._close(self._fds.pop(pid, ()))
+        """Close what is attached to a process that ended, but not yet: each close takes the locks that an attach needs
+        too, for which someone may be held. Only when many wait, the oldest are closed, one after the other."""
+        self._ended.append(self._fds.pop(pid, []))
+        if len(self._ended) > _MOST_ENDED:
+            self._close(self._ended.popleft())
 
     def _close(self, fds: Iterable[int]) -> None:
         for fd in fds:
-            self._closers.submit(_close_quietly, fd)
+            self._closers.submit(self._close_in_turn, fd)
+
+    def _close_in_turn(self, fd: int) -> None:
+        while not self._ends:
+            if self._turn.acquire(timeout=_TURN_SECONDS):
+                try:
+                    self._quiet.wait(_TURN_SECONDS)
+                    _close_quietly(fd)
+                finally:
+                    self._turn.release()
+                return
+        _close_quietly(fd)
 
     def detach_all(self) -> None:
         """Close everything and wait for it."""
-        for pid in list(self._fds):
-            self.detach(pid)
+        self._ends = True
+        for fds in (*self._ended, *self._fds.values()):
+            self._close(fds)
+        self._ended.clear()
+        self._fds.clear()
         self._closers.shutdown(wait=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tracer.capture.binaries import FindSites, OpenBinary
@@ -19,6 +20,10 @@ _STATE_IN_R_DEBUG = 24
 _FORK_BYTES = 512
 _FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.DOTALL)
 """mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
+_BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.FORKS, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
+"""A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
+own hook for debuggers, where a breakpoint in every process would be in their way."""
+_OF_FORKS = (ControlKind.FORKED, ControlKind.FORKS)
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
 
@@ -48,7 +53,8 @@ def _after_fork(code: bytes) -> int | None:
 
 def _fork_holds(binary: OpenBinary) -> list[_Hold]:
     """Return where forked and vforked children take their first step. At the return of the function, if its code is
-    not understood; not for vfork, whose return address a probe had better not touch."""
+    not understood; not for vfork, whose return address a probe had better not touch. The maker is held there too, so
+    that its next child comes when this one is ready: many that wait at once keep the tracer from its work."""
     holds = []
     for names, at_return_instead in ((("_Fork", "fork"), True), (("vfork",), False)):
         offset = next((o for o in map(binary.file_offset, names) if o is not None), None)
@@ -57,6 +63,8 @@ def _fork_holds(binary: OpenBinary) -> list[_Hold]:
         begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
         if begins is not None:
             holds.append(_Hold(offset + begins, ControlKind.FORKED))
+            if at_return_instead:  # a vfork holds its maker by itself
+                holds.append(_Hold(offset + begins, ControlKind.FORKS))
         elif at_return_instead:
             holds.append(_Hold(offset, ControlKind.FORKED, at_return=True))
     return holds
@@ -94,14 +102,16 @@ class Prober:
         self._linked: dict[int, dict[int, OpenBinary]] = {}
         self._held: set[int] = set()
         self._unresolved: list[Unresolved] = []
+        self._inlined: Counter[str] = Counter()
 
     def prepare(self, binary: OpenBinary) -> None:
         """Find a binary's sites, its holds and its unwind table."""
         if binary.id in self._holds:
             return
-        placements, unresolved = self._find_sites(binary.image)
-        self._unresolved += unresolved
-        self._sites.add(binary, placements)
+        found = self._find_sites(binary.image)
+        self._unresolved += found.unresolved
+        self._inlined.update(dict(found.inlined))
+        self._sites.add(binary, found.placements)
         self._holds[binary.id] = _holds(binary)
         self._rows.install(binary)
 
@@ -129,16 +139,18 @@ class Prober:
                 ]  # fmt: skip
 
     def _hold(self, pid: int, binary: OpenBinary) -> None:
-        """Attach a binary's holds: for all processes, once, where forks are followed, else for this one."""
-        if self._follow and binary.id in self._held:
-            return
+        """Attach a binary's holds: for this process; where forks are followed, those that a child meets before it has
+        links of its own for all processes, once."""
+        held_already = binary.id in self._held
         self._held.add(binary.id)
         for hold in self._holds[binary.id]:
-            if hold.kind != ControlKind.FORKED or self._follow:
-                self._attacher.attach_hold(
-                    EVERY_PROCESS if self._follow else pid, binary, hold.file_offset, hold.kind, hold.extra,
-                    at_return=hold.at_return,
-                )
+            everywhere = self._follow and hold.kind in _BEFORE_OWN_LINKS
+            if (everywhere and held_already) or (hold.kind in _OF_FORKS and not self._follow):
+                continue
+            self._attacher.attach_hold(
+                EVERY_PROCESS if everywhere else pid, binary, hold.file_offset, hold.kind, hold.extra,
+                at_return=hold.at_return,
+            )
 
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
@@ -161,4 +173,4 @@ class Prober:
 
     @property
     def coverage(self) -> Coverage:
-        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)))
+        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)), tuple(self._inlined.items()))

@@ -23,7 +23,7 @@ from tracer.errors import NotPermitted, ProgramRefused
 
 FRAMES_PER_PROGRAM = (32, 8)
 """Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
-HOLD_TURNS = 4000
+HOLD_TURNS, HOLD_READS = 4000, 24
 
 _HEADERS = (
     "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "events.bpf.h",
@@ -57,8 +57,8 @@ def _compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) 
     source = _source(directory)
     macros = {
         "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
-        "CALLS_BYTES": CALLS_BYTES,
-        "HOLD_TURNS": HOLD_TURNS, "FRAMES_PER_PROGRAM": frames, **offsets,
+        "CALLS_BYTES": CALLS_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
+        "FRAMES_PER_PROGRAM": frames, **offsets,
     }
     flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds))]
     headers = [directory / name for name in _HEADERS] + sorted(directory.glob("include/**/*.h"))

@@ -178,6 +178,8 @@ class Session:
     def drain(self) -> None:
         """Take everything out of the rings: control first, since someone may be held."""
         self.follower.handle(self._control.read_blobs())
+        while self.follower.work():
+            self.follower.handle(self._control.read_blobs())
         for blob in self._stack_ring.read_blobs():
             self._keep_stack(blob)
         self._drain_events()

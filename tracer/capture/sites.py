@@ -46,7 +46,7 @@ class SiteTable:
         row = np.zeros(1, records.SITE)
         row["operation"], row["flags"], row["group"] = int(spec.operation), int(spec.flags), spec.group
         row["return_distance"] = placement.return_distance
-        row["failure"], row["naming"] = int(spec.failure), int(spec.naming)
+        row["failure"] = int(spec.failure)
         if spec.type_name is not None and spec.operation <= Operation.DELETE:
             row["type"] = type_hash(spec.type_name)
             self.types[type_hash(spec.type_name)] = spec.type_name

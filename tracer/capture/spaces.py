@@ -11,6 +11,7 @@ from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
 from tracer.procfs.process import read_memory
 
 _VDSO = "[vdso]"
+_ADDRESS_MASK = (1 << 64) - 1
 _Place = tuple[int, int, int, int]
 
 
@@ -30,8 +31,9 @@ class Spaces:
             bias = binary.bias_of(entry.start, entry.end, entry.file_offset) if binary else None
             if binary is not None and bias is not None:
                 mapping = Mapping(
-                    pid, generation, entry.start, entry.end, entry.file_offset, binary.id, entry.executable, now_ns
-                )
+                    pid, generation, entry.start, entry.end, entry.file_offset, binary.id, entry.executable, now_ns,
+                    link_address=(entry.start - bias) & _ADDRESS_MASK,
+                )  # fmt: skip
                 found[entry.start, entry.end, entry.file_offset, binary.id] = (mapping, binary, bias)
         if not found:
             return []

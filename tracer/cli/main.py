@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tracer import __version__
-from tracer.cli import diff, doctor, options, probes, report, specs, trace
+from tracer.cli import diff, discover, doctor, options, probes, report, specs, trace
 from tracer.errors import NotPermitted, ProgramRefused, RefleakError
 
 _EXAMPLES = """\
@@ -19,9 +19,11 @@ examples:
 
   sudo refleak -o run.refleak --exec CMD ...       then, anywhere: refleak report run.refleak
 
-other commands: refleak report | diff | doctor | probes | specs
+other commands: refleak report | diff | doctor | probes | specs | discover
 """
-COMMANDS: dict[str, ModuleType] = {command.NAME: command for command in (report, diff, doctor, probes, specs)}
+COMMANDS: dict[str, ModuleType] = {
+    command.NAME: command for command in (report, diff, doctor, probes, specs, discover)
+}
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

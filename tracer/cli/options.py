@@ -10,18 +10,50 @@ from pathlib import Path
 
 from tracer.analysis.policy import Policy, parse_policy
 from tracer.report.balance import PRUNED, TREES
+from tracer.report.formats import NAMES
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def count_or_size(text: str) -> int:
-    """Parse 4096, 64K, 16M or 2G."""
+def _number(text: str) -> int:
     number, suffix = text.strip(), ""
     if number and number[-1].upper() in "KMG":
         number, suffix = number[:-1], number[-1].upper()
-    if not number.isdigit():
+    if not number.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 4096, 64K or 16M")
     return int(number) * _SUFFIXES[suffix]
+
+
+def _within(number: int, text: str, least: int, most: int) -> int:
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between {least} and {most}")
+    return number
+
+
+def count_or_size(text: str) -> int:
+    """Parse 4096, 64K, 16M or 1G, which is the most that the kernel's maps and rings take."""
+    return _within(_number(text), text, 1, 1 << 30)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    try:
+        return _within(int(text), text, least, most)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def exit_status(text: str) -> int:
+    return _whole(text, 0, 255)
+
+
+def entry_count(text: str) -> int:
+    return _whole(text, 0, 1 << 30)
+
+
+def existing_file(text: str) -> Path:
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return Path(text)
 
 
 def seconds(text: str) -> float:
@@ -29,7 +61,7 @@ def seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1
-    if value < 0:
+    if not 0 <= value < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
 
@@ -58,7 +90,7 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
         "--mappings", action=argparse.BooleanOptionalAction, default=True, help="count mmap and munmap too (default)"
     )
     kinds.add_argument(
-        "--allocator", action="append", default=[], metavar="PATH", type=Path,
+        "--allocator", action="append", default=[], metavar="PATH", type=existing_file,
         help="a library whose malloc family is an allocator (may be given more than once)",
     )
 
@@ -71,7 +103,7 @@ def add_specs(parser: argparse.ArgumentParser) -> None:
     specs.add_argument("--spec", dest="specs", action="append", default=[], metavar="FILE", type=Path,
                        help="types and allocators described in TOML")  # fmt: skip
     specs.add_argument("--preset", dest="presets", action="append", default=[], metavar="NAME",
-                       help="a shipped spec, or `auto` for those whose library is loaded; `refleak specs` lists them")
+                       help="a shipped spec, or `auto` for all; see `refleak specs`")  # fmt: skip
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
@@ -86,9 +118,14 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     report = parser.add_argument_group("how to report")
-    report.add_argument("--format", choices=("text", "json"), default=None, help="default: text, or by -o's suffix")
+    report.add_argument(
+        "--format", choices=NAMES, metavar="FORMAT", help=f"{', '.join(NAMES)}; by default as -o's suffix says"
+    )
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
-    report.add_argument("--top", type=int, metavar="N", default=10, help="show the N biggest entries only (10)")
+    report.add_argument("--top", type=entry_count, metavar="N", default=10, help="show the N biggest entries only (10)")
+    report.add_argument(
+        "--source-root", type=Path, metavar="DIR", help="name source files below DIR relative to it (sarif, junit)"
+    )
     return report
 
 
@@ -142,7 +179,7 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
 
 
 def add_error_exitcode(parser: argparse._ActionsContainer, text: str) -> None:
-    parser.add_argument("--error-exitcode", type=int, metavar="N", help=text)
+    parser.add_argument("--error-exitcode", type=exit_status, metavar="N", help=text)
 
 
 def _policy(text: str) -> Policy:

@@ -7,8 +7,9 @@ the probe sits, on which instruction, and what a hit costs there. Root is needed
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tracer.capture.binaries import Binaries, OpenBinary
@@ -19,10 +20,16 @@ from tracer.cli.site_finder import SiteFinder, site_finder
 from tracer.cli.target_check import check_pid, check_program
 from tracer.errors import NothingToProbe, UsageError
 from tracer.model.probed import ProbedBinary
+from tracer.model.snapshot import Unresolved
 from tracer.procfs.maps import paths_that_open, read_maps
 from tracer.report.probe_list import write_probes, write_probes_json
+from tracer.specs.files import read_spec_file
+from tracer.specs.options import parse_type_option
 
 NAME = "probes"
+
+_NOWHERE = "has no symbol here: it was inlined or stripped, or its library is loaded later"
+_PATTERN = re.compile(r"[*?\[{]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,10 +55,22 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         binaries.close()
     write = write_probes_json if arguments.format == "json" else write_probes
-    write(probed, sys.stdout)
+    write(probed, _absent(arguments, probed), sys.stdout)
     if not any(binary.placements for binary in probed):
         raise NothingToProbe("nothing to probe: no function that refleak knows was found")
     return 0
+
+
+def _absent(arguments: argparse.Namespace, probed: Sequence[ProbedBinary]) -> list[Unresolved]:
+    """Return the functions that the user named and that no binary has; a preset names more than any library has."""
+    described = (*map(parse_type_option, arguments.types), *map(read_spec_file, arguments.specs))
+    present = {placement.site.function.function for binary in probed for placement in binary.placements}
+    present |= {missed.function for binary in probed for missed in binary.unresolved}
+    functions = (function.spec for one in described for type_ in one.types for function in type_.functions)
+    return [
+        Unresolved(function.operation.name.lower(), function.type_name or "", function.function, _NOWHERE)
+        for function in functions if function.function not in present and not _PATTERN.search(function.function)
+    ]  # fmt: skip
 
 
 def _of_command(binaries: Binaries, command: str) -> list[OpenBinary]:
@@ -70,6 +89,7 @@ def _of_process(binaries: Binaries, pid: int) -> list[OpenBinary]:
 def _probed(opened: Iterable[OpenBinary], finder: SiteFinder) -> list[ProbedBinary]:
     found = []
     for binary in opened:
-        placements, unresolved = finder.find(binary.image)
-        found.append(ProbedBinary(Path(binary.path).name, binary.path, tuple(placements), tuple(unresolved)))
+        sites = finder.find(binary.image)
+        name = Path(binary.path).name
+        found.append(ProbedBinary(name, binary.path, tuple(sites.placements), tuple(sites.unresolved)))
     return found

@@ -43,7 +43,7 @@ class Recorder:
             return
         began = time.monotonic()
         try:
-            self._writer.checkpoint(take_snapshot(session, running=True))
+            self._writer.checkpoint(take_snapshot(session, running=True), session.drain)
         except CannotWrite as error:
             self._failed = True
             print(f"refleak: {error}; the trace goes on", file=sys.stderr)

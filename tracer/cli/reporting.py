@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TextIO
@@ -18,13 +20,14 @@ from tracer.analysis.policy import ANY_FINDING
 from tracer.analysis.suppression import Rule, parse_suppressions
 from tracer.cli.findings_file import read_findings
 from tracer.cli.recorder import is_recording
+from tracer.cli.report_file import report_file
 from tracer.errors import CannotRead, CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
-from tracer.report.json_report import write_json
+from tracer.report.formats import Format, ReportOptions, format_for, write_to_file
 from tracer.report.suppression_text import write_suppressions
-from tracer.report.text import TextOptions, write_text
+from tracer.report.text import TextOptions
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
@@ -57,27 +60,38 @@ def _suppressions(paths: Iterable[Path]) -> Iterator[Rule]:
 
 def judge(snapshot: Snapshot, symbols: Symbols, arguments: argparse.Namespace) -> Findings:
     """Analyse, and leave out what the baseline has."""
-    findings = analyse(snapshot, symbols, analysis_options(arguments))
+    options = replace(analysis_options(arguments), freed_stacks=_chosen(arguments).needs_freed)
+    findings = analyse(snapshot, symbols, options)
     if arguments.baseline is None:
         return findings
     baseline = read_findings(arguments.baseline, arguments, analysis_options(arguments))
     return against_baseline(findings, baseline, str(arguments.baseline))
 
 
+def _chosen(arguments: argparse.Namespace) -> Format:
+    output = None if is_recording(arguments.output) else arguments.output
+    return format_for(arguments.format, output)
+
+
 def write_report(findings: Findings, arguments: argparse.Namespace, usual: TextIO) -> None:
     """Write the report where the user wants it, or else to `usual`."""
     output = None if is_recording(arguments.output) else arguments.output
-    with output_stream(output, usual) as stream:
-        _writer(arguments, output)(findings, stream)
-
-
-def _writer(arguments: argparse.Namespace, output: Path | None) -> Callable[[Findings, TextIO], None]:
     if arguments.gen_suppressions is not None:
-        return lambda findings, out: write_suppressions(findings, out, arguments.gen_suppressions)
-    if report_format(arguments.format, output) == "json":
-        return write_json
-    text = TextOptions(top=arguments.top, tree=arguments.tree)
-    return lambda findings, out: write_text(findings, out, text)
+        with output_stream(output, usual) as stream:
+            write_suppressions(findings, stream, arguments.gen_suppressions)
+        return
+    chosen, options = _chosen(arguments), _report_options(arguments)
+    if output is not None:
+        with report_file(output) as file:
+            write_to_file(chosen, findings, file, options)
+    elif chosen.write is not None:
+        chosen.write(findings, usual, options)
+        usual.flush()
+
+
+def _report_options(arguments: argparse.Namespace) -> ReportOptions:
+    root = arguments.source_root.resolve() if arguments.source_root is not None else None
+    return ReportOptions(TextOptions(top=arguments.top, tree=arguments.tree), str(root) if root is not None else None)
 
 
 def report_format(format_: str | None, output: Path | None) -> str:
@@ -89,6 +103,7 @@ def report_format(format_: str | None, output: Path | None) -> str:
 def check_output(arguments: argparse.Namespace) -> None:
     """Raise CannotWrite or CannotRead for what the user named, before anything is traced."""
     analysis_options(arguments)
+    _chosen(arguments)
     if arguments.baseline is not None and not os.access(arguments.baseline, os.R_OK):
         raise CannotRead(f"cannot read {arguments.baseline}", "check the path after --baseline")
     path = arguments.output
@@ -99,9 +114,14 @@ def check_output(arguments: argparse.Namespace) -> None:
             f"{path} is to be a recording: it has no format {arguments.format}",
             f"record first, then: refleak report {path} --format {arguments.format} -o FILE",
         )
-    place = path if path.exists() else path.parent
-    if path.is_dir() or not place.exists() or not os.access(place, os.W_OK):
-        raise CannotWrite(f"cannot write {path}")
+    existed = path.exists()
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666))
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a pipe that nobody reads yet
+            raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
+    if not existed:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

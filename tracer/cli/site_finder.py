@@ -6,41 +6,59 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracer.capture.binaries import FoundSites
 from tracer.capture.instruction_costs import known_costs
 from tracer.cli.catalogue import catalogue_of
+from tracer.elf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
+from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.elf.unwind_cache import cache_directory
-from tracer.model.operations import Placement, Spec
+from tracer.model.operations import Site, Spec
 from tracer.model.snapshot import Unresolved
 from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
 from tracer.sites.place import place
 from tracer.sites.resolve import resolve
 from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.catalogue import Catalogue
+from tracer.specs.refinement import Refined, refine
 from tracer.specs.stubs import STUBS
 
 
 class SiteFinder:
     """Finds the sites of the chosen kinds in a binary, each placed on its cheapest instruction."""
 
-    def __init__(self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
-                 catalogue: Catalogue | None = None) -> None:
+    def __init__(
+        self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
+        catalogue: Catalogue | None = None,
+    ) -> None:  # fmt: skip
         self._specs: list[Spec] = [STUBS] if references else []
         self._specs += [HEAP] if heap else []
         self._specs += [MAPPINGS] if mappings else []
-        self._specs += (catalogue or Catalogue()).specs()
+        self._catalogue = catalogue or Catalogue()
         self._allocators = {path.resolve() for path in allocators}
         self._costs = cost_model(cache_directory())
 
-    def find(self, image: Image) -> tuple[list[Placement], list[Unresolved]]:
-        """Return the placements in `image`, and the functions that cannot be probed."""
+    def find(self, image: Image) -> FoundSites:
+        """Return the placements in `image`, the functions that cannot be probed, and inlined copies of others."""
         is_allocator = bool(self._allocators) and Path(image.path).resolve() in self._allocators
-        sites, unresolved = resolve(image, self._specs, allocator=is_allocator)
-        placements = [place(site, image, self._costs) for site in sites]
+        sites, unresolved = resolve(image, [*self._specs, *self._described(image)], allocator=is_allocator)
+        refined = self._refined(sites, image)
+        unresolved += refined.unresolved
+        placements = [place(site, image, self._costs) for site in refined.sites]
         refused = [p for p in placements if not p.cost]
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                                   p.site.function.function, p.reason) for p in refused]  # fmt: skip
-        return [p for p in placements if p.cost], unresolved
+        return FoundSites([p for p in placements if p.cost], unresolved, refined.inlined)
+
+    def _described(self, image: Image) -> list[Spec]:
+        table = read_symbol_table(image)
+        return self._catalogue.specs(lambda pattern: [s.name for s in table.matching(pattern) if s.kind == STT_FUNC])
+
+    def _refined(self, sites: list[Site], image: Image) -> Refined:
+        """Ask the DWARF, which takes its time, only of binaries that have described functions."""
+        if not any(site.function.group for site in sites):
+            return Refined(sites, [], ())
+        return refine(sites, self._catalogue.types, read_debug_facts(image))
 
 
 def cost_model(cache: Path) -> CostModel:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from tracer.capture.assembly import take_snapshot
-from tracer.capture.launch import find_command, launch, user_of
+from tracer.capture.launch import Launched, find_command, launch, user_of
 from tracer.capture.maps import Limits
 from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.cli import options
@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recorder | None) -> Findings:
-    """Write the recording if there is one, and the report to stderr or the user's file: stdout is the target's.
+    """Write the recording if there is one, and the report: to the user's file, else to stdout, or to stderr where
+    stdout is a launched target's.
 
     The report comes even where the recording could not be written, and the recording even where symbols fail.
     """
@@ -82,7 +83,7 @@ def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recor
                 failure = error
             recorder.close()
     findings = judge(snapshot, symbols, arguments)
-    write_report(findings, arguments, sys.stderr)
+    write_report(findings, arguments, sys.stdout if arguments.command is None else sys.stderr)
     if failure is not None:
         raise failure
     if recorder is not None:
@@ -110,7 +111,7 @@ def _launched(arguments: argparse.Namespace) -> Session:
     held = launch(arguments.command, user_of(arguments.user))
     try:
         session = Session(_capture_options(arguments))
-        _handle_signals(session, held.pid)
+        _handle_signals(session, held)
         session.launch(held, path)
     except BaseException:
         held.abandon()
@@ -127,7 +128,7 @@ def _attached(arguments: argparse.Namespace) -> Session:
     return session
 
 
-def _handle_signals(session: Session, child: int | None) -> None:
+def _handle_signals(session: Session, child: Launched | None) -> None:
     """Let the first Ctrl-C end an attached trace. A launched target gets it from the terminal itself, and the trace
     goes on to its end; a second one reports what is there. Other requests to end are passed on to it."""
 
@@ -140,10 +141,10 @@ def _handle_signals(session: Session, child: int | None) -> None:
             session.stop()
 
     def asked_to_end(number: int, _frame: FrameType | None) -> None:
-        if child is None or interrupts:
+        if child is None or interrupts or child.poll() is not None:  # its number may be another's by now
             session.stop()
         else:
-            os.kill(child, number)
+            os.kill(child.pid, number)
 
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN if child is not None else interrupted)

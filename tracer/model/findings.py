@@ -161,6 +161,37 @@ class AllocationTotals:
 
 
 @dataclass(frozen=True)
+class CodeRange:
+    """Code of a binary as it was mapped: link addresses [start, end)."""
+
+    path: str
+    build_id: str | None
+    start: int
+    end: int
+    file_offset: int
+    fixed: bool
+    """Mapped where it was linked to be: no shared library, no position-independent program."""
+
+
+@dataclass(frozen=True)
+class FreedAt:
+    """Blocks that were made at a stack and freed again."""
+
+    stack: FrameList
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """Of the blocks and mappings that are outstanding: those that had been made by a time."""
+
+    time_ns: int
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Findings:
     """The whole result of one analysis; every report prints this."""
 
@@ -179,6 +210,12 @@ class Findings:
     suppressed: tuple[Leak, ...] = ()
     notes: tuple[str, ...] = ()
     events_seen: int = 0
+    code: tuple[CodeRange, ...] = ()
+    """What frames' addresses belong to; sorted by path and start."""
+    freed: tuple[FreedAt, ...] = ()
+    """By allocation stack; only where AnalysisOptions.freed_stacks asks for it: there may be a million."""
+    survivors: tuple[Survivors, ...] = ()
+    """Over the time of the trace, ascending; at most 100, none where nothing is outstanding."""
 
     @property
     def leaked(self) -> tuple[Leak, ...]:

@@ -107,6 +107,9 @@ class SiteFlag(IntFlag):
     DELETES_OBJECT = 32
     NAMED = 64
     REPLACES = 128
+    SHARES = 256
+    HANDLE = 512
+    FOLLOWS = 1024
 
 
 NO_FLAGS = SiteFlag(0)
@@ -119,13 +122,6 @@ class Failure(IntEnum):
     NULL = 1
     NEGATIVE = 2
     NONZERO = 3
-
-
-class Naming(IntEnum):
-    """`enum naming` of bpf/abi.h: how a created object's type is known."""
-
-    SITE = 0
-    HANDLE = 1
 
 
 @dataclass(frozen=True)
@@ -146,7 +142,6 @@ class FunctionSpec:
     name: Location = NOWHERE
     holder: Location = NOWHERE
     failure: Failure = Failure.NEVER
-    naming: Naming = Naming.SITE
     libraries: tuple[str, ...] = ()
     """Patterns (fnmatch) of the basenames it applies to; empty for every binary."""
 

@@ -23,8 +23,8 @@ LOCATION = np.dtype(
 )
 SITE = np.dtype(
     [
-        ("operation", "u1"), ("flags", "u1"), ("group", "<u2"), ("return_distance", "<u2"),
-        ("failure", "u1"), ("naming", "u1"), ("type", "<u8"),
+        ("operation", "u1"), ("failure", "u1"), ("flags", "<u2"), ("group", "<u2"), ("return_distance", "<u2"),
+        ("type", "<u8"),
         ("object", LOCATION), ("counter", LOCATION), ("count", LOCATION),
         ("size", LOCATION), ("name", LOCATION), ("holder", LOCATION),
     ],
@@ -49,7 +49,7 @@ OBJECT = np.dtype(
 )
 RELEASED = np.dtype(
     [
-        ("type", "<u8"), ("birth", "<u8"), ("release", "<u8"),
+        ("type", "<u8"), ("birth", "<u8"), ("release", "<u8"), ("time_ns", "<u8"),
         ("serial", "<u4"), ("by_delete", "<u2"), ("revived", "<u2"),
     ],
     align=True,
@@ -144,6 +144,7 @@ class ObjectFlag(IntFlag):
     COUNT_UNREAD = 1
     THREADS = 2
     ENDING = 4
+    FOLLOWS = 8
 
 
 class StackStatus(IntEnum):
@@ -167,6 +168,7 @@ class ControlKind(IntEnum):
     UNMAPPED = 8
     STARTED = 9
     EXECUTES_AT = 10
+    FORKS = 11
 
 
 class RuleKind(IntEnum):

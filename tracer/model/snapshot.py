@@ -47,6 +47,8 @@ class Mapping:
     executable: bool
     from_ns: int
     until_ns: int | None = None
+    link_address: int | None = None
+    """Where `start` lies as linked; None where it is not known."""
 
 
 @dataclass(frozen=True)

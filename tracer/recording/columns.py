@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from tracer.model.snapshot import Records
 
-ROWS = 1 << 17
+ROWS = 1 << 15
 """Most rows in one chunk: bounds the reader's memory, and what a cut costs."""
-_SAMPLE = 4096
+_SAMPLE = 1024
 _PLAIN, _DELTA = "plain", "delta"
 _LENGTH = struct.Struct("<I")
 

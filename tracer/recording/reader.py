@@ -16,7 +16,7 @@ from tracer.model.snapshot import Loss, Records, Stack
 from tracer.recording.chunks import Chunk, ChunkType, check_file_header, damaged, read_payload, scan_chunks
 from tracer.recording.columns import Malformed, decode_records
 from tracer.recording.plain import from_plain, parse
-from tracer.recording.recording import ARRAYS, Begin, Info, Recording
+from tracer.recording.recording import ARRAYS, Begin, Info, Recording, with_arrays
 from tracer.recording.stack_table import decode_stacks
 from tracer.recording.symbol_table import decode_symbols
 
@@ -58,7 +58,7 @@ class _Reader:
         notes = tuple(_notes(head, None if whole else scan.ends_early or "its last part is not closed", missing))
         facts = head.facts
         losses = (*facts.losses, *(Loss(note, 1, "") for note in notes))
-        snapshot = replace(facts, stacks=stacks, losses=losses, **arrays)
+        snapshot = with_arrays(replace(facts, losses=losses), stacks, arrays)
         return Recording(snapshot, symbols, self._info(scan.chunks), notes)
 
     def _last_group(self, chunks: Sequence[Chunk]) -> tuple[int, int]:

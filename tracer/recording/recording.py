@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
 from tracer.model.frames import Symbols
-from tracer.model.snapshot import Snapshot
+from tracer.model.snapshot import Records, Snapshot, Stack
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,38 @@ class Begin:
     rows: dict[str, int] = field(default_factory=dict)
 
 
+def _arrays(owner: Any, prefix: str = "") -> Iterator[tuple[str, Records]]:
+    for f in fields(owner):
+        value = getattr(owner, f.name)
+        if isinstance(value, np.ndarray):
+            yield prefix + f.name, value
+        elif prefix == "" and f.name in _NESTED:
+            yield from _arrays(value, f"{f.name}.")
+
+
+def arrays_of(snapshot: Snapshot) -> dict[str, Records]:
+    """Return all arrays by name; those of a field that holds several as `field.name`."""
+    return dict(_arrays(snapshot))
+
+
+def with_arrays(facts: Snapshot, stacks: MappingType[int, Stack], arrays: dict[str, Records]) -> Snapshot:
+    """Return a snapshot with its bulk; the inverse of `arrays_of`."""
+    parts: dict[str, Any] = {"stacks": stacks}
+    nested: dict[str, dict[str, Records]] = {name: {} for name in _NESTED}
+    for name, array in arrays.items():
+        field_name, dot, inner = name.partition(".")
+        if dot:
+            nested[field_name][inner] = array
+        else:
+            parts[name] = array
+    groups = {name: replace(getattr(facts, name), **inner) for name, inner in nested.items()}
+    return replace(facts, **parts, **groups)
+
+
 _EMPTY = Snapshot("launched", 0)
-ARRAYS = {
-    f.name: getattr(_EMPTY, f.name).dtype for f in fields(Snapshot) if isinstance(getattr(_EMPTY, f.name), np.ndarray)
-}
+_NESTED = frozenset({"balanced"})
+"""Fields that are made of arrays alone."""
+ARRAYS = {name: array.dtype for name, array in _arrays(_EMPTY)}
 """The dtype of each array of a Snapshot."""
-BULK = frozenset({*ARRAYS, "stacks"})
+BULK = frozenset({"stacks", *(name.partition(".")[0] for name in ARRAYS)})
 """The fields of a Snapshot that have chunks of their own."""

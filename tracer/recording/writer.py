@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
@@ -14,12 +14,16 @@ from tracer.recording.chunk_file import ChunkFile, OpenFile, cannot_write, open_
 from tracer.recording.chunks import ChunkType, encode_chunk
 from tracer.recording.columns import encode_records
 from tracer.recording.plain import to_plain
-from tracer.recording.recording import ARRAYS, BULK, Info
+from tracer.recording.recording import BULK, Info, arrays_of
 from tracer.recording.stack_table import STACKS, encode_stacks
 from tracer.recording.symbol_table import encode_symbols
 
 _SPARE_BYTES = 32 << 20
 """Checkpoints that were overtaken may take so much room before the file is written anew without them."""
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class RecordingWriter:
@@ -35,6 +39,7 @@ class RecordingWriter:
         self._kept: list[tuple[int, int]] = []
         self._overtaken_bytes = self._group_bytes = 0
         self._holds = ""
+        self._between: Callable[[], None] = _nothing
         try:
             self._file = ChunkFile(path, opener, replace=force)
             self._keep(ChunkType.INFO, json.dumps(to_plain(info)).encode())
@@ -56,14 +61,19 @@ class RecordingWriter:
         except OSError as error:
             raise cannot_write(self._path, error, self._holds) from None
 
-    def checkpoint(self, snapshot: Snapshot) -> None:
-        """Write what is known while the target runs on: what a reader gets if nothing follows."""
+    def checkpoint(self, snapshot: Snapshot, between: Callable[[], None] = _nothing) -> None:
+        """Write what is known while the target runs on: what a reader gets if nothing follows.
+
+        `between` is called after each chunk, so that the caller can see to what does not wait.
+        """
+        self._between = between
         self.append_stacks(snapshot.stacks)
         self._write(snapshot, None, partial=True, anew=self._overtaken_bytes > max(_SPARE_BYTES, 3 * self._group_bytes))
         self._holds = f"the trace up to {snapshot.duration_ns / 1e9:.1f} s"
 
     def write_snapshot(self, snapshot: Snapshot, symbols: Symbols | None) -> None:
         """Write the whole result; the file is written anew, without what it overtakes, if the disk has the room."""
+        self._between = _nothing
         self.append_stacks(snapshot.stacks)
         self._write(snapshot, symbols, partial=False, anew=self._group_bytes > 0)
         self._holds = "the whole trace"
@@ -72,7 +82,7 @@ class RecordingWriter:
         if anew and self._write_anew(snapshot, symbols, partial):
             return
         try:
-            size = _append_group(self._file, snapshot, symbols, partial)
+            size = _append_group(self._file, _group(snapshot, symbols, partial), self._between)
         except OSError as error:
             raise cannot_write(self._path, error, self._holds) from None
         self._overtaken_bytes += self._group_bytes
@@ -87,7 +97,7 @@ class RecordingWriter:
             for start, end in self._kept:
                 kept.append((fresh.size_bytes, fresh.size_bytes + end - start))
                 fresh.copy_from(self._file, start, end)
-            size = _append_group(fresh, snapshot, symbols, partial)
+            size = _append_group(fresh, _group(snapshot, symbols, partial), self._between)
             fresh.move_to(self._path)
         except OSError:
             if fresh is not None:
@@ -102,11 +112,12 @@ class RecordingWriter:
         self._file.close()
 
 
-def _append_group(file: ChunkFile, snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> int:
+def _append_group(file: ChunkFile, group: Iterator[tuple[ChunkType, bytes]], between: Callable[[], None]) -> int:
     """Append BEGIN, arrays, symbols, END; return their bytes."""
     start = file.size_bytes
-    for kind, payload in _group(snapshot, symbols, partial):
+    for kind, payload in group:
         file.append(encode_chunk(kind, payload))
+        between()
     return file.size_bytes - start
 
 
@@ -114,16 +125,17 @@ def _group(snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> Iterat
     # An open path is one of this process; elsewhere it may name another file.
     binaries = tuple(replace(binary, open_path=None) for binary in snapshot.binaries)
     portable = replace(snapshot, binaries=binaries)
+    arrays = arrays_of(snapshot)
     begin = {
         "facts": {f.name: to_plain(getattr(portable, f.name)) for f in fields(Snapshot) if f.name not in BULK},
         "partial": partial,
         "stacks": len(snapshot.stacks),
         "symbols": symbols is not None,
-        "rows": to_plain({name: len(getattr(snapshot, name)) for name in ARRAYS}),
+        "rows": to_plain({name: len(array) for name, array in arrays.items()}),
     }
     yield ChunkType.BEGIN, json.dumps(begin, separators=(",", ":")).encode()
-    for name in ARRAYS:
-        yield from ((ChunkType.ARRAY, payload) for payload in encode_records(name, getattr(snapshot, name)))
+    for name, array in arrays.items():
+        yield from ((ChunkType.ARRAY, payload) for payload in encode_records(name, array))
     if symbols is not None:
         yield ChunkType.SYMBOLS, encode_symbols(symbols)
     yield ChunkType.END, b"{}"

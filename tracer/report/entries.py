@@ -12,7 +12,7 @@ from tracer.report.unpaired import add_probable_put, add_unpaired
 
 _SAMPLES = 3
 _CALL_STACKS = 5
-_STATES = {"alive-at-exec": "alive at exec"}
+STATES = {"alive-at-exec": "alive at exec"}
 _BIRTHS = {"reference": "created at", "allocation": "allocated at", "mapping": "mapped at"}
 _OFFENCES = {
     "over-put": "put at",
@@ -43,7 +43,7 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
 
 
 def _headline(leak: Leak) -> str:
-    state = _STATES.get(leak.state, leak.state)
+    state = STATES.get(leak.state, leak.state)
     if leak.kind == "reference":
         counts = {instance.references for instance in leak.instances}
         known = f", count {counts.pop()}" if len(counts) == 1 and None not in counts else ""

@@ -10,6 +10,7 @@ from tabulate import tabulate
 
 from tracer.model.operations import Placement, SiteFlag
 from tracer.model.probed import ProbedBinary
+from tracer.model.snapshot import Unresolved
 from tracer.report.amounts import counted
 from tracer.report.page import Page, stream_color, stream_width
 
@@ -21,18 +22,21 @@ _COSTS = {
 }
 
 
-def write_probes(binaries: Sequence[ProbedBinary], stream: TextIO) -> None:
-    """Write which probes each binary would get, and what no probe covers, with the reasons."""
+def write_probes(binaries: Sequence[ProbedBinary], absent: Sequence[Unresolved], stream: TextIO) -> None:
+    """Write which probes each binary would get, and what no probe covers, with the reasons.
+
+    `absent`: functions that the user named and that none of the binaries has.
+    """
     page = Page(stream_width(stream))
     probed = [binary for binary in binaries if binary.placements]
     count = sum(len(binary.placements) for binary in probed)
-    uncovered = sum(len(binary.unresolved) for binary in binaries)
+    uncovered = sum(len(binary.unresolved) for binary in binaries) + len(absent)
     rest = f"; {counted(uncovered, 'function')} not covered" if uncovered else ""
     page.heading(f"{counted(count, 'probe')} in {len(probed)} of {counted(len(binaries), 'binary', 'binaries')}{rest}")
     for binary in probed:
         _add_binary(page, binary)
     _add_costs(page, binaries)
-    _add_uncovered(page, binaries)
+    _add_uncovered(page, binaries, absent)
     _add_unprobed(page, binaries)
     page.write(stream, stream_color(stream))
 
@@ -65,14 +69,16 @@ def _add_costs(page: Page, binaries: Sequence[ProbedBinary]) -> None:
             page.line(words)
 
 
-def _add_uncovered(page: Page, binaries: Sequence[ProbedBinary]) -> None:
-    if not any(binary.unresolved for binary in binaries):
+def _add_uncovered(page: Page, binaries: Sequence[ProbedBinary], absent: Sequence[Unresolved]) -> None:
+    if not absent and not any(binary.unresolved for binary in binaries):
         return
     page.blank()
     page.heading("not covered")
     for binary in binaries:
         for missed in binary.unresolved:
             page.paragraph(f"{missed.operation} {missed.function} in {binary.name}: {missed.reason}", "    ", "  ")
+    for missed in absent:
+        page.paragraph(f"{missed.operation} {missed.function}: {missed.reason}", "    ", "  ")
 
 
 def _add_unprobed(page: Page, binaries: Sequence[ProbedBinary]) -> None:
@@ -82,7 +88,7 @@ def _add_unprobed(page: Page, binaries: Sequence[ProbedBinary]) -> None:
         page.paragraph(f"nothing to probe in: {names}", "    ", "")
 
 
-def write_probes_json(binaries: Sequence[ProbedBinary], stream: TextIO) -> None:
+def write_probes_json(binaries: Sequence[ProbedBinary], absent: Sequence[Unresolved], stream: TextIO) -> None:
     """Write the same as one JSON document; offsets are hex strings."""
     document = {
         "format": "refleak-probes",
@@ -95,6 +101,7 @@ def write_probes_json(binaries: Sequence[ProbedBinary], stream: TextIO) -> None:
             }
             for binary in binaries
         ],
+        "absent": [vars(missed) for missed in absent],
     }
     json.dump(document, stream, indent=1)
     stream.write("\n")

@@ -14,24 +14,25 @@ from tracer.model.operations import (
     FunctionSpec,
     Location,
     LocationKind,
-    Naming,
     Operation,
     SiteFlag,
     argument,
+    constant,
 )
 from tracer.specs.description import DescribedFunction
 from tracer.specs.places import parse_counter, parse_place, parse_value
 
 REFERENCE_OPERATIONS = {
     "create": Operation.CREATE, "get": Operation.GET, "put": Operation.PUT, "delete": Operation.DELETE,
-    "names": Operation.NAME,
+    "names": Operation.NAME, "hides": Operation.NONE,
 }  # fmt: skip
 MEMORY_OPERATIONS = {"alloc": Operation.ALLOC, "realloc": Operation.REALLOC, "free": Operation.FREE}
-OPTIONS = ("object", "counter", "count", "size", "type", "holder", "fails", "nested", "replaces", "library")
+OPTIONS = ("object", "counter", "count", "size", "type", "holder", "fails", "nested", "replaces", "shares", "library")
 
 _FUNCTION = re.compile(r"(?P<name>[A-Za-z_.$*?\[\]{}][\w.$@*?\[\]{}]*)\s*(?:\((?P<options>.*)\))?", re.DOTALL)
 _MEMBER = "member:"
 _RETURNS_OBJECT = (Operation.CREATE, Operation.ALLOC, Operation.NAME)
+_COUNTED = (Operation.CREATE, Operation.GET, Operation.PUT, Operation.DELETE)
 _YES_NO = {"yes": True, "no": False}
 
 
@@ -92,18 +93,20 @@ def _options(text: str) -> Mapping[str, str]:
 
 def _with_object(spec: FunctionSpec, options: Mapping[str, str]) -> FunctionSpec:
     default = RETURN_VALUE if spec.operation in _RETURNS_OBJECT else argument(0)
+    if spec.operation == Operation.NONE:
+        return spec
     place = parse_place(options["object"]) if "object" in options else default
     if place.dereference and place.kind != LocationKind.RETURN and spec.operation in _RETURNS_OBJECT:
         # What the call makes stands there when it returns: an out parameter.
-        width = 4 if place.dereference == 2 else 8
-        return replace(spec, object=replace(place, dereference=0, width=width), flags=SiteFlag.OUT_POINTER)
+        size = constant(4) if place.dereference == 2 else NOWHERE
+        return replace(spec, object=replace(place, dereference=0), size=size, flags=SiteFlag.OUT_POINTER)
     if place.kind == LocationKind.RETURN and spec.operation in (Operation.PUT, Operation.DELETE, Operation.FREE):
         raise ValueError(f"{spec.function}: what it ends cannot be known from its return value")
     return replace(spec, object=place)
 
 
 def _with_counter(spec: FunctionSpec, text: str) -> tuple[FunctionSpec, str]:
-    if not text or spec.operation not in REFERENCE_OPERATIONS.values() or spec.operation == Operation.NAME:
+    if not text or spec.operation not in _COUNTED:
         return spec, ""
     if text.startswith(_MEMBER):
         return spec, text.removeprefix(_MEMBER)
@@ -137,7 +140,7 @@ def _with_type(spec: FunctionSpec, text: str) -> FunctionSpec:
     if at.kind == LocationKind.RETURN:
         raise ValueError(f"{spec.function}: the type must be known when the function is called")
     if kind == "handle":
-        return replace(spec, name=at, naming=Naming.HANDLE)
+        return replace(spec, name=at, flags=spec.flags | SiteFlag.HANDLE)
     return replace(spec, name=at, type_name=None, flags=spec.flags | SiteFlag.NAMED)
 
 
@@ -180,6 +183,7 @@ _APPLIERS: Mapping[str, Callable[[FunctionSpec, str], FunctionSpec]] = {
     "holder": _with_holder,
     "fails": _with_failure,
     "replaces": _flag(SiteFlag.REPLACES, True),
+    "shares": _flag(SiteFlag.SHARES, True),
     "library": _with_library,
     "nested": _with_nested,
 }

@@ -19,13 +19,27 @@ def check(run: Run, count: int, *, execs: bool) -> None:
     assert run.blocks[:2] >= (5 * count, 2 * count)
 
 
+def check_said(run: Run) -> None:
+    """Eight at once may be more than a small, busy machine holds back: then each that went on early is counted."""
+    assert run.report["complete"] is False
+    assert [loss["reason"] for loss in run.report["lost"]] == ["a process ran on before its probes were in place"]
+    assert run.report["lost"][0]["count"] >= 1
+
+
 @pytest.mark.parametrize("at_once", [1, 8])
 def test_forked_children(refleak: Refleak, at_once: int) -> None:
     run = refleak(target=("many_children", 200, at_once), timeout=300)
+    if at_once > 1 and run.report["lost"]:
+        check_said(run)
+        return
     check(run, 200, execs=False)
     assert run.blocks == (1000, 400, 600, 36600)
 
 
 @pytest.mark.parametrize("at_once", [1, 8])
 def test_children_that_exec(refleak: Refleak, at_once: int) -> None:
-    check(refleak(target=("many_children", 53, at_once, "exec"), timeout=300), 53, execs=True)
+    run = refleak(target=("many_children", 53, at_once, "exec"), timeout=300)
+    if at_once > 1 and run.report["lost"]:
+        check_said(run)
+        return
+    check(run, 53, execs=True)

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Put into README.md what refleak prints now: `refresh_readme.py [PERF]`, as root.
+
+PERF is the program that examples/perf/build.sh makes; without it the first screen stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+DEMO = "    sudo refleak --refs-only --top 1 --exec examples/demo/leaky\n\n"
+PERF = "    $ sudo refleak --user root --top 2 --exec ./perf probe vfs_read\n"
+
+
+def printed(command: str, folder: Path) -> str:
+    """Run a command of the README in a folder and return all that it prints, as an indented block."""
+    words = shlex.split(command.replace("$", " "))[2:]
+    environment = os.environ | {"PERF_CONFIG": "/dev/null"}
+    done = subprocess.run(
+        [ROOT / "refleak", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder,
+        env=environment, check=False,
+    )  # fmt: skip
+    return "".join(f"    {line}".rstrip() + "\n" for line in done.stdout.rstrip().splitlines())
+
+
+def block_after(command: str, text: str) -> str:
+    """Return the indented block that stands below a command."""
+    found = re.match(r"(?:    .*\n|\n(?=    ))+", text.partition(command)[2])
+    return found[0] if found else ""
+
+
+def main() -> None:
+    text = README.read_text()
+    text = text.replace(DEMO + block_after(DEMO, text), DEMO + printed(DEMO, ROOT))
+    if len(sys.argv) > 1:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "perf").symlink_to(Path(sys.argv[1]).resolve())
+            text = text.replace(PERF + block_after(PERF, text), PERF + printed(PERF, Path(folder)))
+    README.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

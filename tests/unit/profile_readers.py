@@ -1,0 +1,75 @@
+"""Readers of profiles that are not ours: `go tool pprof` and gperftools' script."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="needs go (Debian: golang-go)")
+needs_google_pprof = pytest.mark.skipif(
+    shutil.which("google-pprof") is None, reason="needs google-pprof (Debian: google-perftools)"
+)
+_ENVIRONMENT = {**os.environ, "LC_ALL": "C", "GOFLAGS": "", "PPROF_BINARY_PATH": "/nonexistent"}
+
+
+@dataclass(frozen=True)
+class RawProfile:
+    """What `pprof -raw` prints, by section."""
+
+    types: tuple[str, ...]
+    samples: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    """Values and locations, leaf first."""
+    locations: dict[int, tuple[str, ...]]
+    """"ADDRESS M=N" and, for each inlined function and the outermost, "NAME FILE:LINE"."""
+    mappings: tuple[str, ...]
+
+    def sums(self) -> tuple[int, ...]:
+        return tuple(sum(values) for values in zip(*(values for values, _ in self.samples), strict=True))
+
+
+def go_pprof(path: Path) -> RawProfile:
+    said = subprocess.run(
+        ["go", "tool", "pprof", "-raw", "-symbolize=none", str(path)],
+        env=_ENVIRONMENT, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    _, rest = said.stdout.split("Samples:\n")
+    samples, rest = rest.split("Locations\n")
+    locations, mappings = rest.split("Mappings\n")
+    head, *lines = samples.splitlines()
+    found = [re.fullmatch(r"\s*((?:\d+ *)+): ([\d ]*)", line) for line in lines]
+    return RawProfile(
+        types=tuple(head.replace("[dflt]", "").split()),
+        samples=tuple((_numbers(m[1]), _numbers(m[2])) for m in found if m),
+        locations=_locations(locations),
+        mappings=tuple(mappings.splitlines()),
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split())
+
+
+def _locations(text: str) -> dict[int, tuple[str, ...]]:
+    found: dict[int, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        start = re.match(r"\s*(\d+): (0x[0-9a-f]+ M=\d+) ?(.*)", line)
+        if start:
+            lines = found[int(start[1])] = [start[2], start[3]]
+        else:
+            lines.append(line.strip())
+    return {n: tuple(part.removesuffix(" s=0").strip() for part in parts if part) for n, parts in found.items()}
+
+
+def google_pprof(program: Path, profile: Path, *options: str) -> str:
+    said = subprocess.run(
+        ["google-pprof", "--text", *options, str(program), str(profile)],
+        env=_ENVIRONMENT, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return said.stdout

@@ -1,0 +1,169 @@
+"""The interactive page, in a browser that nobody here wrote."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from browser import Page, browser, needs_chromium
+from hand_made import Code, blocks, process, server, snapshot
+
+from tracer.analysis import analyse
+from tracer.model.findings import Findings
+from tracer.report.html_page import write_html
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u2028'\"`${x}$title"
+BOXES = "[...document.querySelectorAll('#flame .box')]"
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with browser(tmp_path_factory.mktemp("browser")) as page:
+        yield page
+
+
+def server_findings() -> Findings:
+    snap, code = server()
+    return analyse(snap, code.symbols)
+
+
+def opened(page: Page, findings: Findings, directory: Path) -> Page:
+    page.requested.clear()
+    page.complaints.clear()
+    path = directory / "report.html"
+    with open(path, "w", encoding="utf-8") as stream:
+        write_html(findings, stream)
+    page.open(path)
+    return page
+
+
+def texts(page: Page, selector: str) -> list[str]:
+    return list(page.run(f"[...document.querySelectorAll({selector!r})].map((e) => e.textContent)"))
+
+
+def typed(page: Page, field: str, text: str) -> None:
+    page.run(f"document.getElementById({field!r}).value = {text!r}")
+    page.run(f"document.getElementById({field!r}).dispatchEvent(new Event('input'))")
+
+
+def widths(page: Page) -> dict[str, float]:
+    boxes = page.run(f"{BOXES}.map((e) => [e.title.split('\\n')[0], e.style.width])")
+    return {name: float(width.removesuffix("%")) for name, width in boxes}
+
+
+@needs_chromium
+def test_the_page_shows_all_and_asks_for_nothing(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, server_findings(), tmp_path)
+    assert page.requested == [(tmp_path / "report.html").as_uri()]
+    assert page.complaints == []
+    assert texts(page, "nav a") == [
+        "Flame graph", "Over time", "Entries", "Broken rules", "References", "Processes",
+    ]  # fmt: skip
+    assert texts(page, "#verdict")[0].startswith("refleak: LEAK: 2 objects of 1 type, 28.1 KiB in 9 blocks")
+    assert texts(page, "#shown") == ["5 entries: 1.0 MiB in 12 objects"]
+    assert texts(page, "#leaks tr.entry td:first-child") == ["1,048,576", "28,672", "72", "13", ""]
+    assert texts(page, "#leaks tr.entry td:nth-child(2)") == ["1", "7", "1", "1", "2"]
+    assert texts(page, "#references table td:first-child") == ["dso", "map"]
+    assert len(texts(page, "#processes tbody tr")) == 2
+
+
+@needs_chromium
+def test_the_flame_graph_zooms_and_searches(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, server_findings(), tmp_path)
+    before = widths(page)
+    assert before["everything"] == 100
+    assert before["parse_body"] == pytest.approx(100 * 28672 / 1077333, abs=1e-3)
+    page.run(f"{BOXES}.find((e) => e.title.startsWith('parse_body')).click()")
+    zoomed = widths(page)
+    assert zoomed["parse_body"] == 100
+    assert zoomed["main"] == 100
+    assert "arena__map" not in zoomed
+    assert texts(page, "#detail")[0].startswith("parse_body: 28.0 KiB = 28,672 bytes in 7 objects (2.7 %)")
+    page.run("document.getElementById('reset').click()")
+    assert widths(page) == before
+    typed(page, "search", "ARENA")
+    titles = page.run("[...document.querySelectorAll('.found')].map((e) => e.title)")
+    assert [title.split("\n")[0] for title in titles] == ["arena__map"]
+    assert texts(page, "#found") == ["97.3 % in what matches"]
+
+
+@needs_chromium
+def test_width_can_be_objects(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, server_findings(), tmp_path)
+    page.run("{ const s = document.querySelector('#flame-graph select'); s.value = 'count';"
+             " s.dispatchEvent(new Event('change')); }")  # fmt: skip
+    assert widths(page)["[dso]"] == pytest.approx(100 * 2 / 12, abs=1e-3)
+
+
+@needs_chromium
+def test_the_table_sorts_filters_and_opens(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, server_findings(), tmp_path)
+    page.run("document.querySelectorAll('#leaks th button')[1].click()")
+    assert texts(page, "#leaks tr.entry td:nth-child(2)") == ["7", "2", "1", "1", "1"]
+    page.run("document.querySelectorAll('#leaks th button')[1].click()")
+    assert texts(page, "#leaks tr.entry td:nth-child(2)") == ["1", "1", "1", "2", "7"]
+    typed(page, "filter", "dso__new")
+    assert texts(page, "#shown") == ["1 entry: 0 bytes in 2 objects"]
+    page.run("document.querySelector('#leaks tr.entry').click()")
+    inside = texts(page, "#leaks tr.inside")[0]
+    assert "4 gets" in inside
+    assert "map__delete" in inside
+    assert "the counter of 1 of 2 changed without a traced call" in inside
+    page.run("document.querySelector('#leaks tr.entry').click()")
+    assert texts(page, "#leaks tr.inside") == []
+
+
+@needs_chromium
+def test_the_balance_sums_by_call_path(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, server_findings(), tmp_path)
+    nets = [int(text) for text in texts(page, "#balance .net")]
+    assert nets == [4, 4, 2, -2]
+    assert "map__new" in texts(page, "#balance")[0]
+
+
+@needs_chromium
+def test_names_are_text_and_no_markup(chromium: Page, tmp_path: Path) -> None:
+    code = Code()
+    stack = code.stack(1, code.frame(HOSTILE, f"{HOSTILE}.c:1"), code.frame("main"))
+    snap = snapshot(
+        code, processes=(process(command=(HOSTILE, "\udc80")),), allocations=blocks({"size": 7, "stack": stack})
+    )
+    page = opened(chromium, analyse(snap, code.symbols), tmp_path)
+    assert page.complaints == []
+    assert page.requested == [(tmp_path / "report.html").as_uri()]
+    assert page.run("document.querySelectorAll('script').length") == 2
+    assert page.run("document.querySelectorAll('img').length") == 0
+    assert HOSTILE in widths(page)
+
+
+@needs_chromium
+def test_a_clean_run_has_a_page_too(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, analyse(snapshot(), {}), tmp_path)
+    assert page.complaints == []
+    assert texts(page, "nav a") == ["Entries", "Processes"]
+    page = opened(chromium, analyse(snapshot(processes=()), {}), tmp_path)
+    assert page.complaints == []
+
+
+@needs_chromium
+def test_many_entries_are_drawn_in_part(chromium: Page, tmp_path: Path) -> None:
+    found = server_findings()
+    one = found.leaks[1]
+    many = replace(found, leaks=tuple(replace(one, id=f"{number:012x}") for number in range(3000)))
+    page = opened(chromium, many, tmp_path)
+    assert len(texts(page, "#leaks tr.entry")) == 50
+    assert texts(page, "#shown")[0].startswith("3,000 entries")
+    page.run("document.querySelector('#leaks td button').click()")
+    assert len(texts(page, "#leaks tr.entry")) == 3000
+
+
+def test_the_policy_names_what_stands_in_the_page() -> None:
+    out = io.StringIO()
+    write_html(server_findings(), out)
+    assert out.getvalue().count("<script") == 2
+    assert "default-src 'none'" in out.getvalue()
+    assert "http://" not in out.getvalue().replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in out.getvalue()

@@ -1,0 +1,20 @@
+"""What was freed, by where it was made."""
+
+from __future__ import annotations
+
+from tracer.analysis.evidence import Evidence
+from tracer.model.findings import FrameList, FreedAt
+
+
+def freed_by_stack(evidence: Evidence) -> tuple[FreedAt, ...]:
+    """Return one entry per symbolized stack of which blocks were freed, most bytes first."""
+    totals = evidence.snapshot.totals
+    sums: dict[FrameList, tuple[int, int]] = {}
+    columns = (totals[name].tolist() for name in ("stack", "freed", "freed_bytes"))
+    for stack, count, size in zip(*columns, strict=True):
+        if count:
+            frames = evidence.book.get(stack).frames
+            before = sums.get(frames, (0, 0))
+            sums[frames] = before[0] + count, before[1] + size
+    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], -item[1][0]))
+    return tuple(FreedAt(frames, count, size) for frames, (count, size) in ranked)

@@ -1,0 +1,27 @@
+"""When the memory that is outstanding was made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.model.findings import Survivors
+from tracer.model.snapshot import Snapshot
+
+_MOST = 100
+
+
+def survivors(snapshot: Snapshot) -> tuple[Survivors, ...]:
+    """Sum the live allocations and mappings by time of birth, suppressed ones too; inherited copies are not counted."""
+    times = np.concatenate([snapshot.allocations["time_ns"], snapshot.mapped["time_ns"]]).astype(np.int64)
+    sizes = np.concatenate([snapshot.allocations["size"], snapshot.mapped["length"]]).astype(np.uint64)
+    if len(times) == 0:
+        return ()
+    order = np.argsort(times, kind="stable")
+    times, sums = times[order], np.concatenate([[np.uint64(0)], np.cumsum(sizes[order], dtype=np.uint64)])
+    end = max(snapshot.duration_ns, int(times[-1]))
+    marks = np.unique(np.linspace(0, end, _MOST).astype(np.int64))
+    born = np.searchsorted(times, marks, side="right")
+    return tuple(
+        Survivors(time, count, size)
+        for time, count, size in zip(marks.tolist(), born.tolist(), sums[born].tolist(), strict=True)
+    )

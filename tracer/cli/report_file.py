@@ -1,0 +1,67 @@
+"""The file that a report goes to: written whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from tracer.errors import CannotWrite
+
+
+@contextmanager
+def report_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a stream to write to; at the end, what was written stands under `path`, unless the body raised.
+
+    The old file stays until then, and keeps its owner and mode; a link is followed. What is no regular file, and a
+    file in a directory that is not ours to change, is written in place. Raises CannotWrite.
+    """
+    try:
+        target = path.resolve()
+        if not _is_replaceable(target):
+            with open(target, "wb") as stream:
+                yield stream
+            return
+        with _replacement(target) as stream:
+            yield stream
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _is_replaceable(target: Path) -> bool:
+    if target.exists() and not target.is_file():
+        return False
+    return os.access(target.parent, os.W_OK)
+
+
+@contextmanager
+def _replacement(target: Path) -> Iterator[BinaryIO]:
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".new", dir=target.parent)
+    try:
+        with open(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            _take_owner_and_mode(descriptor, target)
+            os.fsync(descriptor)
+        Path(name).replace(target)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _take_owner_and_mode(descriptor: int, target: Path) -> None:
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        os.fchmod(descriptor, 0o666 & ~mask)
+        return
+    with suppress(PermissionError):
+        os.fchown(descriptor, old.st_uid, old.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))

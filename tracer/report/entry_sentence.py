@@ -1,0 +1,56 @@
+"""One entry in a sentence, for formats that list findings."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from tracer.model.findings import ErrorFinding, Leak
+from tracer.model.frames import Frame
+from tracer.report.amount_words import NOUNS
+from tracer.report.amounts import counted, exact_size
+from tracer.report.entries import STATES
+from tracer.report.source_place import first_named, main_frame
+from tracer.report.stack_lines import name
+
+
+def leak_sentence(leak: Leak) -> str:
+    """Return "28.0 KiB (28,672 bytes) leaked in 7 blocks (malloc) from parse_body (body.c:118)"."""
+    state = STATES.get(leak.state, leak.state)
+    if leak.kind == "reference":
+        what = f"{counted(leak.count, 'object')} of type {leak.type or 'unknown'} {state}"
+    else:
+        by = f" ({leak.type})" if leak.type else ""
+        what = f"{exact_size(leak.bytes or 0)} {state} in {counted(leak.count, NOUNS[leak.kind])}{by}"
+    return f"{what} from {short_place(main_frame(leak))}"
+
+
+def error_sentence(error: ErrorFinding) -> str:
+    """Return "over-put of dso, 2 times, in thread__exit (thread.c:99)"."""
+    of = f" of {error.type}" if error.type else ""
+    times = f", {error.count:,} times," if error.count != 1 else ""
+    return f"{error.kind}{of}{times} in {short_place(offender(error))}"
+
+
+def offender(error: ErrorFinding) -> Frame | None:
+    """Return the caller of the function that broke the rule, which is the leaf; that one where it has no caller."""
+    return first_named(error.stack[1:]) or first_named(error.stack)
+
+
+def short_place(frame: Frame | None) -> str:
+    """Return "parse_body (body.c:118)", or "git+0x1234", or that the stack was not kept."""
+    if frame is None:
+        return "an unknown place (stack not kept)"
+    if not frame.file:
+        return f"{name(frame)} [{frame.module}]" if frame.function and frame.module else name(frame)
+    line = "" if frame.line is None else f":{frame.line}"
+    return f"{name(frame)} ({PurePath(frame.file).name}{line})"
+
+
+def stack_text(stack: tuple[Frame, ...]) -> list[str]:
+    """Return a whole stack, leaf first, one line a frame, with full paths."""
+    lines = []
+    for frame in stack:
+        line = "" if frame.line is None else f":{frame.line}"
+        where = f"{frame.file}{line}" if frame.file else f"[{frame.module}]" if frame.function and frame.module else ""
+        lines.append(f"{name(frame)}  {where}".rstrip() + ("  (inlined)" if frame.inlined else ""))
+    return lines or ["(stack not kept)"]

@@ -1,0 +1,105 @@
+"""All formats of the report: their names, suffixes and writers."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from tracer.errors import UsageError
+from tracer.model.findings import Findings
+from tracer.report.flame_svg import write_flame_svg
+from tracer.report.folded import write_folded, write_folded_objects
+from tracer.report.gperftools import write_heap_profile
+from tracer.report.html_page import write_html
+from tracer.report.json_report import write_json
+from tracer.report.junit import write_junit
+from tracer.report.markdown import write_markdown
+from tracer.report.pprof import write_pprof
+from tracer.report.sarif import write_sarif
+from tracer.report.speedscope import write_speedscope
+from tracer.report.text import TextOptions, write_text
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What the user may choose about a report; a format takes what concerns it."""
+
+    text: TextOptions = field(default_factory=TextOptions)
+    source_root: str | None = None
+    """An absolute directory: formats that point into sources name what lies below relative to it."""
+
+
+TextWriter = Callable[[Findings, TextIO, ReportOptions], None]
+BinaryWriter = Callable[[Findings, BinaryIO], None]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format; it has either a writer of text or one of bytes."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    says: str
+    """What it is, for `--help` and the documentation."""
+    write: TextWriter | None = None
+    write_binary: BinaryWriter | None = None
+    needs_freed: bool = False
+    """Whether it tells what was freed: AnalysisOptions.freed_stacks."""
+
+
+def _plain(write: Callable[[Findings, TextIO], None]) -> TextWriter:
+    return lambda findings, stream, _: write(findings, stream)
+
+
+FORMATS = (
+    Format("text", (".txt",), "for people",
+           lambda findings, stream, options: write_text(findings, stream, options.text)),
+    Format("json", (".json",), "for programs: docs/report.schema.json", _plain(write_json)),
+    Format("html", (".html", ".htm"), "one interactive page", _plain(write_html)),
+    Format("markdown", (".md",), "for a merge request",
+           lambda findings, stream, options: write_markdown(findings, stream, options.text.top)),
+    Format("svg", (".svg",), "flame graph as a picture", _plain(write_flame_svg)),
+    Format("pprof", (".pb.gz",), "profile.proto, for pprof", write_binary=write_pprof, needs_freed=True),
+    Format("gperftools", (".heap",), "heap profile of gperftools, as text", _plain(write_heap_profile),
+           needs_freed=True),
+    Format("folded", (".folded",), "stacks by bytes, for flamegraph.pl", _plain(write_folded)),
+    Format("folded-objects", (".objects.folded",), "stacks by objects", _plain(write_folded_objects)),
+    Format("speedscope", (".speedscope.json",), "for speedscope", _plain(write_speedscope)),
+    Format("sarif", (".sarif", ".sarif.json"), "for code scanning: SARIF 2.1.0",
+           lambda findings, stream, options: write_sarif(findings, stream, options.source_root)),
+    Format("junit", (".xml",), "for test dashboards: JUnit's XML",
+           lambda findings, stream, options: write_junit(findings, stream, options.source_root)),
+)  # fmt: skip
+NAMES = tuple(format_.name for format_ in FORMATS)
+
+
+def format_for(name: str | None, output: Path | None) -> Format:
+    """Return the format of that name or else, by the longest suffix that fits, of that file; text where none does.
+
+    Raises UsageError for a binary one without a file.
+    """
+    if name is not None:
+        chosen = next(format_ for format_ in FORMATS if format_.name == name)
+    else:
+        chosen = _by_suffix(output.name.lower()) if output is not None else FORMATS[0]
+    if chosen.write is None and output is None:
+        raise UsageError(f"{chosen.name} is no text", f"give it a file: -o leaks{chosen.suffixes[0]}")
+    return chosen
+
+
+def write_to_file(chosen: Format, findings: Findings, file: BinaryIO, options: ReportOptions) -> None:
+    """Write in any format; text as UTF-8, in which names that are none show their bytes."""
+    if chosen.write_binary is not None:
+        chosen.write_binary(findings, file)
+    elif chosen.write is not None:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
+        chosen.write(findings, text, options)
+        text.detach()
+
+
+def _by_suffix(file_name: str) -> Format:
+    fitting = [(suffix, format_) for format_ in FORMATS for suffix in format_.suffixes if file_name.endswith(suffix)]
+    return max(fitting, key=lambda pair: len(pair[0]))[1] if fitting else FORMATS[0]

@@ -1,0 +1,107 @@
+"""What the HTML page is made from: findings as lists and dicts, each frame once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak, StackCount
+from tracer.model.frames import Frame
+from tracer.report.amount_words import amount
+from tracer.report.entry_sentence import error_sentence
+from tracer.report.scope import command, end
+from tracer.report.stack_lines import name, place
+from tracer.report.verdict_line import REMARKS, verdict
+from tracer.report.weights import process_names, reported
+
+Json = dict[str, object]
+
+
+def html_document(findings: Findings) -> Json:
+    """Return what web/*.js reads.
+
+    Frames are [name, place, module, whole path, inlined]; stacks are lists of their numbers, leaf first.
+    """
+    frames, said = _Frames(), verdict(findings)
+    return {
+        "verdict": said.text,
+        "style": said.style,
+        "mode": findings.mode,
+        "durationNs": findings.duration_ns,
+        "events": findings.events_seen,
+        "complete": findings.complete,
+        "losses": [[loss.count, loss.reason, loss.remedy] for loss in findings.losses],
+        "attached": findings.coverage.attached,
+        "unresolved": [[u.function, u.reason] for u in findings.coverage.unresolved],
+        "notInlined": [list(pair) for pair in findings.coverage.inlined_not_covered],
+        "names": {str(pid): program for pid, program in process_names(findings).items()},
+        "processes": [
+            [p.pid, p.parent, command(p), p.started_ns, p.ended_ns, end(p), p.made, p.freed] for p in findings.processes
+        ],
+        "types": [[r.type, r.created, r.gets, r.puts, r.destroyed, r.outstanding] for r in findings.types],
+        "leaks": [_leak(leak, frames) for leak in reported(findings)],
+        "errors": [_error(error, frames) for error in findings.errors],
+        "survivors": [[s.time_ns, s.count, s.bytes] for s in findings.survivors],
+        "suppressed": amount(findings.suppressed),
+        "inherited": amount([leak for leak in findings.leaks if leak.state == "inherited"]),
+        "notes": list(findings.notes),
+        "frames": frames.documents,
+    }
+
+
+class _Frames:
+    def __init__(self) -> None:
+        self.documents: list[list[object]] = []
+        self._numbers: dict[Frame, int] = {}
+
+    def of(self, stack: FrameList) -> list[int]:
+        return [self._number(frame) for frame in stack]
+
+    def _number(self, frame: Frame) -> int:
+        number = self._numbers.get(frame)
+        if number is None:
+            number = self._numbers[frame] = len(self.documents)
+            line = "" if frame.line is None else f":{frame.line}"
+            whole = f"{frame.file}{line}" if frame.file else frame.path or ""
+            self.documents.append([name(frame), place(frame), frame.module, whole, int(frame.inlined)])
+        return number
+
+
+def _leak(leak: Leak, frames: _Frames) -> Json:
+    return {
+        "id": leak.id,
+        "kind": leak.kind,
+        "type": leak.type,
+        "pid": leak.pid,
+        "state": leak.state,
+        "reachability": leak.reachability,
+        "count": leak.count,
+        "bytes": leak.bytes,
+        "least": leak.size_min,
+        "most": leak.size_max,
+        "made": leak.made,
+        "freed": leak.freed,
+        "ageNs": max((instance.age_ns for instance in leak.instances), default=None),
+        "at": [hex(instance.address) for instance in leak.instances],
+        "stack": frames.of(leak.stack),
+        "own": leak.own_frame,
+        "status": leak.stack_status,
+        "gets": _calls(leak.gets, frames),
+        "puts": _calls(leak.puts, frames),
+        "unpaired": [[frames.of(get.stack), get.count, get.confidence, get.reason] for get in leak.unpaired],
+        "notes": list(leak.notes),
+    }
+
+
+def _calls(calls: Iterable[StackCount], frames: _Frames) -> list[object]:
+    return [[frames.of(call.stack), call.count] for call in calls]
+
+
+def _error(error: ErrorFinding, frames: _Frames) -> Json:
+    stacks = [("at", error.stack), ("released at", error.released_at), ("made at", error.created_at)]
+    return {
+        "sentence": error_sentence(error),
+        "remark": error.kind in REMARKS,
+        "pid": error.pid,
+        "address": hex(error.address),
+        "stacks": [[what, frames.of(stack)] for what, stack in stacks if stack is not None],
+    }

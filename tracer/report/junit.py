@@ -1,0 +1,116 @@
+"""Findings for a test dashboard: JUnit's XML.
+
+Source of the format: the jenkins-junit.xsd of the xUnit plugin, which readers agree on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TextIO
+from xml.etree import ElementTree
+
+from tracer.model.findings import ErrorFinding, Findings, Leak
+from tracer.model.frames import Frame
+from tracer.model.snapshot import Process
+from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, stack_text
+from tracer.report.scope import command, end, last_of
+from tracer.report.source_place import main_frame, source_place
+from tracer.report.verdict_line import REMARKS, verdict
+from tracer.report.weights import process_names, reported
+from tracer.report.xml_text import xml_safe
+
+_FAILING = ("leaked", "alive-at-exec")
+Element = ElementTree.Element
+Names = Mapping[int, str]
+
+
+def write_junit(findings: Findings, stream: TextIO, source_root: str | None = None) -> None:
+    """Write one suite: a case per process, one that fails per leak and per error, one for what was lost.
+
+    What is outstanding but not judged a leak is a skipped case; so is the last one where data were lost.
+    """
+    names = process_names(findings)
+    cases = [*_processes(findings, names), *(_leak(leak, names, source_root) for leak in reported(findings))]
+    cases += [_error(error, names, source_root) for error in findings.errors]
+    cases.append(_completeness(findings))
+    sums = {what: sum(case.find(what[:-1]) is not None for case in cases) for what in ("failures", "errors")}
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    numbers = {"tests": str(len(cases)), **{what: str(n) for what, n in sums.items()}, "skipped": str(skipped)}
+    time = f"{findings.duration_ns / 1e9:.3f}"
+    top = Element("testsuites", {"name": "refleak", **numbers, "time": time})
+    suite = ElementTree.SubElement(top, "testsuite", {"name": "refleak", **numbers, "time": time})
+    suite.extend(cases)
+    ElementTree.SubElement(suite, "system-out").text = xml_safe(verdict(findings).text)
+    ElementTree.indent(top, " ")
+    stream.write('<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(top, "unicode") + "\n")
+
+
+
+def _processes(findings: Findings, names: Names) -> list[Element]:
+    """A process passes if nothing in it failed: then each has its own case too."""
+    pids = dict.fromkeys(process.pid for process in findings.processes)
+    last = [process for pid in pids if (process := last_of(findings, pid)) is not None]
+    return [_process(process, names) for process in last]
+
+
+def _process(process: Process, names: Names) -> Element:
+    case = _case(names, process.pid, f"{command(process)}: {end(process)}", None, None)
+    if process.ended_ns is not None:
+        case.set("time", f"{max(0, process.ended_ns - process.started_ns) / 1e9:.3f}")
+    return case
+
+
+def _leak(leak: Leak, names: Names, root: str | None) -> Element:
+    sentence = leak_sentence(leak)
+    # Names must not change from run to run, or dashboards see another test each time: no numbers in them.
+    title = f"{leak.kind} {leak.type or ''} {leak.id}".replace("  ", " ")
+    case = _case(names, leak.pid, title, main_frame(leak), root)
+    properties = ElementTree.SubElement(case, "properties")
+    for key, value in (("id", leak.id), ("state", leak.state), ("count", leak.count), ("bytes", leak.bytes)):
+        if value is not None:
+            ElementTree.SubElement(properties, "property", {"name": key, "value": str(value)})
+    if leak.state in _FAILING:
+        _add(case, "failure", sentence, leak.state, [sentence, *stack_text(leak.stack), *leak.notes])
+    else:
+        _add(case, "skipped", f"{sentence}: not judged", None, [])
+    return case
+
+
+def _error(error: ErrorFinding, names: Names, root: str | None) -> Element:
+    sentence = error_sentence(error)
+    at = offender(error)
+    where = at.function if at is not None and at.function else "unknown place"
+    case = _case(names, error.pid, f"{error.kind} {error.type or ''} in {where}".replace("  ", " "), at, root)
+    if error.kind in REMARKS:
+        _add(case, "skipped", f"{sentence}: no error by itself", None, [])
+        return case
+    lines = [sentence, *stack_text(error.stack)]
+    for what, stack in (("released at", error.released_at), ("made at", error.created_at)):
+        if stack:
+            lines += [what, *stack_text(stack)]
+    _add(case, "error", sentence, error.kind, lines)
+    return case
+
+
+def _completeness(findings: Findings) -> Element:
+    case = Element("testcase", {"classname": "refleak", "name": "nothing was lost"})
+    if not findings.complete:
+        lost = "; ".join(f"{loss.count} lost: {loss.reason}" for loss in findings.losses)
+        _add(case, "skipped", f"not complete: {lost}", None, [])
+    return case
+
+
+def _case(names: Names, pid: int, title: str, frame: Frame | None, root: str | None) -> Element:
+    program = names.get(pid, f"pid {pid}")
+    case = Element("testcase", {"classname": xml_safe(f"refleak.{program}"), "name": xml_safe(title)})
+    at = source_place(frame, root) if frame is not None else None
+    if at is not None:
+        case.set("file", xml_safe(at.path))
+        if at.line:
+            case.set("line", str(at.line))
+    return case
+
+
+def _add(case: Element, what: str, message: str, kind: str | None, lines: list[str]) -> None:
+    result = ElementTree.SubElement(case, what, {"message": xml_safe(message)} | ({"type": kind} if kind else {}))
+    result.text = xml_safe("\n".join(lines)) or None

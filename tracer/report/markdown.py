@@ -1,0 +1,126 @@
+"""Findings for a merge request: Markdown as GitLab, GitHub and Gitea render it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from tracer.model.findings import ErrorFinding, Findings, Leak
+from tracer.report.amount_words import amount
+from tracer.report.amounts import counted, duration
+from tracer.report.entries import STATES
+from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
+from tracer.report.scope import command, end, last_of
+from tracer.report.source_place import main_frame
+from tracer.report.verdict_line import verdict
+from tracer.report.weights import Weight, reported, total
+
+_SIGNS = {"bad": ":x:", "warn": ":warning:", "good": ":white_check_mark:"}
+
+
+def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
+    """Write the verdict, a table of the `top` biggest entries with their stacks folded away, and what it rests on.
+
+    Names are the target's to choose, so each stands in a code element, every character that could be markup escaped.
+    """
+    leaks = reported(findings)
+    said = verdict(findings)
+    stream.write(f"## {_SIGNS.get(said.style, '')} {plain(said.text)}\n\n")
+    if findings.processes:
+        last = last_of(findings, findings.processes[0].pid)
+        ended = f", {end(last)}" if last else ""
+        stream.write(f"{code(command(findings.processes[0]))}{ended}, traced for {duration(findings.duration_ns)}\n\n")
+    for loss in findings.losses:
+        cure = f" (cure: {code(loss.remedy)})" if loss.remedy else ""
+        stream.write(f"**Not complete:** {loss.count:,} lost: {plain(loss.reason)}{cure}\n\n")
+    if leaks:
+        _write_table(leaks, top, stream)
+    for error in findings.errors[:top]:
+        _write_error(error, stream)
+    if len(findings.errors) > top:
+        stream.write(f"and {counted(len(findings.errors) - top, 'more error')}\n\n")
+    for number, leak in enumerate(leaks[:top], start=1):
+        _write_details(f"{number}. {plain(leak_sentence(leak))}", _lines(leak), stream)
+    _write_rest(findings, stream)
+
+
+def _write_table(leaks: Sequence[Leak], top: int, stream: TextIO) -> None:
+    stream.write("| # | kind | type | state | count | bytes | made in | id |\n|--:|---|---|---|--:|--:|---|---|\n")
+    for number, leak in enumerate(leaks[:top], start=1):
+        size = "" if leak.bytes is None else f"{leak.bytes:,}"
+        state = STATES.get(leak.state, leak.state)
+        stream.write(
+            f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {leak.count:,} | {size}"
+            f" | {code(short_place(main_frame(leak)))} | {code(leak.id)} |\n"
+        )
+    if len(leaks) > top:
+        _write_sum(f"and {counted(len(leaks) - top, 'more entry', 'more entries')}", total(leaks[top:]), stream)
+    _write_sum("**all**", total(leaks), stream)
+    stream.write("\n")
+
+
+def _write_sum(label: str, weight: Weight, stream: TextIO) -> None:
+    stream.write(f"| | {label} | | | {weight.count:,} | {weight.bytes:,} | | |\n")
+
+
+def _lines(leak: Leak) -> list[str]:
+    lines = stack_text(leak.stack)
+    for word, calls in (("gets", leak.gets), ("puts", leak.puts)):
+        for call in calls[:5]:
+            lines += ["", f"{word}: {call.count:,} from", *(f"  {line}" for line in stack_text(call.stack))]
+    for get in leak.unpaired:
+        lines += ["", f"never put: {counted(get.count, 'get')} ({get.confidence}: {get.reason})"]
+        lines += [f"  {line}" for line in stack_text(get.stack)]
+    return [*lines, *(f"note: {note}" for note in leak.notes)]
+
+
+def _write_error(error: ErrorFinding, stream: TextIO) -> None:
+    lines = stack_text(error.stack)
+    for what, stack in (("released at", error.released_at), ("made at", error.created_at)):
+        if stack:
+            lines += ["", what, *(f"  {line}" for line in stack_text(stack))]
+    _write_details(plain(error_sentence(error)), lines, stream)
+
+
+def _write_details(title: str, lines: Sequence[str], stream: TextIO) -> None:
+    body = "\n".join(_entities(line, "&<>") or "&#8203;" for line in lines)
+    stream.write(f"<details><summary>{title}</summary>\n<pre>{body}</pre>\n</details>\n\n")
+
+
+def _write_rest(findings: Findings, stream: TextIO) -> None:
+    if findings.types:
+        stream.write("| type | created | gets | puts | destroyed | alive |\n|---|--:|--:|--:|--:|--:|\n")
+        for row in findings.types:
+            numbers = (row.created, row.gets, row.puts, row.destroyed, row.outstanding)
+            stream.write(f"| {code(row.type)} | {' | '.join(f'{number:,}' for number in numbers)} |\n")
+        stream.write("\n")
+    if findings.suppressed:
+        stream.write(f"Suppressed: {amount(findings.suppressed)}.\n\n")
+    for note in findings.notes:
+        stream.write(f"Note: {plain(note)}.\n\n")
+
+
+def code(text: str) -> str:
+    """Return text as a code element: in backquotes neither a backquote nor the bar of a table could be escaped."""
+    return f"<code>{_entities(text)}</code>"
+
+
+def plain(text: str) -> str:
+    return _entities(text, "\\`*_{}[]<>#|~&@!$")
+
+
+def _entities(text: str, marked: str | None = None) -> str:
+    """Write as entities all of `marked`, by default all that is neither letter, digit nor blank; never a line end."""
+    return "".join(_entity(c) if _is_markup(c, marked) else _shown(c) for c in text)
+
+
+def _is_markup(character: str, marked: str | None) -> bool:
+    return character in marked if marked is not None else not (character.isalnum() or character == " ")
+
+
+def _entity(character: str) -> str:
+    return f"&#{ord(character)};" if character.isprintable() else _shown(character)
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

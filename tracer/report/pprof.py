@@ -1,0 +1,147 @@
+"""The profile of pprof: profile.proto, compressed.
+
+Source of the format: github.com/google/pprof, proto/profile.proto; the field numbers below are its own.
+"""
+
+from __future__ import annotations
+
+import gzip
+from itertools import chain
+from typing import BinaryIO
+
+from tracer.model.findings import Findings, FrameList
+from tracer.model.frames import Frame
+from tracer.report.code_layout import CodeLayout, Placed, physical
+from tracer.report.protobuf_wire import Message
+from tracer.report.weights import STACK_NOT_KEPT, reported, weight
+
+SAMPLE_TYPES = (
+    ("inuse_objects", "count"), ("inuse_space", "bytes"), ("alloc_objects", "count"), ("alloc_space", "bytes"),
+)  # fmt: skip
+_SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
+_NOT_KEPT = Frame(STACK_NOT_KEPT)
+_DURATION, _COMMENT, _DEFAULT_TYPE = 10, 13, 14
+
+
+def write_pprof(findings: Findings, stream: BinaryIO) -> None:
+    """Write what is outstanding as in use, and that together with what was freed again as allocated.
+
+    Objects of references weigh 1 and no bytes. What was freed is in `findings.freed`, if that was asked for.
+    """
+    with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as compressed:
+        compressed.write(profile(findings))
+
+
+def profile(findings: Findings) -> bytes:
+    """Return the message `Profile`, not compressed."""
+    return bytes(_Profile(findings).message.data)
+
+
+class _Profile:
+    """A Profile and the numbers of its strings, functions, mappings and locations."""
+
+    def __init__(self, findings: Findings) -> None:
+        leaks = reported(findings)
+        self.message = Message()
+        self._strings = {"": 0}
+        self._functions: dict[tuple[str, str], int] = {}
+        self._locations: dict[FrameList, int] = {}
+        stacks = chain((leak.stack for leak in leaks), (freed.stack for freed in findings.freed))
+        self._layout = CodeLayout(findings.code, {frame for stack in stacks for frame in stack})
+        # Readers take the first mapping for that of the main program.
+        program = findings.processes[0].executable if findings.processes else None
+        ranges = sorted(self._layout.ranges, key=lambda placed: placed.path != program)
+        self._mappings = {placed: number for number, placed in enumerate(ranges, start=1)}
+        for kind, unit in SAMPLE_TYPES:
+            self._value_type(kind, unit)
+        for leak in leaks:
+            held = weight(leak)
+            labels = {"kind": leak.kind, "type": leak.type, "state": leak.state, "id": leak.id}
+            self._sample(leak.stack, (held.count, held.bytes, held.count, held.bytes), labels, leak.pid)
+        for freed in findings.freed:
+            self._sample(freed.stack, (0, 0, freed.count, freed.bytes), {}, None)
+        for placed, number in self._mappings.items():
+            self._mapping(number, placed)
+        self.message.number(_DURATION, findings.duration_ns)
+        self._comment(findings)
+        default = "inuse_space" if any(leak.bytes for leak in leaks) else "inuse_objects"
+        self.message.number(_DEFAULT_TYPE, self._string(default))
+        for text in self._strings:
+            self.message.block(_STRING, text.encode("utf-8", "backslashreplace"))
+
+    def _string(self, text: str) -> int:
+        return self._strings.setdefault(text, len(self._strings))
+
+    def _value_type(self, kind: str, unit: str) -> None:
+        made = Message()
+        made.number(1, self._string(kind))
+        made.number(2, self._string(unit))
+        self.message.block(_SAMPLE_TYPE, made.data)
+
+    def _sample(
+        self, stack: FrameList, values: tuple[int, ...], labels: dict[str, str | None], pid: int | None
+    ) -> None:
+        made = Message()
+        # Readers drop a sample without a location.
+        made.numbers(1, [self._location(frames) for frames in physical(stack) or [(_NOT_KEPT,)]])
+        made.numbers(2, values)
+        for key, value in labels.items():
+            if value:
+                label = Message()
+                label.number(1, self._string(key))
+                label.number(2, self._string(value))
+                made.block(3, label.data)
+        if pid is not None:
+            label = Message()
+            label.number(1, self._string("pid"))
+            label.number(3, pid)
+            made.block(3, label.data)
+        self.message.block(_SAMPLE, made.data)
+
+    def _location(self, frames: FrameList) -> int:
+        known = self._locations.get(frames)
+        if known is not None:
+            return known
+        number = self._locations[frames] = len(self._locations) + 1
+        placed = self._layout.range_of(frames[-1])
+        made = Message()
+        made.number(1, number)
+        made.number(2, self._mappings[placed] if placed else 0)
+        # Readers look at an address as it is; a return address is past the call, which may be a function's last.
+        made.number(3, max(self._layout.address(frames[-1]) - 1, 0))
+        for frame in frames:
+            if frame.function is not None:
+                line = Message()
+                line.number(1, self._function(frame.function, frame.file or ""))
+                line.number(2, frame.line or 0)
+                made.block(4, line.data)
+        self.message.block(_LOCATION, made.data)
+        return number
+
+    def _function(self, name: str, file: str) -> int:
+        number = self._functions.get((name, file))
+        if number is None:
+            number = self._functions[name, file] = len(self._functions) + 1
+            made = Message()
+            made.number(1, number)
+            made.number(2, self._string(name))
+            made.number(3, self._string(name))
+            made.number(4, self._string(file))
+            self.message.block(_FUNCTION, made.data)
+        return number
+
+    def _mapping(self, number: int, placed: Placed) -> None:
+        """Say of each mapping that it has names: a reader that looked for more could only find a neighbour's."""
+        made = Message()
+        for field, value in enumerate((number, placed.start, placed.end, placed.file_offset or 0), start=1):
+            made.number(field, value)
+        made.number(5, self._string(placed.path))
+        made.number(6, self._string(placed.build_id or ""))
+        for has in (7, 8, 9, 10):
+            made.number(has, 1)
+        self.message.block(_MAPPING, made.data)
+
+    def _comment(self, findings: Findings) -> None:
+        lost = [f"lost {loss.count}: {loss.reason}" for loss in findings.losses]
+        said = ["refleak", *lost] if lost else ["refleak: complete, nothing lost"]
+        self.message.numbers(_COMMENT, [self._string(text) for text in said])

@@ -1,0 +1,63 @@
+function leaksSection() {
+  if (!data.leaks.length) {
+    section('leaks', 'Entries', element('p', {class: 'note'}, 'Nothing is outstanding.'));
+    return;
+  }
+  const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.own === null ? 0 : leak.own]] : null;
+  const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + (frame[1].startsWith('(') ? '' : frame[1])).trim() : '(stack not kept)'; };
+  const several = new Set(data.leaks.map((leak) => leak.pid)).size > 1;
+  const columns = [
+    {title: 'bytes', number: true, value: (leak) => leak.bytes || 0, cell: (leak) => leak.bytes === null ? '' : grouped(leak.bytes)},
+    {title: 'count', number: true, value: (leak) => leak.count, cell: (leak) => grouped(leak.count)},
+    {title: 'kind', value: (leak) => leak.kind},
+    {title: 'type', value: (leak) => leak.type || '', cell: (leak) => element('code', null, leak.type || '?')},
+    {title: 'state', value: (leak) => leak.state},
+    {title: 'made in', class: 'where', value: where, cell: (leak) => element('code', null, where(leak))},
+    {title: 'oldest', number: true, value: (leak) => leak.ageNs || 0, cell: (leak) => leak.ageNs === null ? '' : duration(leak.ageNs)},
+    several ? {title: 'pid', number: true, value: (leak) => leak.pid} : null,
+    {title: 'id', value: (leak) => leak.id, cell: (leak) => element('code', null, leak.id)},
+  ].filter(Boolean);
+
+  function inside(leak) {
+    const parts = [element('h3', null, leak.kind === 'reference' ? 'Created at' : 'Made at'), stackList(leak.stack, leak.own, leak.status)];
+    for (const [word, calls] of [['get', leak.gets], ['put', leak.puts]]) {
+      for (const [stack, count] of calls) parts.push(element('h3', null, counted(count, word)), stackList(stack));
+    }
+    for (const [stack, count, confidence, reason] of leak.unpaired) {
+      parts.push(element('h3', null, counted(count, 'get') + ' never put (' + confidence + ': ' + reason + ')'), stackList(stack));
+    }
+    const facts = [];
+    if (leak.least !== null && leak.count > 1) facts.push(leak.least === leak.most ? 'each of ' + counted(leak.least, 'byte') : 'of ' + grouped(leak.least) + ' to ' + counted(leak.most, 'byte'));
+    if (leak.made !== null) facts.push('made here ' + grouped(leak.made) + ', freed ' + grouped(leak.freed));
+    if (leak.reachability) facts.push(leak.reachability);
+    if (leak.at.length) facts.push('at ' + leak.at.slice(0, 5).join(', ') + (leak.count > 5 ? ' and ' + grouped(leak.count - Math.min(5, leak.at.length)) + ' more' : ''));
+    for (const text of [facts.join('; '), ...leak.notes]) if (text) parts.push(element('p', {class: 'note'}, text));
+    return parts;
+  }
+
+  const text = (leak) => [leak.id, leak.kind, leak.type || '', leak.state, ...leak.stack.flatMap((number) => data.frames[number])].join(' ').toLowerCase();
+  const texts = data.leaks.map(text), shown = element('span', {class: 'tally', id: 'shown'});
+  const list = sortableTable(columns, data.leaks, {inside});
+  const summary = (leaks) => {
+    shown.textContent = counted(leaks.length, 'entry').replace('entrys', 'entries') + ': '
+      + size(leaks.reduce((sum, leak) => sum + (leak.bytes || 0), 0)) + ' in ' + counted(leaks.reduce((sum, leak) => sum + leak.count, 0), 'object');
+  };
+  const filter = element('input', {type: 'search', id: 'filter', placeholder: 'Filter by any frame, type or id', 'aria-label': 'Filter entries', oninput: (event) => {
+    const wanted = event.target.value.toLowerCase();
+    const left = data.leaks.filter((_, index) => texts[index].includes(wanted));
+    list.show(left);
+    summary(left);
+  }});
+  summary(data.leaks);
+  section('leaks', 'Entries', element('div', {class: 'controls'}, filter, shown), element('div', {class: 'panel'}, list.table),
+    data.suppressed ? element('p', {class: 'note'}, 'Suppressed: ' + data.suppressed + '.') : null,
+    data.inherited ? element('p', {class: 'note'}, 'Inherited by fork, no leak: ' + data.inherited + '.') : null);
+}
+
+function errorsSection() {
+  if (!data.errors.length) return;
+  section('errors', 'Broken rules', element('div', {class: 'panel'}, data.errors.map((error) => [
+    element('h3', null, error.sentence + ', at ' + error.address + ', pid ' + error.pid + (error.remark ? ' (no error by itself)' : '')),
+    error.stacks.map(([what, stack]) => [element('p', {class: 'note'}, what), stackList(stack)]),
+  ])));
+}

@@ -1,0 +1,67 @@
+function head() {
+  const verdict = document.getElementById('verdict');
+  verdict.textContent = data.verdict;
+  verdict.className = data.style;
+  const scope = document.getElementById('scope'), root = data.processes[0];
+  if (root) scope.append(element('code', null, root[2]), ', ' + root[5] + ', ');
+  scope.append((data.mode === 'launched' ? 'launched and ' : 'attached to and ') + 'traced for ' + duration(data.durationNs) + ', '
+    + counted(data.events, 'event') + (data.complete ? ', complete: 0 lost' : ', not complete') + ', ' + counted(data.attached, 'probe'));
+  for (const [count, reason, remedy] of data.losses) {
+    scope.after(element('p', {class: 'lost'}, grouped(count) + ' lost: ' + reason + (remedy ? '; cure: ' + remedy : '')));
+  }
+}
+
+function svg(name, attributes, text) {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+/* How much of what is left at the end was there at each time. */
+function timeSection() {
+  if (data.survivors.length < 2) return;
+  const width = 1000, height = 220, top = 10, bottom = 190, [end, , most] = data.survivors.at(-1);
+  const x = (time) => width * time / (end || 1), y = (bytes) => bottom - (bottom - top) * bytes / (most || 1);
+  let edge = 'M0,' + bottom;
+  let before = y(0);
+  for (const [time, , bytes] of data.survivors) {
+    edge += ' L' + x(time).toFixed(2) + ',' + before.toFixed(2) + ' L' + x(time).toFixed(2) + ',' + y(bytes).toFixed(2);
+    before = y(bytes);
+  }
+  const chart = svg('svg', {class: 'chart', viewBox: '0 0 ' + width + ' ' + height, preserveAspectRatio: 'none', role: 'img', 'aria-label': 'Outstanding bytes by time'});
+  for (const part of [0, 0.5, 1]) {
+    chart.append(svg('line', {class: 'grid', x1: 0, x2: width, y1: y(most * part), y2: y(most * part)}));
+  }
+  chart.append(svg('path', {class: 'area', d: edge + ' L' + width + ',' + bottom + ' Z'}), svg('path', {class: 'edge', d: edge}));
+  const axis = element('div', {class: 'controls tally', id: 'axis'}, '0 s to ' + duration(end) + '; at the top ' + size(most) + ', in the middle ' + size(Math.round(most / 2)));
+  section('time', 'Over time', element('p', {class: 'note'}, 'Of the memory that is left at the end: how much was there at each time (what is suppressed, too). A steady climb is a leak that grows; a step is made once.'),
+    element('div', {class: 'panel'}, chart, axis));
+}
+
+function processesSection() {
+  const columns = [
+    {title: 'pid', number: true, value: (p) => p[0]},
+    {title: 'parent', number: true, value: (p) => p[1] || 0, cell: (p) => p[1] === null ? '' : p[1]},
+    {title: 'command', class: 'where', value: (p) => p[2], cell: (p) => element('code', null, p[2])},
+    {title: 'began', number: true, value: (p) => p[3], cell: (p) => duration(p[3])},
+    {title: 'ended', number: true, value: (p) => p[4] === null ? Infinity : p[4], cell: (p) => p[4] === null ? '' : duration(p[4])},
+    {title: 'how', value: (p) => p[5]},
+    {title: 'blocks made', number: true, value: (p) => p[6], cell: (p) => grouped(p[6])},
+    {title: 'freed', number: true, value: (p) => p[7], cell: (p) => grouped(p[7])},
+  ];
+  const list = sortableTable(columns, data.processes, {sortedBy: 3}).table;
+  list.querySelectorAll('th button')[3].click();
+  const missed = [...data.unresolved.map(([name, reason]) => name + ' (' + reason + ')'), ...data.notInlined.map(([name, copies]) => name + ' (' + counted(copies, 'inlined copy').replace('copys', 'copies') + ')')];
+  section('processes', 'Processes', element('div', {class: 'panel'}, list),
+    missed.length ? element('p', {class: 'note'}, 'Not covered by probes: ' + missed.join(', ') + '.') : null,
+    data.notes.map((note) => element('p', {class: 'note'}, note)));
+}
+
+head();
+flameSection();
+timeSection();
+leaksSection();
+errorsSection();
+balanceSection();
+processesSection();

@@ -1,0 +1,72 @@
+"""What is outstanding, as weights of call paths: the same entries and sums in every format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from tracer.model.findings import Findings, Leak
+from tracer.report.stack_lines import name
+
+STACK_NOT_KEPT = "(stack not kept)"
+
+
+@dataclass(frozen=True)
+class Weight:
+    count: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Weight) -> Weight:
+        return Weight(self.count + other.count, self.bytes + other.bytes)
+
+
+NOTHING = Weight()
+
+
+@dataclass(frozen=True)
+class CallPath:
+    """One entry and the names on its way, outermost first: process, functions, and for references the type."""
+
+    leak: Leak
+    names: tuple[str, ...]
+
+    @property
+    def weight(self) -> Weight:
+        return weight(self.leak)
+
+
+def reported(findings: Findings) -> tuple[Leak, ...]:
+    """Return the entries that every format gives and sums: not suppressed, and not a fork's copies of its parent's."""
+    return tuple(leak for leak in findings.leaks if leak.state != "inherited")
+
+
+def weight(leak: Leak) -> Weight:
+    return Weight(leak.count, leak.bytes or 0)
+
+
+def total(leaks: Iterable[Leak]) -> Weight:
+    return sum(map(weight, leaks), NOTHING)
+
+
+def call_paths(findings: Findings) -> list[CallPath]:
+    """Return one path per reported entry, in the order of the entries."""
+    processes = process_names(findings)
+    return [CallPath(leak, (processes.get(leak.pid, f"pid {leak.pid}"), *_names(leak))) for leak in reported(findings)]
+
+
+def process_names(findings: Findings) -> dict[int, str]:
+    """Return the program of each pid, that of its last exec; with the pid where two processes run the same."""
+    programs = {process.pid: _program(process.executable, process.command) for process in findings.processes}
+    users = Counter(programs.values())
+    return {pid: f"{program} (pid {pid})" if users[program] > 1 else program for pid, program in programs.items()}
+
+
+def _program(executable: str | None, command: tuple[str, ...]) -> str:
+    return PurePath(executable or (command[0] if command else "")).name or "?"
+
+
+def _names(leak: Leak) -> tuple[str, ...]:
+    called = tuple(name(frame) for frame in reversed(leak.stack)) or (STACK_NOT_KEPT,)
+    return (*called, f"[{leak.type or 'unknown type'}]") if leak.kind == "reference" else called
