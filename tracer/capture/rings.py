@@ -26,14 +26,17 @@ class Ring:
         self._consumer = mmap.mmap(fd, page, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, offset=0)
         self._producer = mmap.mmap(fd, page + 2 * size, mmap.MAP_SHARED, mmap.PROT_READ, offset=page)
         self._data = memoryview(self._producer)[page:]
-        self._position = int(struct.unpack_from("<Q", self._consumer, 0)[0])
+        # One load or store each: struct goes byte by byte, and the kernel would see half a position, as a full ring.
+        self._taken = memoryview(self._consumer)[:8].cast("Q")
+        self._made = memoryview(self._producer)[:8].cast("Q")
+        self._position = self._taken[0]
 
     def _available(self) -> int:
-        return int(struct.unpack_from("<Q", self._producer, 0)[0]) - self._position
+        return self._made[0] - self._position
 
     def _consume(self, size: int) -> None:
         self._position += size
-        struct.pack_into("<Q", self._consumer, 0, self._position)
+        self._taken[0] = self._position
 
     def read_records(self, dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
         """Take all finished records, every one of `dtype`; stops at the first that is still being written."""
@@ -66,6 +69,7 @@ class Ring:
         return blobs
 
     def close(self) -> None:
-        self._data.release()
+        for view in (self._taken, self._made, self._data):
+            view.release()
         self._producer.close()
         self._consumer.close()
