@@ -20,7 +20,7 @@ def check(run: Run, count: int, *, execs: bool) -> None:
 
 
 def check_said(run: Run) -> None:
-    """Eight at once may be more than a small, busy machine holds back: then each that went on early is counted."""
+    """A small, busy machine may be too slow to hold back every child: then each that went on early is counted."""
     assert run.report["complete"] is False
     assert [loss["reason"] for loss in run.report["lost"]] == ["a process ran on before its probes were in place"]
     assert run.report["lost"][0]["count"] >= 1
@@ -29,7 +29,7 @@ def check_said(run: Run) -> None:
 @pytest.mark.parametrize("at_once", [1, 8])
 def test_forked_children(refleak: Refleak, at_once: int) -> None:
     run = refleak(target=("many_children", 200, at_once), timeout=300)
-    if at_once > 1 and run.report["lost"]:
+    if run.report["lost"]:
         check_said(run)
         return
     check(run, 200, execs=False)
@@ -39,7 +39,7 @@ def test_forked_children(refleak: Refleak, at_once: int) -> None:
 @pytest.mark.parametrize("at_once", [1, 8])
 def test_children_that_exec(refleak: Refleak, at_once: int) -> None:
     run = refleak(target=("many_children", 53, at_once, "exec"), timeout=300)
-    if at_once > 1 and run.report["lost"]:
+    if run.report["lost"]:
         check_said(run)
         return
     check(run, 53, execs=True)
