@@ -23,7 +23,7 @@ from tracer.model.operations import Placement, SiteFlag
 from tracer.model.records import ControlKind
 
 EVERY_PROCESS = 0
-_MOST_ENDED = 8
+_MOST_ENDED = 32
 """Ended processes whose links wait: each costs the living some 10 ns a hit."""
 _Placed = tuple[int, Placement]
 _CLOSERS = 32
