@@ -15,7 +15,6 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 #define INLINE static __always_inline
-#define NULL_KEY 0
 
 /* Hide a value from the optimiser: the verifier must see the check that the C code shows. */
 #define BARRIER(x) asm volatile("" : "+r"(x))

@@ -31,8 +31,6 @@ class Command(IntEnum):
     MAP_CREATE = 0
     MAP_LOOKUP = 1
     MAP_UPDATE = 2
-    MAP_DELETE = 3
-    MAP_NEXT_KEY = 4
     PROG_LOAD = 5
     RAW_TRACEPOINT_OPEN = 17
     MAP_LOOKUP_BATCH = 24
@@ -98,11 +96,6 @@ def lookup_element(map_fd: int, key: bytes, value_size: int) -> bytes | None:
     except FileNotFoundError:
         return None
     return buffer.raw
-
-
-def delete_element(map_fd: int, key: bytes) -> None:
-    attributes, _keep = _element(map_fd, key, 0)
-    bpf(Command.MAP_DELETE, attributes)
 
 
 def read_hash(

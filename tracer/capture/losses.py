@@ -50,11 +50,5 @@ def read_losses(map_fd: int) -> dict[LossKind, int]:
 
 def describe(counts: dict[LossKind, int]) -> tuple[Loss, ...]:
     """Return the losses that the report names: those that happened, and that are losses."""
-    return tuple(
-        Loss(*_reordered(kind, count)) for kind, count in counts.items() if count and kind in _WORDS
-    )
-
-
-def _reordered(kind: LossKind, count: int) -> tuple[str, int, str]:
-    reason, remedy = _WORDS[kind]
-    return reason, count, remedy
+    happened = ((_WORDS[kind], count) for kind, count in counts.items() if count and kind in _WORDS)
+    return tuple(Loss(reason, count, remedy) for (reason, remedy), count in happened)
