@@ -88,6 +88,9 @@ struct thread {
 	u32 table;
 	u32 tid;
 	struct space_totals totals;
+	struct draw draw;
+	u64 next_draw;	/* bytes until a block is drawn, that one's byte included; 0: not yet known */
+	u64 is_copy;	/* its process may hold blocks of its parent's */
 	struct pending pending;
 	struct intent intent;
 	struct walk walk;
@@ -145,6 +148,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 		thread->generation = process->generation;
 	}
 	thread->forked_ns = process->forked_ns;
+	thread->is_copy = process->is_copy;
 	table = find(MAP(TABLE_OF), &pid);
 	thread->table = table ? *table : 0;
 	thread->traced = 1;

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.analysis.elsewhere import elsewhere_notes
+from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.identity import stable_id
 from tracer.analysis.own_frame import own_frame
 from tracer.model.findings import Instance, Leak
+from tracer.model.selection import KEEPS_ALL
 from tracer.model.snapshot import Records
 
 Key = tuple[int, int, str, str]
@@ -78,14 +80,15 @@ def _measure(
     position[[group for groups in members.values() for group in groups]] = np.arange(len(raw))
     order, bounds = sorted_runs(position[raw.label], len(raw))
     sizes, starts = blocks.size[order].astype(np.uint64), bounds[:-1]
-    total, low, high = (f.reduceat(sizes, starts) for f in (np.add, np.minimum, np.maximum))
+    low, high = (f.reduceat(sizes, starts) for f in (np.minimum, np.maximum))
+    whole = estimated(sizes, starts, evidence.snapshot.selection if kind == "allocation" else KEEPS_ALL)
     merged, at = [], 0
     for key, groups in members.items():
         span = slice(at, at + len(groups))
         at += len(groups)
-        counts = np.diff(bounds[span.start : span.stop + 1]).tolist()
+        counts, total = whole.counts[span].tolist(), whole.bytes[span].tolist()
         stacks = [int(blocks.stack[raw.first[group]]) for group in groups]
-        entry = _entry(key, kind, evidence, list(zip(stacks, counts, total[span].tolist(), strict=True)))
+        entry = _entry(key, kind, evidence, list(zip(stacks, counts, total, strict=True)))
         rows = order[bounds[span.start] : bounds[span.stop]]
         entry = replace(
             entry,
@@ -93,6 +96,7 @@ def _measure(
             size_max=int(high[span].max()),
             instances=_instances(blocks, oldest(rows, blocks.time, blocks.address, evidence.samples), evidence),
             state=INHERITED if inherited else entry.state,
+            sample=whole.sample(span),
         )
         merged.append(MergedBlocks(entry, tuple(stacks)))
     return merged

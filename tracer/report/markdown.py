@@ -11,6 +11,7 @@ from tracer.report.amounts import counted, duration
 from tracer.report.entries import STATES
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
 from tracer.report.scope import command, end, last_of
+from tracer.report.selection_words import limits, rate
 from tracer.report.source_place import main_frame
 from tracer.report.verdict_line import verdict
 from tracer.report.weights import Weight, reported, total
@@ -30,6 +31,11 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
         last = last_of(findings, findings.processes[0].pid)
         ended = f", {end(last)}" if last else ""
         stream.write(f"{code(command(findings.processes[0]))}{ended}, traced for {duration(findings.duration_ns)}\n\n")
+    if looked_at := limits(findings):
+        stream.write(f"Only: {plain(looked_at)}.")
+        if findings.selection.is_sampled:
+            stream.write(f" Blocks: {plain(rate(findings.selection))}; their amounts are estimates.")
+        stream.write("\n\n")
     for loss in findings.losses:
         cure = f" (cure: {code(loss.remedy)})" if loss.remedy else ""
         stream.write(f"**Not complete:** {loss.count:,} lost: {plain(loss.reason)}{cure}\n\n")
@@ -47,10 +53,11 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
 def _write_table(leaks: Sequence[Leak], top: int, stream: TextIO) -> None:
     stream.write("| # | kind | type | state | count | bytes | made in | id |\n|--:|---|---|---|--:|--:|---|---|\n")
     for number, leak in enumerate(leaks[:top], start=1):
-        size = "" if leak.bytes is None else f"{leak.bytes:,}"
+        about = "~" if leak.sample else ""
+        size = "" if leak.bytes is None else f"{about}{leak.bytes:,}"
         state = STATES.get(leak.state, leak.state)
         stream.write(
-            f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {leak.count:,} | {size}"
+            f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {about}{leak.count:,} | {size}"
             f" | {code(short_place(main_frame(leak)))} | {code(leak.id)} |\n"
         )
     if len(leaks) > top:
