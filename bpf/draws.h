@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The distance to the next draw of a Poisson process over bytes.
+ * Blocks drawn by a Poisson process over the bytes that are allocated.
  *
  * Plain C apart from random_word(), so that tests/unit/test_draws.py can run
  * this very code.
@@ -17,9 +17,10 @@ INLINE u64 random_word(void)
 }
 #endif
 
-struct draw {
-	u64 whole;
-	u64 part;	/* in 2^-64 */
+struct draws {
+	u64 next;	/* bytes until a block is drawn, that one's byte included; 0: not yet known */
+	u64 whole;	/* of the last variate, and its fraction in 2^-64 */
+	u64 part;
 };
 
 /* a * b / 2^64 for b below 2^32, rounded down. */
@@ -37,13 +38,13 @@ INLINE u64 product_high(u64 a, u64 b)
  * logarithms, and this needs neither, nor a table: it is exact but for numbers
  * that agree in 64 bits.
  */
-INLINE void exponential(struct draw *draw)
+INLINE void exponential(struct draws *draws)
 {
 	u64 last = random_word();
 	u64 is_odd = 1;
 
-	draw->whole = 0;
-	draw->part = last;
+	draws->whole = 0;
+	draws->part = last;
 #pragma unroll 1
 	for (int i = 0; i < DRAW_STEPS; i++) {
 		u64 number = random_word();
@@ -55,17 +56,34 @@ INLINE void exponential(struct draw *draw)
 		}
 		if (is_odd)
 			break;
-		draw->whole++;
-		draw->part = last = random_word();
+		draws->whole++;
+		draws->part = last = random_word();
 		is_odd = 1;
 	}
 }
 
-/* Bytes from here to the next that is drawn, itself included; `mean` is below 2^32. */
-INLINE u64 bytes_to_draw(struct draw *draw, u64 mean)
+/*
+ * Whether a byte of the block is drawn: of probability 1 - exp(-size / mean),
+ * and independent of all other blocks, since the exponential distribution has
+ * no memory: after a block that was not drawn, what is left of the distance is
+ * distributed as the whole was, and after one that was, another is taken. The
+ * distance in whole bytes is the variate times `mean`, rounded down, of which
+ * the same is true. A block of 0 bytes counts as 1, as it could not be drawn
+ * at all. `mean` is below 2^32.
+ */
+INLINE int is_drawn(struct draws *draws, u64 size, u64 mean)
 {
-	exponential(draw);
-	return draw->whole * mean + product_high(draw->part, mean) + 1;
+	size += !size;
+	if (!draws->next) {
+		exponential(draws);
+		draws->next = draws->whole * mean + product_high(draws->part, mean) + 1;
+	}
+	if (draws->next > size) {
+		draws->next -= size;
+		return 0;
+	}
+	draws->next = 0;
+	return 1;
 }
 
 #endif

@@ -88,8 +88,7 @@ struct thread {
 	u32 table;
 	u32 tid;
 	struct space_totals totals;
-	struct draw draw;
-	u64 next_draw;	/* bytes until a block is drawn, that one's byte included; 0: not yet known */
+	struct draws draws;
 	u64 is_copy;	/* its process may hold blocks of its parent's */
 	struct pending pending;
 	struct intent intent;

@@ -18,7 +18,7 @@ from tracer.model.findings import (
     UnpairedGet,
 )
 from tracer.model.frames import Frame
-from tracer.model.selection import ANY_SIZE, Sample, Selection
+from tracer.model.selection import ANY_SIZE, Sample
 from tracer.model.snapshot import Coverage, Process
 from tracer.report.mapped_totals import mapped_totals
 
@@ -44,7 +44,7 @@ def document(findings: Findings) -> dict[str, object]:
         "events_seen": findings.events_seen,
         "complete": findings.is_whole,
         "lost": [{"reason": o.reason, "count": o.count, "remedy": o.remedy} for o in findings.losses],
-        "sampling": _sampling(findings.selection),
+        "sampling": _sampling(findings),
         "only": _only(findings),
         "probes": _probes(findings.coverage),
         "processes": [_process(process) for process in findings.processes],
@@ -60,8 +60,15 @@ def document(findings: Findings) -> dict[str, object]:
     }
 
 
-def _sampling(selection: Selection) -> Json | None:
-    return {"sample_bytes": selection.sample_bytes} if selection.is_sampled else None
+def _sampling(findings: Findings) -> Json | None:
+    """Return the rate, and what of blocks is outstanding as the totals have it: suppressed ones too, no copies."""
+    blocks = findings.allocations
+    if not findings.selection.is_sampled:
+        return None
+    return {
+        "sample_bytes": findings.selection.sample_bytes,
+        "estimated": _estimated(blocks.outstanding, blocks.outstanding_bytes, blocks.sample or Sample()),
+    }
 
 
 def _only(findings: Findings) -> Json | None:
@@ -117,7 +124,6 @@ def _totals(findings: Findings) -> Json:
             "freed": blocks.freed,
             "outstanding": blocks.outstanding if blocks.sample is None else blocks.sample.count,
             "outstanding_bytes": blocks.outstanding_bytes if blocks.sample is None else blocks.sample.bytes,
-            "estimated": _estimated(blocks.outstanding, blocks.outstanding_bytes, blocks.sample),
         },
         "mappings": {"outstanding": mapped.count, "outstanding_bytes": mapped.bytes},
         "references": [
