@@ -1,4 +1,4 @@
-"""--sample-bytes, --min-size, --max-size, --older: what is kept, what is said of the rest. Numbers: targets/README.md."""
+"""--sample-bytes, --min-size, --max-size, --older: what is kept, and what is said of it. Numbers: targets/README.md."""
 
 from __future__ import annotations
 
