@@ -23,11 +23,7 @@ INLINE void walk_then(struct pt_regs *ctx, struct thread *thread, u32 then)
 /* Walk from the caller of the function that was entered. */
 INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, u32 return_distance, u32 then)
 {
-	u64 slot = ctx->sp + return_distance;
-	u64 pc = 0;
-
-	bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
-	if (begin_walk(thread, pc, slot + 8, ctx->bp)) {
+	if (begin_walk_at(thread, thread->intent.site, ctx->sp + return_distance, ctx->bp)) {
 		tail_call(ctx, MAP(PROGRAMS), then);
 		lose(LOSS_UNWIND_REFUSED);
 	} else {

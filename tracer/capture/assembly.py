@@ -60,6 +60,11 @@ class _Walk:
         joined["time_ns"] = _since(self._start, joined["time_ns"])
         return joined
 
+    def objects(self) -> Records:
+        objects = self.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD)
+        objects["count"] += objects["gets"].astype(np.int64) - objects["puts"].astype(np.int64)
+        return objects
+
     def ghosts(self) -> Records:
         keys, values = kernel.read_hash(self._fds["GHOSTS"], records.KEY, records.GHOST)
         joined = _joined(GHOST_RECORD, keys, values["allocation"])
@@ -124,7 +129,7 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         type_totals=type_totals,
         stacks=session.stacks,
         allocations=live,
-        objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
+        objects=walk.objects(),
         mapped=session.mapped.so_far() if running else session.mapped.live(),
         inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
         totals=walk.totals(),
