@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+NO_SYMBOL = "no symbol covers the address"
+"""Why a frame of a binary without symbols is not named."""
+
 
 @dataclass(frozen=True)
 class Frame:

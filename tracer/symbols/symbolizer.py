@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tracer.elf.debug_files import DebugFiles
-from tracer.model.frames import Frame
+from tracer.model.frames import NO_SYMBOL, Frame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import Binary
 from tracer.symbols.demangling import CLONE_SUFFIX, COLD_PART, demangled, language_of
@@ -17,7 +17,6 @@ from tracer.symbols.raw_frame import RawFrame
 from tracer.symbols.source import Source, open_source
 
 NO_BINARY = "code in no binary"
-NO_SYMBOL = "no symbol covers the address"
 DEFAULT_OPTIONS = SymbolOptions()
 
 
