@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from tracer.analysis.pairing import verdicts
 from tracer.analysis.signature import signatures
 from tracer.analysis.stacks import SymbolizedStack
 from tracer.analysis.unpaired import Verdict
-from tracer.model.findings import BalanceNode, Instance, Leak, StackCount
+from tracer.model.findings import Balance, Instance, Leak, StackCount
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, ObjectFlag
 from tracer.model.snapshot import Records
@@ -58,6 +59,7 @@ class _Merge:
         self._calls = calls(history, owner, condensed, owners(condensed, objects))
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
         self._drifted = drifted(objects, history, owner)
+        self._tree = partial(balance_tree, evidence.book)
         self._columns: dict[str, Column] = {
             name: np.ascontiguousarray(objects[name]) for name in ("address", "time_ns")
         }
@@ -138,7 +140,7 @@ class _Merge:
         first = taken[groups.first]
         return Calls(all_.object[first], all_.operation[first], all_.stack[first], counts)
 
-    def _balance(self, rows: Indices, made: Calls) -> BalanceNode:
+    def _balance(self, rows: Indices, made: Calls) -> Balance:
         births, label = np.unique(self._objects["stack"][rows], return_inverse=True)
         given = np.bincount(label, self._objects["initial"][rows]).astype(np.int64)
         stacks, which = np.unique(made.stack, return_inverse=True)
@@ -147,7 +149,7 @@ class _Merge:
         puts = np.bincount(which, np.where(is_get, 0, made.count), minlength=len(stacks)).astype(np.int64)
         calls_ = zip(stacks.tolist(), gets.tolist(), puts.tolist(), strict=True)
         created = zip(births.tolist(), given.tolist(), [0] * len(births), strict=True)
-        return balance_tree(self._evidence.book, [*created, *calls_])
+        return Balance((*created, *calls_), self._tree)
 
     def _by_stack(self, made: Calls, operation: Operation) -> tuple[StackCount, ...]:
         chosen = made.operation == operation

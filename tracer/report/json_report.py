@@ -130,7 +130,7 @@ def _leak(leak: Leak) -> Json:
         "puts": _calls(leak.puts) if leak.kind == "reference" else None,
         "unpaired": [_unpaired(get) for get in leak.unpaired],
         "healthy": _calls(leak.healthy) if leak.kind == "reference" else None,
-        "balance": None if leak.balance is None else _balance(leak.balance.pruned()),
+        "balance": None if leak.balance is None else _balance(leak.balance.tree().pruned()),
         "notes": list(leak.notes),
         "suppressed_by": leak.suppressed_by,
     }
