@@ -19,7 +19,6 @@ from tracer.analysis.stacks import StackBook
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
-
 NODES_AT_ONCE = 1 << 20
 """Of balance trees; 8 arrays as long as that, 64 MB, are alive at a time."""
 Indices32 = npt.NDArray[np.int32]
