@@ -93,7 +93,8 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
     }
 
 
-VIEWED = ("SITES", "SHARED", "ROWS", "PAGES", "RULES", "TABLE_VALUES")
+VIEWED = ("SITES", "SHARED", "RULES")
+"""Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
 RINGS = ("EVENTS", "STACK_RING", "CONTROL")
 
 
@@ -128,6 +129,14 @@ class Maps:
         if count < 0:
             count = len(self._views[name]) // kind.itemsize
         return np.frombuffer(self._views[name], kind, count)
+
+    def write(self, name: str, at: int, data: npt.NDArray[Any]) -> None:
+        """Copy an array into an array map's only value, from its byte `at` on."""
+        start = at & -mmap.PAGESIZE
+        size = at - start + data.nbytes
+        pages = size + mmap.PAGESIZE - 1 & -mmap.PAGESIZE
+        with mmap.mmap(self.fds[name], pages, mmap.MAP_SHARED, offset=start) as part:
+            part[at - start : size] = data.tobytes()
 
     @property
     def macros(self) -> list[str]:

@@ -24,8 +24,7 @@ class UnwindRows:
     """The rows, pages and rules of all binaries, filled from the front and never moved."""
 
     def __init__(self, maps: Maps, cache: Path) -> None:
-        self._rows = maps.view("ROWS", "<u4", ROW_COUNT)
-        self._pages = maps.view("PAGES", "<u4", PAGE_COUNT)
+        self._maps = maps
         self._rules = maps.view("RULES", records.RULE, records.RULES)
         self._rule_index: dict[bytes, int] = {bytes(records.RULE.itemsize): 0}
         self._row_count = self._page_count = 0
@@ -49,8 +48,8 @@ class UnwindRows:
             return
         rules = self._intern(table.rules)
         at, page = self._row_count, self._page_count
-        self._rows[at : at + rows] = table.rows & ~_RULE_MASK | rules[table.rows & _RULE_MASK]
-        self._pages[page : page + pages] = table.pages + np.uint32(at)
+        self._maps.write("ROWS", 4 * at, table.rows & ~_RULE_MASK | rules[table.rows & _RULE_MASK])
+        self._maps.write("PAGES", 4 * page, table.pages + np.uint32(at))
         self._row_count, self._page_count = at + rows, page + pages
         binary.first_page, binary.page_count, binary.first_link_page = page, pages - 1, table.first_link_page
 
@@ -79,9 +78,7 @@ class MappingTables:
 
     def __init__(self, maps: Maps) -> None:
         self._maps = maps
-        self._tables = maps.view("TABLE_VALUES", records.TABLE, records.TABLES)
-        self._tables["mappings"]["start"] = _NOWHERE
-        self._tables["mappings"]["end"] = _NOWHERE
+        self._write(0, _no_mappings(), 0)  # what a process without a table has
         self._free = deque(range(1, records.TABLES))
         self._table_of: dict[int, int] = {}
         self._shared = maps.view("SHARED", records.SHARED, 1)
@@ -92,19 +89,22 @@ class MappingTables:
         if not self._free or len(mappings) > records.TABLE_MAPPINGS:
             self.refused += 1
             return
-        rows = np.zeros(records.TABLE_MAPPINGS, records.MAPPING)
-        rows["start"] = rows["end"] = _NOWHERE
+        rows = _no_mappings()
         for row, (mapping, binary, bias) in zip(rows, sorted(mappings, key=lambda m: m[0].start), strict=False):
             row["start"], row["end"], row["bias"], row["binary"] = mapping.start, mapping.end, bias, binary.id
             row["first_page"], row["page_count"] = binary.first_page, binary.page_count
             row["first_link_page"] = binary.first_link_page
         number = self._free.popleft()
-        self._tables[number]["mappings"] = rows
-        self._tables[number]["count"] = len(mappings)
+        self._write(number, rows, len(mappings))
         kernel.update_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), number.to_bytes(4, "little"))
         self._shared["published"] += 1
         self.drop(pid)
         self._table_of[pid] = number
+
+    def _write(self, number: int, mappings: npt.NDArray[np.void], count: int) -> None:
+        table = np.zeros(1, records.TABLE)
+        table["mappings"], table["count"] = mappings, count
+        self._maps.write("TABLE_VALUES", number * records.TABLE.itemsize, table)
 
     def share(self, parent: int, child: int) -> None:
         """Note that the kernel gave a forked child its parent's table."""
@@ -116,3 +116,9 @@ class MappingTables:
         number = self._table_of.pop(pid, None)
         if number is not None and number not in self._table_of.values():
             self._free.append(number)
+
+
+def _no_mappings() -> npt.NDArray[np.void]:
+    rows = np.zeros(records.TABLE_MAPPINGS, records.MAPPING)
+    rows["start"] = rows["end"] = _NOWHERE
+    return rows

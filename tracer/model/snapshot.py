@@ -75,7 +75,7 @@ class Process:
     unknown_frees: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stack:
     """Addresses, leaf first, each a frame key: binary id << 48 | link address."""
 
