@@ -75,6 +75,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "HANDLES": hash_map(key, 8, 1 << 16),
         "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),
         "TABLE_OF": hash_map(4, 4, limits.processes),
+        "CODE_SEEN": _Map(MapType.LRU_HASH, key, 8, 1 << 14),
         "SPACE_TOTALS": hash_map(key, records.SPACE_TOTALS.itemsize, limits.processes),
         "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),
         "EVENTS": _Map(MapType.RINGBUF, 0, 0, limits.event_ring_bytes),

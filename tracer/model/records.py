@@ -16,6 +16,7 @@ FRAME_EXACT = 1 << 47
 FRAME_ADDRESS_MASK = FRAME_EXACT - 1
 TABLE_MAPPINGS = 1024
 TABLES = 256
+TABLE_SHARED = 1 << 31
 RULES = 16384
 
 LOCATION = np.dtype(
@@ -180,6 +181,7 @@ class RuleKind(IntEnum):
     DEREFERENCE = 5
     SIGNAL = 6
     UNSUPPORTED = 7
+    REALIGNED = 8
 
 
 class LossKind(IntEnum):
