@@ -127,6 +127,16 @@ MAPPED_RECORD = np.dtype(
 """A live piece of memory that the target mapped itself (mmap, mremap)."""
 
 
+class MappedFlag(IntFlag):
+    """What `flags` of a MAPPED_RECORD says beside mmap's own flags.
+
+    Takes the place of the size of huge pages (bits 26 to 31 of mmap's flags, MAP_HUGE_SHIFT in
+    include/uapi/asm-generic/hugetlb_encode.h).
+    """
+
+    INHERITED = 1 << 31
+
+
 class ErrorKind(IntEnum):
     NONE = 0
     OVER_PUT = 1
