@@ -241,8 +241,8 @@ enum control_kind {
 	CONTROL_LOADER,		/* the dynamic loader changed the mappings; held */
 	CONTROL_FORKED,		/* a forked child before its first own step; held */
 	CONTROL_EXECUTES,	/* about to exec `path`; held */
-	CONTROL_MAPPED,		/* executable memory was mapped by the program */
-	CONTROL_UNMAPPED,
+	CONTROL_MAPPED,		/* the program made memory executable, or moved some; held */
+	CONTROL_UNMAPPED,	/* the program took executable memory away */
 	CONTROL_STARTED,	/* first instruction of the program's image; held */
 	CONTROL_EXECUTES_AT,	/* the same by execveat */
 	CONTROL_FORKS,		/* the maker of a forked child goes on; held */
@@ -250,8 +250,8 @@ enum control_kind {
 
 struct control {
 	u64 time_ns;
-	u64 address;	/* fork: parent; mapped: start */
-	u64 length;	/* mapped: bytes; exit: wait status */
+	u64 address;	/* fork: parent; mapped, unmapped: start */
+	u64 length;	/* mapped, unmapped: bytes; exit: wait status */
 	u64 ticket;	/* held: what to release */
 	u32 pid;
 	u32 tid;
@@ -337,6 +337,8 @@ struct mapping {
 
 #define TABLE_MAPPINGS 1024
 #define TABLES 256
+/* In a process's table number: a forked relative has the same table, which then is not changed in place. */
+#define TABLE_SHARED (1U << 31)
 #define RULES 16384
 
 struct table {
@@ -354,6 +356,7 @@ enum rule_kind {
 	RULE_DEREFERENCE,	/* CFA = *(rsp + offset) + rbp_offset */
 	RULE_SIGNAL,		/* registers from the signal frame's ucontext */
 	RULE_UNSUPPORTED,
+	RULE_REALIGNED,		/* CFA = *(rbp + offset), and rbp is at rbp + rbp_offset */
 };
 
 struct rule {

@@ -71,6 +71,8 @@ class Follower:
             ControlKind.EXEC: self._execed,
             ControlKind.LOADER: self._loaded,
             ControlKind.STARTED: self._loaded,
+            ControlKind.MAPPED: self._mapped,
+            ControlKind.UNMAPPED: self._mapped,
             ControlKind.EXIT: self._exited,
         }
 
@@ -146,6 +148,14 @@ class Follower:
         pid, generation = int(control["pid"]), int(control["generation"])
         self._book.name_again(pid)
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
+        self._prober.link(pid, binaries)
+
+    def _mapped(self, control: np.void) -> None:
+        """The program changed its executable memory itself."""
+        pid, generation, start = int(control["pid"]), int(control["generation"]), int(control["address"])
+        binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
+        if binaries and control["kind"] == ControlKind.MAPPED:
+            self._spaces.note_code(pid, generation, start, int(control["length"]))
         self._prober.link(pid, binaries)
 
     def _exited(self, control: np.void) -> None:

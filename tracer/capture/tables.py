@@ -84,8 +84,13 @@ class MappingTables:
         self._shared = maps.view("SHARED", records.SHARED, 1)
         self.refused = 0
 
+    @property
+    def epoch(self) -> int:
+        """Return what grows when the kernel side changes a process or a table."""
+        return int(self._shared["epoch"][0])
+
     def publish(self, pid: int, mappings: list[tuple[Mapping, OpenBinary, int]]) -> None:
-        """Give `pid` a table of these executable mappings, each with its binary and bias."""
+        """Give `pid` a table of these executable mappings, each with its binary and bias, unless it has it already."""
         if not self._free or len(mappings) > records.TABLE_MAPPINGS:
             self.refused += 1
             return
@@ -94,6 +99,8 @@ class MappingTables:
             row["start"], row["end"], row["bias"], row["binary"] = mapping.start, mapping.end, bias, binary.id
             row["first_page"], row["page_count"] = binary.first_page, binary.page_count
             row["first_link_page"] = binary.first_link_page
+        if self._has(pid, rows):
+            return
         number = self._free.popleft()
         self._write(number, rows, len(mappings))
         kernel.update_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), number.to_bytes(4, "little"))
@@ -105,6 +112,23 @@ class MappingTables:
         table = np.zeros(1, records.TABLE)
         table["mappings"], table["count"] = mappings, count
         self._maps.write("TABLE_VALUES", number * records.TABLE.itemsize, table)
+
+    def _has(self, pid: int, rows: npt.NDArray[np.void]) -> bool:
+        """Tell whether the kernel side looks up a process's code in a table with these rows."""
+        number = kernel.lookup_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), 4)
+        if not number or int.from_bytes(number, "little") & ~records.TABLE_SHARED != self._table_of.get(pid, 0):
+            return False
+        known = self._table_of.get(pid)
+        if known is None:
+            return False
+        table = self._maps.read("TABLE_VALUES", known * records.TABLE.itemsize, records.TABLE)
+        return bool(table["mappings"].tobytes() == rows.tobytes())
+
+    def note_code(self, pid: int, generation: int, start: int, length: int) -> None:
+        """Note a range of executable memory that is in no file."""
+        key = np.zeros(1, records.KEY)
+        key["address"], key["pid"], key["generation"] = start, pid, generation
+        kernel.update_element(self._maps.fds["CODE_SEEN"], key.tobytes(), length.to_bytes(8, "little"))
 
     def share(self, parent: int, child: int) -> None:
         """Note that the kernel gave a forked child its parent's table."""

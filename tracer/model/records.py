@@ -16,6 +16,7 @@ FRAME_EXACT = 1 << 47
 FRAME_ADDRESS_MASK = FRAME_EXACT - 1
 TABLE_MAPPINGS = 1024
 TABLES = 256
+TABLE_SHARED = 1 << 31
 RULES = 16384
 
 LOCATION = np.dtype(
@@ -126,6 +127,16 @@ MAPPED_RECORD = np.dtype(
 """A live piece of memory that the target mapped itself (mmap, mremap)."""
 
 
+class MappedFlag(IntFlag):
+    """What `flags` of a MAPPED_RECORD says beside mmap's own flags.
+
+    Takes the place of the size of huge pages (bits 26 to 31 of mmap's flags, MAP_HUGE_SHIFT in
+    include/uapi/asm-generic/hugetlb_encode.h).
+    """
+
+    INHERITED = 1 << 31
+
+
 class ErrorKind(IntEnum):
     NONE = 0
     OVER_PUT = 1
@@ -180,6 +191,7 @@ class RuleKind(IntEnum):
     DEREFERENCE = 5
     SIGNAL = 6
     UNSUPPORTED = 7
+    REALIGNED = 8
 
 
 class LossKind(IntEnum):
