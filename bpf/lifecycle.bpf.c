@@ -160,8 +160,9 @@ int on_exit(struct tracepoint *ctx)
  * end. So it goes on by itself after a moment, whatever becomes of the tracer,
  * and nobody can see that it waited. The helper reads code of the target only
  * to take its time: tail calls, for more turns, are denied to sleepable programs.
- * The attach cookie is the kind in its low byte; for the loader the rest is
- * the distance from the probed instruction to _r_debug.r_state.
+ * The attach cookie is the kind in its low byte; the rest is the distance from
+ * the probed instruction to _r_debug.r_state for the loader, to
+ * __jit_debug_descriptor for a JIT.
  */
 int on_hold(struct pt_regs *ctx)
 {
@@ -196,6 +197,7 @@ int on_hold(struct pt_regs *ctx)
 	BARRIER(code);
 	BARRIER(path);
 	BARRIER(second);
+	control->address = code + (cookie >> 8);	/* always: each branch has the loop below verified once more */
 	if (kind == CONTROL_EXECUTES_AT)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)
