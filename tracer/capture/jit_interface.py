@@ -36,13 +36,24 @@ class _Entry:
     image_address: int
     image_size: int
 
+    def is_same(self, other: _Entry) -> bool:
+        return (self.image_address, self.image_size) == (other.image_address, other.image_size)
+
+
+@dataclass(frozen=True)
+class _Registered:
+    entry: _Entry
+    binary: OpenBinary
+    descriptor: int
+    """Whose list it is in."""
+
 
 class JitInterface:
     """The images of every traced process; each registration is a binary of its own, whatever its address."""
 
     def __init__(self, binaries: Binaries, rows: UnwindRows, spaces: Spaces) -> None:
         self._binaries, self._rows, self._spaces = binaries, rows, spaces
-        self._registered: dict[Space, dict[int, OpenBinary]] = {}
+        self._registered: dict[Space, dict[int, _Registered]] = {}
         """By the address of their list entry."""
         self._users: Counter[int] = Counter()
         self._walked: dict[Space, set[int]] = {}
@@ -63,24 +74,33 @@ class JitInterface:
             if entry is None:
                 self.refused["its list entry could not be read"] += 1
             else:
-                self._add(space, entry)
+                self._add(space, entry, descriptor)
 
-    def find_registered(self, space: Space, binaries: Iterable[OpenBinary]) -> None:
-        """Walk the list of each binary that has one, once: what was registered before its probe was there."""
+    def find_registered(self, space: Space, binaries: Iterable[OpenBinary], *, anew: bool = False) -> None:
+        """Walk the list of each binary that has one, what was registered before its probe was there.
+
+        Each list is walked once; `anew`: once more, for what changed since.
+        """
         walked = self._walked.setdefault(space, set())
         for binary in binaries:
-            if binary.jit_descriptor is None or binary.id in walked:
+            if binary.jit_descriptor is None or (binary.id in walked and not anew):
                 continue
             bias = self._spaces.bias_of(space, binary)
-            if bias is None:
-                continue
-            walked.add(binary.id)
-            known = self._registered.get(space, {})
-            for entry in _list(space[0], binary.jit_descriptor + bias):
-                if entry.address not in known:
-                    self._add(space, entry)
+            if bias is not None:
+                walked.add(binary.id)
+                self._compare(space, binary.jit_descriptor + bias)
 
-    def _add(self, space: Space, entry: _Entry) -> None:
+    def _compare(self, space: Space, descriptor: int) -> None:
+        """Make what is known of a list what is in it."""
+        entries = {entry.address: entry for entry in _list(space[0], descriptor)}
+        known = {a: r.entry for a, r in self._registered.get(space, {}).items() if r.descriptor == descriptor}
+        for address in known.keys() - entries.keys():
+            self._remove(space, address)
+        for address, entry in entries.items():
+            if address not in known or not known[address].is_same(entry):
+                self._add(space, entry, descriptor)
+
+    def _add(self, space: Space, entry: _Entry, descriptor: int) -> None:
         self._remove(space, entry.address)
         read = partial(read_memory, space[0])
         data = read(entry.image_address, entry.image_size) if 0 < entry.image_size <= _LARGEST_IMAGE else None
@@ -99,16 +119,16 @@ class JitInterface:
         if made.table is not None:
             self._rows.add(binary, made.table)
         self._users[binary.id] += 1
-        self._registered.setdefault(space, {})[entry.address] = binary
+        self._registered.setdefault(space, {})[entry.address] = _Registered(entry, binary, descriptor)
         if not self._spaces.add_code(space, entry.address, binary, made.code, made.bias):
             self.refused["its code is where a file's code is"] += 1
             self._remove(space, entry.address)
 
     def _remove(self, space: Space, entry: int) -> None:
-        binary = self._registered.get(space, {}).pop(entry, None)
-        if binary is not None:
+        known = self._registered.get(space, {}).pop(entry, None)
+        if known is not None:
             self._spaces.remove_code(space, entry)
-            self._drop(binary)
+            self._drop(known.binary)
 
     def _drop(self, binary: OpenBinary) -> None:
         self._users[binary.id] -= 1
@@ -120,12 +140,12 @@ class JitInterface:
         """Give a forked child its copy."""
         self._registered[child] = dict(self._registered.get(parent, {}))
         self._walked[child] = set(self._walked.get(parent, ()))
-        self._users.update(binary.id for binary in self._registered[child].values())
+        self._users.update(known.binary.id for known in self._registered[child].values())
 
     def ended(self, space: Space) -> None:
         self._walked.pop(space, None)
-        for binary in self._registered.pop(space, {}).values():
-            self._drop(binary)
+        for known in self._registered.pop(space, {}).values():
+            self._drop(known.binary)
 
 
 def _read_entry(pid: int, address: int) -> _Entry | None:

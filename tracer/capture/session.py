@@ -134,10 +134,11 @@ class Session:
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
+        self.jit.find_registered((pid, 0), binaries)
         self._arm()
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
-        self.jit.find_registered((pid, 0), binaries)
+        self.jit.find_registered((pid, 0), binaries, anew=True)
 
     def stop(self) -> None:
         """End the trace at the next turn of the loop; safe in a signal handler."""
