@@ -25,7 +25,7 @@ typedef int64_t s64;
 #define PATH_BYTES 256
 #define PENDING_DEPTH 32
 
-/* A frame is a binary's id above a link address; id 0 is code in no binary. */
+/* A frame is a binary's id above a link address; for code in no binary, its table's `anonymous` above its address. */
 #define FRAME_BINARY_SHIFT 48
 /* The address is the very instruction, not one after a call: above a signal frame. */
 #define FRAME_EXACT (1ULL << 47)
@@ -246,11 +246,12 @@ enum control_kind {
 	CONTROL_STARTED,	/* first instruction of the program's image; held */
 	CONTROL_EXECUTES_AT,	/* the same by execveat */
 	CONTROL_FORKS,		/* the maker of a forked child goes on; held */
+	CONTROL_JIT,		/* __jit_debug_register_code: address is the descriptor's; held */
 };
 
 struct control {
 	u64 time_ns;
-	u64 address;	/* fork: parent; mapped, unmapped: start */
+	u64 address;	/* fork: parent; mapped, unmapped: start; held: by the cookie's distance from the probe */
 	u64 length;	/* mapped, unmapped: bytes; exit: wait status */
 	u64 ticket;	/* held: what to release */
 	u32 pid;
@@ -331,7 +332,7 @@ struct mapping {
 	u64 bias;	/* address - link address */
 	u32 first_page;	/* index into the page table of its binary's rows */
 	u32 page_count;
-	u32 first_link_page;
+	u32 first_link_page;	/* its low 32 bits: code made at run time is linked where it stands */
 	u32 binary;
 };
 
@@ -343,7 +344,7 @@ struct mapping {
 
 struct table {
 	u32 count;
-	u32 reserved;
+	u32 anonymous;	/* id of code in none of the mappings; another where such code was replaced */
 	struct mapping mappings[TABLE_MAPPINGS];
 };
 

@@ -184,8 +184,9 @@ INLINE int wait_for_release(u64 slot, u64 wanted, u64 code)
 /*
  * Hold the current thread until the tracer is ready for it.
  *
- * The attach cookie is the kind in its low byte; for the loader the rest is
- * the distance from the probed instruction to _r_debug.r_state.
+ * The attach cookie is the kind in its low byte; the rest is the distance from
+ * the probed instruction to _r_debug.r_state for the loader, to
+ * __jit_debug_descriptor for a JIT.
  */
 int on_hold(struct pt_regs *ctx)
 {
@@ -217,6 +218,7 @@ int on_hold(struct pt_regs *ctx)
 	control->generation = process->generation;
 	BARRIER(path);
 	BARRIER(second);
+	control->address = ctx->ip + (cookie >> 8);	/* always: each branch has the loop below verified once more */
 	if (kind == CONTROL_EXECUTES_AT)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)

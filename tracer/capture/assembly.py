@@ -15,7 +15,7 @@ from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.model import records
 from tracer.model.records import LossKind
-from tracer.model.snapshot import Loss, Records, Snapshot
+from tracer.model.snapshot import Binary, Loss, Records, Snapshot
 
 _TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
@@ -91,6 +91,11 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss("mapping table not kept: too many processes or mappings", session.tables.refused, "trace fewer")
     if session.rows.refused:
         yield Loss("unwind table not kept: too many binaries", session.rows.refused, "trace fewer")
+    if session.spaces.generated.unlisted:
+        count = len(session.spaces.generated.unlisted)
+        yield Loss("code of a JIT that could not be followed: too many mappings", count, "none yet")
+    for reason, count in session.jit.refused.items():
+        yield Loss(f"code of a JIT that could not be followed: {reason}", count, "none")
     if session.sites.refused:
         yield Loss("site not probed: too many", session.sites.refused, "give fewer specs")
     if session.follower.not_followed:
@@ -114,7 +119,7 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         mode=session.mode,
         duration_ns=session.duration_ns,
         processes=processes,
-        binaries=tuple(binary.record for binary in session.binaries.all),
+        binaries=tuple(_binaries(session)),
         mappings=mappings,
         sites=tuple(session.sites.infos),
         types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
@@ -135,6 +140,12 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
     )
+
+
+def _binaries(session: Session) -> Iterator[Binary]:
+    """Yield all that were mapped, and those images of JITs that a stack goes through."""
+    yield from (binary.record for binary in session.binaries.all)
+    yield from (b.record for id_, b in session.binaries.generated.items() if id_ in session.seen.ids)
 
 
 def _frees(session: Session) -> Records:

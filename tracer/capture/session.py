@@ -19,6 +19,7 @@ from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites
 from tracer.capture.btf import kernel_offsets
 from tracer.capture.follower import Follower, start_up_binaries
+from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
 from tracer.capture.losses import read_losses
@@ -27,6 +28,7 @@ from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook
 from tracer.capture.programs import has_uprobe_multi, load_programs
 from tracer.capture.rings import Ring
+from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
 from tracer.capture.tables import MappingTables, UnwindRows
@@ -82,8 +84,10 @@ class Session:
         self.spaces = Spaces(self.binaries, self.rows, self.tables)
         self.attacher = Attacher(self.programs)
         self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
+        self.seen = SeenFrames(self.binaries)
+        self.jit = JitInterface(self.binaries, self.rows, self.spaces)
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.book, self._since_start, self._forked,
+            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.book, self._since_start, self._forked,
             can_hold=self.programs.can_hold,
         )
         limits = options.limits
@@ -92,7 +96,7 @@ class Session:
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._started_ns = time.monotonic_ns()
-        self._ended_ns = 0
+        self._ended_ns = self._stacks_until_ns = 0
         self._launched: Launched | None = None
         self._pid = 0
 
@@ -130,8 +134,11 @@ class Session:
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
+        self.jit.find_registered((pid, 0), binaries)
         self._arm()
-        self.prober.link(pid, self.spaces.refresh(pid, 0, 0))
+        binaries = self.spaces.refresh(pid, 0, 0)
+        self.prober.link(pid, binaries)
+        self.jit.find_registered((pid, 0), binaries, anew=True)
 
     def stop(self) -> None:
         """End the trace at the next turn of the loop; safe in a signal handler."""
@@ -177,17 +184,20 @@ class Session:
 
     def drain(self) -> None:
         """Take everything out of the rings: control first, since someone may be held."""
+        began = time.monotonic_ns()
         self.follower.handle(self._control.read_blobs())
         while self.follower.work():
             self.follower.handle(self._control.read_blobs())
         for blob in self._stack_ring.read_blobs():
             self._keep_stack(blob)
+        self._stacks_until_ns = began
         self._drain_events()
 
     def _keep_stack(self, blob: bytes) -> None:
         number, status, depth = _STACK_HEADER.unpack_from(blob)
         frames = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
         self.stacks[number] = Stack(frames, records.StackStatus(status))
+        self.seen.note(frames, self._stacks_until_ns, time.monotonic_ns())
 
     def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Have the books copied before any later event of either is read."""

@@ -105,7 +105,7 @@ MAPPING = np.dtype(
     ],
     align=True,
 )
-TABLE = np.dtype([("count", "<u4"), ("reserved", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
+TABLE = np.dtype([("count", "<u4"), ("anonymous", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
 RULE = np.dtype([("kind", "u1"), ("rbp_saved", "u1"), ("rbp_offset", "<i2"), ("offset", "<i4")], align=True)
 HOLD_SLOTS = 1024
 SHARED = np.dtype(
@@ -180,6 +180,7 @@ class ControlKind(IntEnum):
     STARTED = 9
     EXECUTES_AT = 10
     FORKS = 11
+    JIT = 12
 
 
 class RuleKind(IntEnum):

@@ -32,6 +32,8 @@ class Binary:
     open_path: str | None = None
     """A path that opens the file that really ran (for example /proc/self/fd/N); None after the fact."""
     deleted: bool = False
+    kind: str = "native"
+    """Of its frames: "native", or "jit" for an image that was made at run time and stood in no file."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ class Symbolizer:
         offset = None if raw.start is None or inlined or hidden_part else address - raw.start
         return Frame(
             function=self._names.get(name, name) if name is not None else None,
-            module=Path(binary.path).name,
+            module=Path(binary.path).name if binary.kind == "native" else f"[{binary.kind}]",
             path=binary.path,
             build_id=binary.build_id,
             file=raw.file,
@@ -142,6 +142,7 @@ class Symbolizer:
             inlined=inlined,
             address=address,
             offset=offset,
+            kind=binary.kind,
             language=language_of(CLONE_SUFFIX.sub("", name) if name else None, raw.file),
             why_unknown=(why_unknown or NO_SYMBOL) if name is None else None,
         )
