@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tracer.analysis.births import Births, births
 from tracer.analysis.elsewhere import elsewhere_notes
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
@@ -48,6 +49,7 @@ class MergedBlocks:
 
     leak: Leak
     stacks: tuple[int, ...]
+    births: Births
 
 
 def merge_blocks(blocks: Blocks, kind: str, evidence: Evidence, inherited: bool = False) -> list[MergedBlocks]:
@@ -79,8 +81,11 @@ def _measure(
     order, bounds = sorted_runs(position[raw.label], len(raw))
     sizes, starts = blocks.size[order].astype(np.uint64), bounds[:-1]
     total, low, high = (f.reduceat(sizes, starts) for f in (np.add, np.minimum, np.maximum))
+    ends = np.cumsum([0, *map(len, members.values())])
+    spans = [evidence.span(pid, generation) for pid, generation, *_ in members]
+    born = births(blocks.time[order], sizes, bounds[ends], spans)
     merged, at = [], 0
-    for key, groups in members.items():
+    for birth, (key, groups) in zip(born, members.items(), strict=True):
         span = slice(at, at + len(groups))
         at += len(groups)
         counts = np.diff(bounds[span.start : span.stop + 1]).tolist()
@@ -94,7 +99,7 @@ def _measure(
             instances=_instances(blocks, oldest(rows, blocks.time, blocks.address, evidence.samples), evidence),
             state=INHERITED if inherited else entry.state,
         )
-        merged.append(MergedBlocks(entry, tuple(stacks)))
+        merged.append(MergedBlocks(entry, tuple(stacks), birth))
     return merged
 
 

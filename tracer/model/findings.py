@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Coverage, Loss, Process
+from tracer.model.trends import Trend
 
 FrameList = tuple[Frame, ...]
 
@@ -119,6 +120,9 @@ class Leak:
     """References: the whole tree of what was taken and given back."""
     made: int | None = None
     freed: int | None = None
+    freed_at: tuple[StackCount, ...] = ()
+    """Where blocks of the same stacks were freed, of those frees that were looked at; most first."""
+    trend: Trend | None = None
     notes: tuple[str, ...] = ()
     """Facts about this entry: counter changed without a stub, ..."""
     suppressed_by: str | None = None
