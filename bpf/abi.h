@@ -24,6 +24,8 @@ typedef int64_t s64;
 #define NAME_BYTES 64
 #define PATH_BYTES 256
 #define PENDING_DEPTH 32
+#define LIFE_BINS 32
+#define LIFE_SHIFT 12
 
 /* A frame is a binary's id above a link address; for code in no binary, its table's `anonymous` above its address. */
 #define FRAME_BINARY_SHIFT 48
@@ -222,6 +224,18 @@ struct stack_totals {
 	u64 life_ns;	/* sum over the freed */
 	u64 life_min_ns;
 	u64 life_max_ns;
+	u64 peak;	/* most that was alive at once */
+	u64 level;	/* what was alive when it last rose by more than an eighth above the level before */
+	u64 risen;	/* `made` at that moment */
+	u32 site;	/* of the last that was made */
+	u32 reserved;
+	u32 lives[LIFE_BINS];	/* the freed by age: below 4096 ns, then each bin twice as long */
+};
+
+/* Where a block was made and where it was freed; its value counts the frees that were looked at. */
+struct free_site {
+	u64 made;	/* stacks */
+	u64 freed;
 };
 
 struct type_name {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracer.analysis.births import Births, births
 from tracer.analysis.elsewhere import elsewhere_notes
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
@@ -48,6 +49,7 @@ class MergedBlocks:
 
     leak: Leak
     stacks: tuple[int, ...]
+    births: Births
 
 
 def merge_blocks(blocks: Blocks, kind: str, evidence: Evidence, inherited: bool = False) -> list[MergedBlocks]:
@@ -80,8 +82,10 @@ def _measure(
     sizes, starts = blocks.size[order].astype(np.uint64), bounds[:-1]
     total, low, high = (f.reduceat(sizes, starts).tolist() for f in (np.add, np.minimum, np.maximum))
     stacks, counts, ends = blocks.stack[raw.first].tolist(), np.diff(bounds).tolist(), bounds.tolist()
+    spans = [evidence.span(pid, generation) for pid, generation, *_ in members]
+    born = births(blocks.time[order], sizes, bounds[np.cumsum([0, *map(len, members.values())])], spans)
     merged, at = [], 0
-    for key, groups in members.items():
+    for birth, (key, groups) in zip(born, members.items(), strict=True):
         span = slice(at, at + len(groups))
         at += len(groups)
         parts = list(zip([stacks[group] for group in groups], counts[span], total[span], strict=True))
@@ -91,7 +95,7 @@ def _measure(
             size_min=min(low[span]), size_max=max(high[span]), instances=_instances(blocks, rows, evidence),
             state=INHERITED if inherited else evidence.state(key[0], key[1]),
         )  # fmt: skip
-        merged.append(MergedBlocks(entry, tuple(part[0] for part in parts)))
+        merged.append(MergedBlocks(entry, tuple(part[0] for part in parts), birth))
     return merged
 
 

@@ -31,7 +31,7 @@ _HEADERS = (
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "lifecycle.bpf.c",
             "mappings.bpf.c")  # fmt: skip
-_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted")
+_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed")
 """In the order of `enum program`."""
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Coverage, Loss, Process
+from tracer.model.trends import Trend
 
 FrameList = tuple[Frame, ...]
 
@@ -133,6 +134,9 @@ class Leak:
     """Of references."""
     made: int | None = None
     freed: int | None = None
+    freed_at: tuple[StackCount, ...] = ()
+    """Where blocks of the same stacks were freed, of those frees that were looked at; most first."""
+    trend: Trend | None = None
     notes: tuple[str, ...] = ()
     """Facts about this entry: counter changed without a stub, ..."""
     suppressed_by: str | None = None

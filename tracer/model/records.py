@@ -10,6 +10,9 @@ MAX_FRAMES = 127
 MAX_SITES = 4096
 NAME_BYTES = 64
 PATH_BYTES = 256
+LIFE_BINS = 32
+LIFE_SHIFT = 12
+"""The first bin of lives ends at 2**LIFE_SHIFT ns."""
 FRAME_BINARY_SHIFT = 48
 FRAME_EXACT = 1 << 47
 """Set in a frame key whose address is the very instruction, not the one after a call."""
@@ -69,8 +72,11 @@ STACK_TOTALS = np.dtype(
     [
         ("made", "<u8"), ("made_bytes", "<u8"), ("freed", "<u8"), ("freed_bytes", "<u8"),
         ("life_ns", "<u8"), ("life_min_ns", "<u8"), ("life_max_ns", "<u8"),
+        ("peak", "<u8"), ("level", "<u8"), ("risen", "<u8"), ("site", "<u4"), ("reserved", "<u4"),
+        ("lives", "<u4", (LIFE_BINS,)),
     ]
 )
+FREE_SITE = np.dtype([("made", "<u8"), ("freed", "<u8")])
 TYPE_NAME = np.dtype(
     [("pointer", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("unread", "<u2"), ("name", f"S{NAME_BYTES}")],
     align=True,
@@ -116,8 +122,10 @@ ALLOCATION_RECORD = np.dtype(KEY.descr + ALLOCATION.descr)
 """A live allocation with its key: what a walk of the live map gives."""
 OBJECT_RECORD = np.dtype(KEY.descr + OBJECT.descr)
 """A live object with its key."""
-TOTALS_RECORD = np.dtype([("stack", "<u8"), *STACK_TOTALS.descr])
-"""Totals of one allocation stack."""
+TOTALS_RECORD = np.dtype([("stack", "<u8"), *(field for field in STACK_TOTALS.descr if field[0] != "lives")])
+"""Totals of one allocation stack; its `lives` are rows of LIFE_BIN."""
+FREED_RECORD = np.dtype([*FREE_SITE.descr, ("count", "<u8")])
+"""Where blocks of one stack were freed, of those frees that were looked at."""
 MAPPED_RECORD = np.dtype(
     [
         ("start", "<u8"), ("length", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),

@@ -10,12 +10,13 @@ import numpy as np
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
+    FREED_RECORD,
     MAPPED_RECORD,
     OBJECT_RECORD,
     TOTALS_RECORD,
     StackStatus,
 )
-from tracer.model.statistics import CONDENSED, BalancedStatistics
+from tracer.model.statistics import CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
 
 
@@ -169,6 +170,9 @@ class Snapshot:
     """Copies, made by fork, of blocks of the parent; keyed by the child."""
     inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
+    life_bins: Records = field(default_factory=lambda: _empty(LIFE_BIN))
+    """Of the freed blocks, by stack."""
+    free_sites: Records = field(default_factory=lambda: _empty(FREED_RECORD))
     history: Records = field(default_factory=lambda: _empty(EVENT))
     condensed: Records = field(default_factory=lambda: _empty(CONDENSED))
     """What `history` leaves out of busy live objects: pairs of dtype CONDENSED."""

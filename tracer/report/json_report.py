@@ -17,6 +17,7 @@ from tracer.model.findings import (
 )
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Coverage, Process
+from tracer.model.trends import Durations, Trend
 from tracer.report.json_text import Json, JsonText
 from tracer.report.mapped_totals import mapped_totals
 
@@ -118,6 +119,8 @@ def _leak(leak: Leak) -> Json:
         "size_max": leak.size_max,
         "made": leak.made,
         "freed": leak.freed,
+        "freed_at": _calls(leak.freed_at) if leak.kind == "allocation" else None,
+        "trend": None if leak.trend is None else _trend(leak.trend),
         "stack": leak.stack,
         "stack_complete": leak.stack_complete,
         "stack_status": leak.stack_status,
@@ -140,6 +143,29 @@ def _instance(instance: Instance) -> Json:
         "references": instance.references,
         "age_ns": instance.age_ns,
         "thread": instance.thread,
+    }
+
+
+def _trend(trend: Trend) -> Json:
+    growth = trend.growth
+    sizes = None if growth is None else growth.bytes_per_minute
+    return {
+        "word": trend.word,
+        "reason": trend.reason or None,
+        "ages": _durations(trend.ages),
+        "lives": None if trend.lives is None else _durations(trend.lives),
+        "peak": trend.peak,
+        "count_per_minute": None if growth is None else round(growth.count_per_minute, 3),
+        "bytes_per_minute": None if sizes is None else round(sizes),
+    }
+
+
+def _durations(durations: Durations) -> Json:
+    return {
+        "count": durations.count,
+        "min_ns": durations.min_ns,
+        "median_ns": durations.median_ns,
+        "max_ns": durations.max_ns,
     }
 
 
