@@ -308,7 +308,7 @@ struct process {
 	u16 generation;	/* of that memory */
 	u16 own_generation;
 	u16 state;	/* enum process_state */
-	u16 reserved;
+	u16 is_copy;	/* its memory began as a copy of its parent's, until it execs */
 };
 
 /* What one address space did; by struct key without an address. */
@@ -317,7 +317,7 @@ struct space_totals {
 	u64 made_bytes;
 	u64 freed;
 	u64 freed_bytes;
-	u64 unknown_frees;
+	u64 unknown_frees;	/* of blocks not kept, or not made here */
 	u64 events;
 };
 
@@ -388,6 +388,9 @@ struct shared {
 	u64 epoch;	/* grows when a process changes; BPF's */
 	u64 published;	/* grows when a mapping table changes; Python's */
 	u64 follow;	/* forked children are traced too */
+	u64 min_size;	/* blocks that are kept: of at least so many bytes */
+	u64 max_size;
+	u64 sample_bytes; /* mean distance of the draws; 0: all blocks are kept */
 	u64 released[HOLD_SLOTS];
 };
 

@@ -250,7 +250,7 @@ INLINE void memory_returned(struct pt_regs *ctx, struct thread *thread, struct s
 	} else if (call->state & CALL_HAD_UNKNOWN && freed) {
 		unknown_freed(thread, old, site->group);
 	}
-	if (intent->address)
+	if (intent->address && block_made(thread, intent->size))
 		settle(ctx, thread, PROGRAM_ALLOCATED);
 }
 

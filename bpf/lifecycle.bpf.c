@@ -62,6 +62,7 @@ int on_fork(struct tracepoint *ctx)
 	process.state = PROCESS_TRACED;
 	process.own_generation = before ? before->own_generation + 1 : 1;
 	process.space = shares ? forker->space : child;
+	process.is_copy = shares ? forker->is_copy : 1;
 	process.generation = shares ? forker->generation : process.own_generation;
 	table = find(MAP(TABLE_OF), &forker->space);
 	if (table && !shares)
@@ -104,6 +105,7 @@ int on_exec(struct tracepoint *ctx)
 	process->space = pid;
 	process->state = PROCESS_TRACED;
 	process->forked_ns = 0;
+	process->is_copy = 0;
 	put(MAP(TABLE_OF), &pid, &no_table, ANY);
 	next_epoch();
 	control = new_control(CONTROL_EXEC, pid);

@@ -88,6 +88,8 @@ struct thread {
 	u32 table;
 	u32 tid;
 	struct space_totals totals;
+	struct draws draws;
+	u64 is_copy;	/* its process may hold blocks of its parent's */
 	struct pending pending;
 	struct intent intent;
 	struct walk walk;
@@ -145,6 +147,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 		thread->generation = process->generation;
 	}
 	thread->forked_ns = process->forked_ns;
+	thread->is_copy = process->is_copy;
 	space = process->space;
 	table = find(MAP(TABLE_OF), &space);
 	thread->table = table ? *table & ~TABLE_SHARED : 0;

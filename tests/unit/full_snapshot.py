@@ -9,6 +9,7 @@ from hand_made import DSO, LOSSES, events, objects, records, server
 
 from tracer.model.frames import Frame
 from tracer.model.records import FREED_RECORD, StackStatus
+from tracer.model.selection import Selection
 from tracer.model.snapshot import Mapping, Snapshot, Stack
 from tracer.model.statistics import CONDENSED, DEATH, LIFE_BIN, LIFETIME, PAIR, STEP, BalancedStatistics
 
@@ -27,6 +28,7 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         snapshot,
         mode="attached",
         target_ended=False,
+        selection=Selection(16, 1 << 20, 4096),
         processes=processes,
         mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
         stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(())},

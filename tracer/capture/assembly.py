@@ -120,6 +120,9 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
     walk = _Walk(session, running=running)
     live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
     keys, values = walk.space_totals()
+    if not session.options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
+        values["freed"] += values["unknown_frees"]
+        values["unknown_frees"] = 0
     processes = session.book.records(keys, values)
     mappings = session.spaces.records
     type_totals = session.history.type_totals()
@@ -152,6 +155,7 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         coverage=session.prober.coverage,
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
+        selection=session.options.selection,
     )
 
 

@@ -26,8 +26,8 @@ FRAMES_PER_PROGRAM = (32, 8)
 HOLD_TURNS, HOLD_READS = 4000, 24
 
 _HEADERS = (
-    "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "events.bpf.h",
-    "programs.bpf.h", "allocations.bpf.h", "calls.bpf.h",
+    "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
+    "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "lifecycle.bpf.c",
             "mappings.bpf.c")  # fmt: skip

@@ -34,6 +34,7 @@ from tracer.capture.spaces import Spaces
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.model import records
 from tracer.model.records import LossKind, ProcessState
+from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Stack
 from tracer.procfs import process as proc
 
@@ -58,6 +59,7 @@ class CaptureOptions:
     limits: Limits = field(default_factory=Limits)
     follow: bool = True
     duration_s: float | None = None
+    selection: Selection = KEEPS_ALL
 
 
 class Session:
@@ -95,6 +97,7 @@ class Session:
         self._stack_ring = Ring(self.maps.fds["STACK_RING"], limits.stack_ring_bytes)
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
+        self._select(options.selection)
         self._started_ns = time.monotonic_ns()
         self._ended_ns = self._stacks_until_ns = 0
         self._launched: Launched | None = None
@@ -107,6 +110,11 @@ class Session:
         process = np.zeros(1, records.PROCESS)
         process["space"], process["state"], process["started_ns"] = pid, int(state), time.monotonic_ns()
         kernel.update_element(self.maps.fds["PROCESSES"], pid.to_bytes(4, "little"), process.tobytes())
+
+    def _select(self, selection: Selection) -> None:
+        self._shared["min_size"] = selection.min_size
+        self._shared["max_size"] = selection.max_size
+        self._shared["sample_bytes"] = selection.sample_bytes
 
     def _arm(self) -> None:
         with suppress(OSError):  # those that are held wait for this process

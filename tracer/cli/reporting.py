@@ -45,7 +45,8 @@ def symbolized(snapshot: Snapshot, arguments: argparse.Namespace) -> Symbols:
 def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
     """Read the suppressions. Raises CannotRead and SpecInvalid."""
     return AnalysisOptions(
-        tuple(_suppressions(arguments.suppressions)), default_suppressions=not arguments.no_default_suppressions
+        tuple(_suppressions(arguments.suppressions)), default_suppressions=not arguments.no_default_suppressions,
+        older_ns=getattr(arguments, "older_ns", 0),
     )
 
 

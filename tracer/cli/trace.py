@@ -37,6 +37,7 @@ _STOPPED_EARLY = 130
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_target(parser)
     options.add_kinds(parser)
+    options.add_selection(parser)
     options.add_specs(parser)
     options.add_limits(parser)
     options.add_report(parser)
@@ -50,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
     check_output(arguments)
+    options.selection_of(arguments)
     catalogue_of(arguments)  # raises what is wrong with the specs, before anything is started
     recorder = recorder_of(arguments)
     try:
@@ -97,7 +99,10 @@ def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
         event_ring_bytes=_power_of_two(arguments.ring_size),
     )
-    return CaptureOptions(site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration)
+    return CaptureOptions(
+        site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration,
+        options.selection_of(arguments),
+    )
 
 
 def _power_of_two(size: int) -> int:

@@ -92,7 +92,7 @@ CONTROL = np.dtype(
 PROCESS = np.dtype(
     [
         ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
-        ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("reserved", "<u2"),
+        ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("is_copy", "<u2"),
     ],
     align=True,
 )
@@ -115,7 +115,10 @@ TABLE = np.dtype([("count", "<u4"), ("anonymous", "<u4"), ("mappings", MAPPING, 
 RULE = np.dtype([("kind", "u1"), ("rbp_saved", "u1"), ("rbp_offset", "<i2"), ("offset", "<i4")], align=True)
 HOLD_SLOTS = 1024
 SHARED = np.dtype(
-    [("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"), ("released", "<u8", (HOLD_SLOTS,))]
+    [
+        ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
+        ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
+    ]
 )
 
 ALLOCATION_RECORD = np.dtype(KEY.descr + ALLOCATION.descr)

@@ -16,6 +16,7 @@ from tracer.model.records import (
     TOTALS_RECORD,
     StackStatus,
 )
+from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.statistics import CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
 
@@ -74,7 +75,9 @@ class Process:
     made: int = 0
     made_bytes: int = 0
     freed: int = 0
+    """Where not all blocks are kept, those too that were not made here: it cannot be told."""
     freed_bytes: int = 0
+    """Of the blocks that were kept."""
     unknown_frees: int = 0
 
 
@@ -187,6 +190,9 @@ class Snapshot:
     events_seen: int = 0
     target_ended: bool = True
     """False when the trace stopped while the target lived: everything is outstanding, nothing leaked."""
+
+    selection: Selection = KEEPS_ALL
+    """Which blocks were kept."""
 
     @property
     def complete(self) -> bool:
