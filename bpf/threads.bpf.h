@@ -92,6 +92,8 @@ struct thread {
 	struct intent intent;
 	struct walk walk;
 	struct stack stack;
+	u32 places[MAX_FRAMES + 1];	/* of each frame of it: its stack pointer, from the walk's origin */
+	u32 guest;	/* enum guest_kind: interpreters that it may run */
 	struct memo memo[MEMOS];
 	u64 window[MEMO_REACH / 8];	/* the stack as it is now */
 };
@@ -128,6 +130,8 @@ INLINE u64 current_epoch(void)
 	return SHARED->epoch + SHARED->published;
 }
 
+INLINE u32 guests_of(struct thread *thread);
+
 INLINE void refresh_thread(struct thread *thread, u32 pid)
 {
 	struct process *process = find(MAP(PROCESSES), &pid);
@@ -147,6 +151,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 	thread->forked_ns = process->forked_ns;
 	table = find(MAP(TABLE_OF), &pid);
 	thread->table = table ? *table : 0;
+	thread->guest = guests_of(thread);
 	thread->traced = 1;
 }
 

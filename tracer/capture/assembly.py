@@ -120,6 +120,7 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
         type_totals=type_totals,
         stacks=session.stacks,
+        guests=tuple(session.guests.frames),
         allocations=live,
         objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
         mapped=session.mapped.so_far() if running else session.mapped.live(),
@@ -132,6 +133,7 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
+        notes=session.notes,
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
     )

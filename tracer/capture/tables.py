@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
+from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.maps import PAGE_COUNT, ROW_COUNT, Maps
 from tracer.elf.unwind_cache import cached_table
 from tracer.elf.unwind_table import UnwindTable
@@ -77,8 +78,8 @@ class MappingTables:
     only after all others, so that a walk that is under way in the old table ends in peace.
     """
 
-    def __init__(self, maps: Maps) -> None:
-        self._maps = maps
+    def __init__(self, maps: Maps, guests: GuestRuntimes) -> None:
+        self._maps, self._guests = maps, guests
         self._tables = maps.view("TABLE_VALUES", records.TABLE, records.TABLES)
         self._tables["mappings"]["start"] = _NOWHERE
         self._tables["mappings"]["end"] = _NOWHERE
@@ -101,6 +102,7 @@ class MappingTables:
         number = self._free.popleft()
         self._tables[number]["mappings"] = rows
         self._tables[number]["count"] = len(mappings)
+        self._guests.enter(number, ((binary, bias) for _, binary, bias in mappings))
         kernel.update_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), number.to_bytes(4, "little"))
         self._shared["published"] += 1
         self.drop(pid)

@@ -97,7 +97,10 @@ def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
         event_ring_bytes=_power_of_two(arguments.ring_size),
     )
-    return CaptureOptions(site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration)
+    return CaptureOptions(
+        site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration,
+        guests=arguments.guest == "auto",
+    )
 
 
 def _power_of_two(size: int) -> int:
