@@ -80,7 +80,10 @@ INLINE void find_live_entries(struct guest *guest, u64 memo)
 		MASK(memo, MEMOS);
 		place = frame < guest->places[memo][MAX_FRAMES] ? guest->places[memo][frame] : 0xffffffff;
 		wanted = entry->slot + 8 - guest->origin;
-		if (place < wanted) {
+		if (entry->slot < guest->origin) {	/* over, and below all that is walked */
+			entry->is_live = 0;
+			guest->cursor++;
+		} else if (place < wanted) {
 			guest->at++;
 		} else {
 			entry->is_live = place == wanted;

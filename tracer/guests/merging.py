@@ -22,12 +22,14 @@ class Run:
 def merged(native: Sequence[int], places: Sequence[int], runs: Sequence[Run]) -> tuple[tuple[int, ...], int]:
     """Return the frame keys of both, leaf first, and the number of runs whose place was not found.
 
+    Those beyond the end of a native stack that was cut are not counted.
+
     `places`: the stack pointer of each native frame. A Python run replaces the frame of its evaluation loop; a Lua
     run stands before the function that entered Lua, behind all that this called.
     """
-    frames, missed = list(native), 0
+    frames, reach = list(native), max(places, default=0)
     found = [(index, run) for run in runs if (index := _index(places, run)) is not None]
-    missed = len(runs) - len(found)
+    missed = sum(bool(run.frames) and run.place <= reach for run in runs) - sum(bool(run.frames) for _, run in found)
     for index, run in sorted(found, key=lambda pair: pair[0], reverse=True):
         if run.frames:
             frames[index : index + run.is_python] = run.frames
