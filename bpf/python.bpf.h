@@ -12,6 +12,7 @@
 #define REFLEAK_PYTHON_H
 
 #define THREAD_STATES 512
+#define FRAMES_PASSED_OVER 1024
 #define MISSES_IN_A_ROW 16	/* then only the 32nd, the 64th, ... */
 #define IDENTITY_FIRST 8	/* words of a code object that stay as they are: counts, line, names, tables */
 #define IDENTITY_LAST 17
@@ -87,6 +88,26 @@ INLINE u64 python_code(struct thread *thread, struct guest *guest, struct python
 	return hash | !hash;
 }
 
+/* There is no room for more frames: find at least the place of the run that is cut. */
+INLINE void find_end(struct guest *guest, struct python *python)
+{
+	guest->stack.is_cut = 1;
+	if (python->mark_is_frame) {
+		guest->stack.frames[GUEST_FRAMES - 1].place = place_of(guest, guest->place);
+		return;
+	}
+#pragma unroll 1
+	for (int i = 0; i < FRAMES_PASSED_OVER; i++) {
+		if (!guest->at || bpf_probe_read_user(guest->words, 80, (void *)guest->at))
+			return;
+		if (byte_of(guest, python->mark) == python->mark_value) {
+			guest->stack.frames[GUEST_FRAMES - 1].place = place_of(guest, guest->at);
+			return;
+		}
+		guest->at = word_of(guest, python->previous);
+	}
+}
+
 INLINE void walk_python(struct thread *thread, struct guest *guest)
 {
 	struct python *python = python_of(thread);
@@ -123,12 +144,12 @@ INLINE void walk_python(struct thread *thread, struct guest *guest)
 		if (!is_last || python->mark_is_frame)
 			id = python_code(thread, guest, python, code);
 		if (!add_guest_frame(guest, id, id ? (instruction - code - python->first_instruction) >> 1 : 0, place, code))
-			return;
+			return find_end(guest, python);
 		if (is_last && python->mark_is_frame)
 			guest->place = user_word(guest->place + python->c_frame_previous);
 		guest->at = previous;
 	}
-	guest->stack.is_cut = 1;
+	find_end(guest, python);
 }
 
 INLINE void copy_text(u32 *length, u32 *state, u8 *text, u32 room, struct python *python, u64 object)

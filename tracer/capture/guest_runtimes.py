@@ -12,7 +12,6 @@ from tracer.capture.maps import Maps
 from tracer.guests.lua_layout import LAYOUTS, VERSIONS
 from tracer.guests.python_layout import Offsets, python_layout
 from tracer.model import records
-from tracer.model.snapshot import Records
 
 _RUNTIME, _VERSION, _CODE_TYPE = "_PyRuntime", "Py_Version", "PyCode_Type"
 _DEBUG_SYMBOLS = ("_Py_RefTotal", "_Py_NegativeRefcount")

@@ -72,7 +72,8 @@ def read_code(blob: bytes) -> GuestCode | None:
 
 def _python_text(row: Any, field: str) -> str | None:
     """Return the text of a str object: its header says how wide its characters are (PEP 393)."""
-    length, state, data = int(row[f"{field}_length"]), int(row[f"{field}_state"]), row[field].tobytes()
+    length, state = int(row[f"{field}_length"]), int(row[f"{field}_state"])
+    data: bytes = row[field].tobytes()
     width = state >> 2 & 7
     if width not in _CODECS or not length or not state & 32:
         return None

@@ -37,7 +37,7 @@ def line_at(table: bytes, first_line: int, instruction: int) -> int | None:
             if not table[at] & 128:
                 return None
             at += 1
-            if kind == _LONG or kind == _NO_COLUMNS:
+            if kind in (_LONG, _NO_COLUMNS):
                 change, at = _varint(table, at)
                 line += _signed(change)
                 for _ in range(3 if kind == _LONG else 0):
