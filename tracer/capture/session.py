@@ -19,6 +19,8 @@ from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites
 from tracer.capture.btf import kernel_offsets
 from tracer.capture.follower import Follower, start_up_binaries
+from tracer.capture.guest_book import GuestBook
+from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
@@ -60,6 +62,8 @@ class CaptureOptions:
     follow: bool = True
     duration_s: float | None = None
     selection: Selection = KEEPS_ALL
+    guests: bool = True
+    """Walk the frames of interpreters too."""
 
 
 class Session:
@@ -82,7 +86,9 @@ class Session:
         self.programs = load_programs(self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi())
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache)
-        self.tables = MappingTables(self.maps)
+        self.guest_runtimes = GuestRuntimes(self.maps, enabled=options.guests and not self.programs.guests_refused)
+        self.guests = GuestBook()
+        self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables)
         self.attacher = Attacher(self.programs)
         self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
@@ -95,6 +101,7 @@ class Session:
         limits = options.limits
         self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
         self._stack_ring = Ring(self.maps.fds["STACK_RING"], limits.stack_ring_bytes)
+        self._guest_ring = Ring(self.maps.fds["GUEST_RING"], limits.guest_ring_bytes)
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._select(options.selection)
@@ -196,8 +203,10 @@ class Session:
         self.follower.handle(self._control.read_blobs())
         while self.follower.work():
             self.follower.handle(self._control.read_blobs())
+        self.guests.add(self._guest_ring.read_blobs())
         for blob in self._stack_ring.read_blobs():
             self._keep_stack(blob)
+        self.guests.settle(self.stacks)
         self._stacks_until_ns = began
         self._drain_events()
 
@@ -218,6 +227,12 @@ class Session:
             events["time_ns"] -= np.minimum(events["time_ns"], np.uint64(self._started_ns))
             self.history.add(events)
             self.mapped.add(events)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        refused = (f"no frames of interpreters are shown: {self.programs.guests_refused}",)
+        wanted = self.options.guests and self.programs.guests_refused
+        return (*(refused if wanted else ()), *self.guest_runtimes.notes, *self.guests.notes)
 
     @property
     def started_ns(self) -> int:

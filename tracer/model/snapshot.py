@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tracer.model.frames import Frame
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
@@ -166,6 +167,8 @@ class Snapshot:
     types: MappingType[int, str] = field(default_factory=dict)
     type_totals: tuple[TypeTotals, ...] = ()
     stacks: MappingType[int, Stack] = field(default_factory=dict)
+    guests: tuple[Frame, ...] = ()
+    """Frames of interpreters; a frame key GUEST_BINARY << 48 | index stands for each."""
     allocations: Records = field(default_factory=lambda: _empty(ALLOCATION_RECORD))
     objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     mapped: Records = field(default_factory=lambda: _empty(MAPPED_RECORD))
