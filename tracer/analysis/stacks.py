@@ -74,7 +74,7 @@ class StackBook:
         missed = self._missed.get(key)
         if missed is None:
             binary = self._binaries.get(key >> FRAME_BINARY_SHIFT)
-            module = PurePath(binary.path).name if binary else None
+            module = (PurePath(binary.path).name or None) if binary else None
             missed = self._missed[key] = (
                 Frame(
                     None, module, binary.path if binary else None, binary.build_id if binary else None,

@@ -39,7 +39,7 @@ def symbolized(snapshot: Snapshot, arguments: argparse.Namespace) -> Symbols:
     """Name every frame of the stacks that a report may show."""
     frames = set(chain.from_iterable(stack.frames for stack in snapshot.stacks.values()))
     options = SymbolOptions(demangle=not arguments.no_demangle, debug_directories=tuple(arguments.debug_dir))
-    return symbolize(frames, snapshot.binaries, options)
+    return symbolize(frames, snapshot.binaries, options, generated=snapshot.generated)
 
 
 def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tracer.model.generated import GeneratedFrame
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
@@ -17,6 +18,8 @@ from tracer.model.records import (
 )
 from tracer.model.statistics import CONDENSED, BalancedStatistics
 from tracer.model.statistics import Records as Records
+
+ANONYMOUS = "anonymous"
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Binary:
     """A path that opens the file that really ran (for example /proc/self/fd/N); None after the fact."""
     deleted: bool = False
     kind: str = "native"
-    """Of its frames: "native", or "jit" for an image that was made at run time and stood in no file."""
+    """Of its frames: "native", or "jit" for an image that was made at run time and stood in no file. ANONYMOUS stands
+    for the code of one address space that is in no binary."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,8 @@ class Snapshot:
     types: MappingType[int, str] = field(default_factory=dict)
     type_totals: tuple[TypeTotals, ...] = ()
     stacks: MappingType[int, Stack] = field(default_factory=dict)
+    generated: MappingType[int, GeneratedFrame] = field(default_factory=dict)
+    """By frame key: what only the running target could tell of code that it made."""
     allocations: Records = field(default_factory=lambda: _empty(ALLOCATION_RECORD))
     objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     mapped: Records = field(default_factory=lambda: _empty(MAPPED_RECORD))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
-from conftest import LiveTarget, Refleak
+from conftest import REFLEAK, LiveTarget, Refleak
 from live_refleak import live_refleak
 from traced_report import Json, Run, functions
 
@@ -65,3 +67,41 @@ def test_many_registrations(refleak: Refleak, targets: Path) -> None:
     [leak] = run.below("run")
     check_leak(leak, "a", "run")
     assert (leak["count"], leak["bytes"]) == (11, 3377)
+
+
+def check_perf_map_leak(leak: Json, names: list[str | None], count: int) -> None:
+    assert functions(leak["stack"])[: len(names)] == names and functions(leak["stack"])[-1] == "_start"
+    assert (leak["count"], leak["stack_status"]) == (count, "frame-pointer")
+
+
+def test_a_perf_map_whose_code_is_replaced(refleak: Refleak) -> None:
+    run = refleak(target=("perfmap",))
+    run.check_whole()
+    [first], [second] = run.below("run_first"), run.below("run_second")
+    check_perf_map_leak(first, ["first", "run_first", "main"], 11)
+    check_perf_map_leak(second, ["second one", "run_second", "main"], 13)
+    assert [(leak["stack"][0]["kind"], leak["stack"][0]["module"]) for leak in (first, second)] == [("jit", "[jit]")] * 2
+
+
+def test_code_that_may_have_been_either_has_no_name(refleak: Refleak) -> None:
+    run = refleak(target=("perfmap", "hurried"))
+    run.check_whole()
+    [first], [second] = run.below("run_first"), run.below("run_second")
+    check_perf_map_leak(first, [None, "run_first", "main"], 11)
+    assert first["stack"][0]["why_unknown"] == "code was replaced here: first or second one"
+    check_perf_map_leak(second, ["second one", "run_second", "main"], 13)
+
+
+def test_a_recording_keeps_the_names(targets: Path, tmp_path: Path) -> None:
+    for name, target in (("map", ["perfmap"]), ("gdb", ["gdbjit", str(targets / "jitted-a.o")])):
+        recording, command = tmp_path / f"{name}.refleak", [str(targets / target[0]), *target[1:]]
+        subprocess.run([REFLEAK, "-o", recording, "--exec", *command], check=True, timeout=60, capture_output=True)
+        bare = tmp_path / f"{name}-bare.refleak"
+        subprocess.run([REFLEAK, "--no-symbols", "-o", bare, "--exec", *command], check=True, timeout=60,
+                       capture_output=True)  # fmt: skip
+        for file, has_lines in ((recording, name == "gdb"), (bare, False)):
+            printed = subprocess.run([REFLEAK, "report", file, "--format", "json"], check=True, stdout=subprocess.PIPE)
+            frames = [f for leak in json.loads(printed.stdout)["leaks"] for f in leak["stack"] if f["kind"] == "jit"]
+            expected = {"first", "second one"} if name == "map" else {"leak_a", "enter_a"}
+            assert {frame["function"] for frame in frames} == expected
+            assert all((frame["line"] is not None) == has_lines for frame in frames)
