@@ -26,8 +26,6 @@ _SAME_NAME = b"\xff"
 _LARGEST_RECORD = 1 << 28
 _LARGEST_HEADER = 1 << 16
 _END_OF_USER_SPACE = 1 << 47
-_ELF_HEADER = 0x40
-"""V8 adds it to the addresses of lines, for old versions of perf, which took it off again."""
 
 
 class _Id(IntEnum):
@@ -132,18 +130,17 @@ class JitdumpReader:
         name = body[_LOAD.size : body.index(0, _LOAD.size)].decode("utf-8", "replace")
         places = self._places.pop(start, ())
         self._places.clear()  # information is of the load that follows it
-        shift = _ELF_HEADER if is_of_v8(name) else 0
-        return CodeLoaded(time_ns, start, size, name, _believable(places, start, start + size, shift))
+        return CodeLoaded(time_ns, start, size, name, _believable(name, places, start, start + size))
 
 
-def _believable(places: tuple[Place, ...], start: int, end: int, shift: int) -> tuple[Place, ...]:
-    """Return the places, `shift` bytes before where they say; none if one of them cannot be right.
+def _believable(name: str, places: tuple[Place, ...], start: int, end: int) -> tuple[Place, ...]:
+    """Return the places of a function; none if one of them cannot be right.
 
-    V8 (of Node 20) writes garbage for the names of some files, zero bytes among it.
+    Those of V8 (Node 20) are not believed at all: the addresses in baseline code are offsets of bytecode, others are
+    moved by the size of an ELF header, and the names of some files are garbage with zero bytes in it.
     """
-    moved = tuple((address - shift, file, line) for address, file, line in places)
-    right = all(start <= address <= end and file.isprintable() and "\ufffd" not in file for address, file, _ in moved)
-    return moved if right else ()
+    right = all(start <= address <= end and file.isprintable() and "\ufffd" not in file for address, file, _ in places)
+    return places if right and not is_of_v8(name) else ()
 
 
 def _check(start: int, size: int) -> None:
