@@ -125,8 +125,9 @@ class CodeLogs:
         now = time.monotonic_ns()
         for space in unnamed:
             if self._next_dump_ns.get(space, 0) <= now:
-                self._next_dump_ns[space] = now + _DUMP_EVERY_NS
-                self._living[space].open_dump()
+                logs = self._living[space]
+                self._next_dump_ns[space] = now + min((now - logs.began_ns) // 8, _DUMP_EVERY_NS)
+                logs.open_dump()
 
     def _find(self, key: int, logs: FollowedLogs) -> Found:
         address = key & FRAME_ADDRESS_MASK

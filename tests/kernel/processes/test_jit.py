@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from conftest import REFLEAK, LiveTarget, Refleak
 from live_refleak import live_refleak
 from traced_report import Json, Run, functions
 
 CODE = "code.c"
+HERE = Path(__file__).parent
 
 
 def lines(source: Path, *texts: str) -> list[int]:
@@ -105,3 +109,31 @@ def test_a_recording_keeps_the_names(targets: Path, tmp_path: Path) -> None:
             expected = {"first", "second one"} if name == "map" else {"leak_a", "enter_a"}
             assert {frame["function"] for frame in frames} == expected
             assert all((frame["line"] is not None) == has_lines for frame in frames)
+
+
+def test_llvm(refleak: Refleak) -> None:
+    run = refleak(target=(sys.executable, HERE / "jit_python.py"))
+    run.check_whole()
+    assert run.stdout == "same address\n"
+    for name, count, size in (("first", 7, 10007), ("second", 5, 10009)):
+        [found] = run.below(f"leak_{name}")
+        frames = [(f["function"], f["file"], f["line"], f["kind"]) for f in found["stack"][:2]]
+        file = f"/nowhere/{name}.source"
+        assert frames == [(f"leak_{name}", file, 11, "jit"), (f"enter_{name}", file, 21, "jit")]
+        assert "ffi_call" in functions(found["stack"]) and functions(found["stack"])[-1] == "_start"
+        assert (found["count"], found["bytes"], found["stack_status"]) == (count, count * size, "complete")
+
+
+@pytest.mark.parametrize("log", ["--perf-basic-prof", "--perf-prof"])
+def test_node(refleak: Refleak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str) -> None:
+    monkeypatch.chdir(tmp_path)  # where --perf-prof puts its dump
+    run = refleak(target=("/usr/bin/node", log, "--always-sparkplug", HERE / "jit_node.js"))
+    run.check_whole(128 + signal.SIGKILL)
+    leaks = [leak for leak in run.below("leaky") if leak["bytes"] == 13 * 100003]
+    assert [leak["count"] for leak in leaks] == [13]
+    names = functions(leaks[0]["stack"])
+    at = names.index("leaky")
+    assert names[at : at + 3] == ["leaky", "outer", "(anonymous):1:1"] and names[-1] == "_start"
+    for frame in leaks[0]["stack"][at : at + 3]:
+        assert (frame["kind"], frame["language"], frame["file"]) == ("jit", "JavaScript", str(HERE / "jit_node.js"))
+    assert leaks[0]["stack_complete"]
