@@ -24,6 +24,8 @@ typedef int64_t s64;
 #define NAME_BYTES 64
 #define PATH_BYTES 256
 #define PENDING_DEPTH 32
+#define LIFE_BINS 32
+#define LIFE_SHIFT 12
 
 /* A frame is a binary's id above a link address; for code in no binary, its table's `anonymous` above its address. */
 #define FRAME_BINARY_SHIFT 48
@@ -222,6 +224,18 @@ struct stack_totals {
 	u64 life_ns;	/* sum over the freed */
 	u64 life_min_ns;
 	u64 life_max_ns;
+	u64 peak;	/* most that was alive at once */
+	u64 level;	/* what was alive when it last rose by more than an eighth above the level before */
+	u64 risen;	/* `made` at that moment */
+	u32 site;	/* of the last that was made */
+	u32 reserved;
+	u32 lives[LIFE_BINS];	/* the freed by age: below 4096 ns, then each bin twice as long */
+};
+
+/* Where a block was made and where it was freed; its value counts the frees that were looked at. */
+struct free_site {
+	u64 made;	/* stacks */
+	u64 freed;
 };
 
 struct type_name {
@@ -241,8 +255,8 @@ enum control_kind {
 	CONTROL_LOADER,		/* the dynamic loader changed the mappings; held */
 	CONTROL_FORKED,		/* a forked child before its first own step; held */
 	CONTROL_EXECUTES,	/* about to exec `path`; held */
-	CONTROL_MAPPED,		/* executable memory was mapped by the program */
-	CONTROL_UNMAPPED,
+	CONTROL_MAPPED,		/* the program made memory executable, or moved some; held */
+	CONTROL_UNMAPPED,	/* the program took executable memory away */
 	CONTROL_STARTED,	/* first instruction of the program's image; held */
 	CONTROL_EXECUTES_AT,	/* the same by execveat */
 	CONTROL_FORKS,		/* the maker of a forked child goes on; held */
@@ -251,8 +265,8 @@ enum control_kind {
 
 struct control {
 	u64 time_ns;
-	u64 address;	/* fork: parent; mapped: start; held: by the cookie's distance from the probe */
-	u64 length;	/* mapped: bytes; exit: wait status */
+	u64 address;	/* fork: parent; mapped, unmapped: start; held: by the cookie's distance from the probe */
+	u64 length;	/* mapped, unmapped: bytes; exit: wait status */
 	u64 ticket;	/* held: what to release */
 	u32 pid;
 	u32 tid;
@@ -338,6 +352,8 @@ struct mapping {
 
 #define TABLE_MAPPINGS 1024
 #define TABLES 256
+/* In a process's table number: a forked relative has the same table, which then is not changed in place. */
+#define TABLE_SHARED (1U << 31)
 #define RULES 16384
 
 struct table {
@@ -355,6 +371,7 @@ enum rule_kind {
 	RULE_DEREFERENCE,	/* CFA = *(rsp + offset) + rbp_offset */
 	RULE_SIGNAL,		/* registers from the signal frame's ucontext */
 	RULE_UNSUPPORTED,
+	RULE_REALIGNED,		/* CFA = *(rbp + offset), and rbp is at rbp + rbp_offset */
 };
 
 struct rule {

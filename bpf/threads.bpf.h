@@ -132,7 +132,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 {
 	struct process *process = find(MAP(PROCESSES), &pid);
 	u64 epoch = current_epoch();
-	u32 *table;
+	u32 *table, space;
 
 	thread->traced = 0;
 	thread->epoch = epoch;
@@ -145,8 +145,9 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 		thread->generation = process->generation;
 	}
 	thread->forked_ns = process->forked_ns;
-	table = find(MAP(TABLE_OF), &pid);
-	thread->table = table ? *table : 0;
+	space = process->space;
+	table = find(MAP(TABLE_OF), &space);
+	thread->table = table ? *table & ~TABLE_SHARED : 0;
 	thread->traced = 1;
 }
 

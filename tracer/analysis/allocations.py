@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from tracer.analysis.blocks import MergedBlocks, blocks_of, merge_blocks
 from tracer.analysis.evidence import Evidence
+from tracer.analysis.free_sites import FreeSites
+from tracer.analysis.trends import trend
+from tracer.analysis.turnover import TurnoverBook, block_turnover
 from tracer.model.findings import Leak
-from tracer.model.snapshot import Snapshot
 
 _KIND = "allocation"
 
@@ -16,9 +18,9 @@ def allocation_leaks(evidence: Evidence) -> list[Leak]:
     """Merge the live allocations; add what was made and freed at the same stacks."""
     snapshot = evidence.snapshot
     merged = merge_blocks(blocks_of(snapshot.allocations, "address", "size"), _KIND, evidence)
-    turnover = _turnover(snapshot)
+    book, sites = block_turnover(snapshot), FreeSites(evidence)
     several = len(snapshot.processes) > 1
-    return [_with_turnover(entry, turnover, several) for entry in merged]
+    return [_over_time(entry, book, sites, several) for entry in merged]
 
 
 def inherited_allocations(evidence: Evidence) -> list[Leak]:
@@ -27,16 +29,11 @@ def inherited_allocations(evidence: Evidence) -> list[Leak]:
     return [entry.leak for entry in merge_blocks(blocks, _KIND, evidence, inherited=True)]
 
 
-def _turnover(snapshot: Snapshot) -> dict[int, tuple[int, int]]:
-    columns = (snapshot.totals[name].tolist() for name in ("stack", "made", "freed"))
-    return {stack: (made, freed) for stack, made, freed in zip(*columns, strict=True)}
-
-
-def _with_turnover(entry: MergedBlocks, turnover: dict[int, tuple[int, int]], several: bool) -> Leak:
-    known = [turnover[stack] for stack in entry.stacks if stack in turnover]
-    if len(known) < len(entry.stacks):
-        return entry.leak
-    made, freed = sum(m for m, _ in known), sum(f for _, f in known)
-    if several and made - freed != entry.leak.count:
-        return entry.leak  # totals are by stack, not by process: these are not this process's alone
-    return replace(entry.leak, made=made, freed=freed)
+def _over_time(entry: MergedBlocks, book: TurnoverBook, sites: FreeSites, several: bool) -> Leak:
+    turnover = book.of(entry.stacks)
+    leak = replace(entry.leak, freed_at=sites.of(entry.stacks))
+    if turnover is not None and several and turnover.made - turnover.freed != leak.count:
+        turnover = replace(turnover, peak=None)  # totals are by stack, not by process: not this process's alone
+    elif turnover is not None:
+        leak = replace(leak, made=turnover.made, freed=turnover.freed)
+    return replace(leak, trend=trend(entry.births, turnover))

@@ -17,8 +17,10 @@ from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
 from tracer.model.snapshot import ANONYMOUS, Binary, Loss, Records, Snapshot
+from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
+_COUNT = np.dtype([("count", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
 _THREAD_KEY = np.dtype([("tid", "<u4")])
 _THREAD = np.dtype(
@@ -81,9 +83,17 @@ class _Walk:
             np.add.at(sums[name], place, all_values[name])
         return distinct, sums
 
-    def totals(self) -> Records:
-        keys, values = kernel.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS)
-        return _joined(records.TOTALS_RECORD, keys, values)
+    def totals(self) -> tuple[Records, Records]:
+        """Return the totals by stack, and the lives of the freed as rows of LIFE_BIN."""
+        keys, values = kernel.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS, 16384, self._between)
+        rows, bins = np.nonzero(values["lives"])
+        lives = np.zeros(len(rows), LIFE_BIN)
+        lives["stack"], lives["bin"], lives["count"] = keys["stack"][rows], bins, values["lives"][rows, bins]
+        return _joined(records.TOTALS_RECORD, keys, values), lives
+
+    def free_sites(self) -> Records:
+        keys, values = kernel.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, _COUNT, 16384, self._between)
+        return _joined(records.FREED_RECORD, keys, values)
 
 
 def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
@@ -116,6 +126,7 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
     processes = session.book.records(keys, values)
     mappings = session.spaces.records
     type_totals = session.history.type_totals()
+    totals, lives = walk.totals()
     # live_events folds all that ended, before the statistics are read
     events = session.history.so_far() if running else session.history.live_events()
     return Snapshot(
@@ -133,7 +144,9 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
         mapped=session.mapped.so_far() if running else session.mapped.live(),
         inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
-        totals=walk.totals(),
+        totals=totals,
+        life_bins=lives,
+        free_sites=walk.free_sites(),
         history=events,
         condensed=session.history.condensed(),
         balanced=session.history.balanced,

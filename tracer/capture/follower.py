@@ -75,6 +75,8 @@ class Follower:
             ControlKind.EXEC: self._execed,
             ControlKind.LOADER: self._loaded,
             ControlKind.STARTED: self._loaded,
+            ControlKind.MAPPED: self._mapped,
+            ControlKind.UNMAPPED: self._mapped,
             ControlKind.EXIT: self._exited,
             ControlKind.JIT: lambda c: self._jit.called((int(c["pid"]), int(c["generation"])), int(c["address"])),
         }
@@ -159,6 +161,14 @@ class Follower:
         self._prober.link(pid, binaries)
         self._jit.find_registered((pid, generation), binaries)
         self._code.settle((pid, generation))
+
+    def _mapped(self, control: np.void) -> None:
+        """The program changed its executable memory itself."""
+        pid, generation, start = int(control["pid"]), int(control["generation"]), int(control["address"])
+        binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
+        if binaries and control["kind"] == ControlKind.MAPPED:
+            self._spaces.note_code(pid, generation, start, int(control["length"]))
+        self._prober.link(pid, binaries)
 
     def _exited(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])

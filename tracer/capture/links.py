@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -103,6 +103,16 @@ class Attacher:
             )
         else:
             fds.extend(self._perf(program, binary.open_path, file_offset, cookie, pid or -1, at_return))
+
+    def attach_watch(self, pid: int, binary: OpenBinary, calls: Sequence[tuple[int, int]]) -> None:
+        """Follow what a process does to its executable memory: (file offset behind a system call, its number) each."""
+        program, fds = self._programs["on_mapping"], self._fds.setdefault(pid, [])
+        offsets, cookies = [offset for offset, _ in calls], [number << 8 for _, number in calls]
+        if self._programs.multi:
+            fds.append(kernel.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=False))
+            return
+        for offset, cookie in zip(offsets, cookies, strict=True):
+            fds.extend(self._perf(program, binary.open_path, offset, cookie, pid, False))
 
     def attach_tracepoints(self) -> None:
         """Watch forks, execs and exits; raises KernelLacks."""

@@ -15,6 +15,7 @@ from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
 from tracer.procfs.process import read_memory
 
 _VDSO = "[vdso]"
+_MOST_READINGS = 3
 _ADDRESS_MASK = (1 << 64) - 1
 _Place = tuple[int, int, int, int]
 
@@ -36,6 +37,14 @@ class Spaces:
 
     def refresh(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
         """Read a process's mappings, publish them to the unwinder, and return the binaries mapped."""
+        for _ in range(_MOST_READINGS):
+            epoch = self._tables.epoch
+            binaries = self._read(pid, generation, now_ns)
+            if epoch == self._tables.epoch:  # else the kernel side may have removed what was just published
+                break
+        return binaries
+
+    def _read(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
         found: dict[_Place, Placed] = {}
         entries = read_maps(pid)
         for entry in entries:
@@ -117,6 +126,12 @@ class Spaces:
             self._ended.append(replace(known.pop(place), until_ns=now_ns))
         for place, (mapping, _, _) in found.items():
             known.setdefault(place, mapping)
+
+    def note_code(self, pid: int, generation: int, start: int, length: int) -> None:
+        """Have the process no longer wait when it makes this range executable, unless there is a file in it."""
+        mappings = self._live.get((pid, generation), {}).values()
+        if not any(m.executable and m.start < start + length and m.end > start for m in mappings):
+            self._tables.note_code(pid, generation, start, length)
 
     def forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Give a forked child its copy of the mappings and of the table."""

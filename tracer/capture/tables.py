@@ -29,8 +29,7 @@ class UnwindRows:
     """The rows, pages and rules of all binaries, never moved. Those of code that a JIT took back are used again."""
 
     def __init__(self, maps: Maps, cache: Path) -> None:
-        self._rows = maps.view("ROWS", "<u4", ROW_COUNT)
-        self._pages = maps.view("PAGES", "<u4", PAGE_COUNT)
+        self._maps = maps
         self._rules = maps.view("RULES", records.RULE, records.RULES)
         self._rule_index: dict[bytes, int] = {bytes(records.RULE.itemsize): 0}
         self._free_rows, self._free_pages = Extents(ROW_COUNT), Extents(PAGE_COUNT)
@@ -62,8 +61,8 @@ class UnwindRows:
                 self._free_pages.give_back(page, pages)
             return
         rules = self._intern(table.rules)
-        self._rows[at : at + rows] = table.rows & ~_RULE_MASK | rules[table.rows & _RULE_MASK]
-        self._pages[page : page + pages] = table.pages + np.uint32(at)
+        self._maps.write("ROWS", 4 * at, table.rows & ~_RULE_MASK | rules[table.rows & _RULE_MASK])
+        self._maps.write("PAGES", 4 * page, table.pages + np.uint32(at))
         self._row_extents[binary.id] = at, rows
         binary.first_page, binary.page_count = page, pages - 1
         binary.first_link_page = table.first_link_page & _LINK_PAGE_MASK
@@ -105,32 +104,60 @@ class MappingTables:
 
     def __init__(self, maps: Maps) -> None:
         self._maps = maps
-        self._tables = maps.view("TABLE_VALUES", records.TABLE, records.TABLES)
-        self._tables["mappings"]["start"] = _NOWHERE
-        self._tables["mappings"]["end"] = _NOWHERE
+        self._write(0, _no_mappings(), 0, 0)  # what a process without a table has
         self._free = deque(range(1, records.TABLES))
         self._table_of: dict[int, int] = {}
         self._shared = maps.view("SHARED", records.SHARED, 1)
         self.refused = 0
 
+    @property
+    def epoch(self) -> int:
+        """Return what grows when the kernel side changes a process or a table."""
+        return int(self._shared["epoch"][0])
+
     def publish(self, pid: int, mappings: list[tuple[Mapping, OpenBinary, int]], anonymous: int) -> None:
-        """Give `pid` a table of these executable mappings, with binary and bias; `anonymous`: id of the rest."""
+        """Give `pid` a table of these executable mappings, each with its binary and bias, unless it has it already.
+
+        `anonymous`: the id of what is in none of them.
+        """
         if not self._free or len(mappings) > records.TABLE_MAPPINGS:
             self.refused += 1
             return
-        rows = np.zeros(records.TABLE_MAPPINGS, records.MAPPING)
-        rows["start"] = rows["end"] = _NOWHERE
+        rows = _no_mappings()
         for row, (mapping, binary, bias) in zip(rows, sorted(mappings, key=lambda m: m[0].start), strict=False):
             row["start"], row["end"], row["bias"], row["binary"] = mapping.start, mapping.end, bias, binary.id
             row["first_page"], row["page_count"] = binary.first_page, binary.page_count
             row["first_link_page"] = binary.first_link_page
+        if self._has(pid, rows, anonymous):
+            return
         number = self._free.popleft()
-        self._tables[number]["mappings"] = rows
-        self._tables[number]["count"], self._tables[number]["anonymous"] = len(mappings), anonymous
+        self._write(number, rows, len(mappings), anonymous)
         kernel.update_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), number.to_bytes(4, "little"))
         self._shared["published"] += 1
         self.drop(pid)
         self._table_of[pid] = number
+
+    def _write(self, number: int, mappings: npt.NDArray[np.void], count: int, anonymous: int) -> None:
+        table = np.zeros(1, records.TABLE)
+        table["mappings"], table["count"], table["anonymous"] = mappings, count, anonymous
+        self._maps.write("TABLE_VALUES", number * records.TABLE.itemsize, table)
+
+    def _has(self, pid: int, rows: npt.NDArray[np.void], anonymous: int) -> bool:
+        """Tell whether the kernel side looks up a process's code in a table with these rows."""
+        number = kernel.lookup_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), 4)
+        if not number or int.from_bytes(number, "little") & ~records.TABLE_SHARED != self._table_of.get(pid, 0):
+            return False
+        known = self._table_of.get(pid)
+        if known is None:
+            return False
+        table = self._maps.read("TABLE_VALUES", known * records.TABLE.itemsize, records.TABLE)
+        return bool(table["anonymous"] == anonymous and table["mappings"].tobytes() == rows.tobytes())
+
+    def note_code(self, pid: int, generation: int, start: int, length: int) -> None:
+        """Note a range of executable memory that is in no file."""
+        key = np.zeros(1, records.KEY)
+        key["address"], key["pid"], key["generation"] = start, pid, generation
+        kernel.update_element(self._maps.fds["CODE_SEEN"], key.tobytes(), length.to_bytes(8, "little"))
 
     def share(self, parent: int, child: int) -> None:
         """Note that the kernel gave a forked child its parent's table."""
@@ -142,3 +169,9 @@ class MappingTables:
         number = self._table_of.pop(pid, None)
         if number is not None and number not in self._table_of.values():
             self._free.append(number)
+
+
+def _no_mappings() -> npt.NDArray[np.void]:
+    rows = np.zeros(records.TABLE_MAPPINGS, records.MAPPING)
+    rows["start"] = rows["end"] = _NOWHERE
+    return rows

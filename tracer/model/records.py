@@ -10,12 +10,16 @@ MAX_FRAMES = 127
 MAX_SITES = 4096
 NAME_BYTES = 64
 PATH_BYTES = 256
+LIFE_BINS = 32
+LIFE_SHIFT = 12
+"""The first bin of lives ends at 2**LIFE_SHIFT ns."""
 FRAME_BINARY_SHIFT = 48
 FRAME_EXACT = 1 << 47
 """Set in a frame key whose address is the very instruction, not the one after a call."""
 FRAME_ADDRESS_MASK = FRAME_EXACT - 1
 TABLE_MAPPINGS = 1024
 TABLES = 256
+TABLE_SHARED = 1 << 31
 RULES = 16384
 
 LOCATION = np.dtype(
@@ -68,8 +72,11 @@ STACK_TOTALS = np.dtype(
     [
         ("made", "<u8"), ("made_bytes", "<u8"), ("freed", "<u8"), ("freed_bytes", "<u8"),
         ("life_ns", "<u8"), ("life_min_ns", "<u8"), ("life_max_ns", "<u8"),
+        ("peak", "<u8"), ("level", "<u8"), ("risen", "<u8"), ("site", "<u4"), ("reserved", "<u4"),
+        ("lives", "<u4", (LIFE_BINS,)),
     ]
 )
+FREE_SITE = np.dtype([("made", "<u8"), ("freed", "<u8")])
 TYPE_NAME = np.dtype(
     [("pointer", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("unread", "<u2"), ("name", f"S{NAME_BYTES}")],
     align=True,
@@ -115,8 +122,10 @@ ALLOCATION_RECORD = np.dtype(KEY.descr + ALLOCATION.descr)
 """A live allocation with its key: what a walk of the live map gives."""
 OBJECT_RECORD = np.dtype(KEY.descr + OBJECT.descr)
 """A live object with its key."""
-TOTALS_RECORD = np.dtype([("stack", "<u8"), *STACK_TOTALS.descr])
-"""Totals of one allocation stack."""
+TOTALS_RECORD = np.dtype([("stack", "<u8"), *(field for field in STACK_TOTALS.descr if field[0] != "lives")])
+"""Totals of one allocation stack; its `lives` are rows of LIFE_BIN."""
+FREED_RECORD = np.dtype([*FREE_SITE.descr, ("count", "<u8")])
+"""Where blocks of one stack were freed, of those frees that were looked at."""
 MAPPED_RECORD = np.dtype(
     [
         ("start", "<u8"), ("length", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),
@@ -124,6 +133,16 @@ MAPPED_RECORD = np.dtype(
     ]
 )
 """A live piece of memory that the target mapped itself (mmap, mremap)."""
+
+
+class MappedFlag(IntFlag):
+    """What `flags` of a MAPPED_RECORD says beside mmap's own flags.
+
+    Takes the place of the size of huge pages (bits 26 to 31 of mmap's flags, MAP_HUGE_SHIFT in
+    include/uapi/asm-generic/hugetlb_encode.h).
+    """
+
+    INHERITED = 1 << 31
 
 
 class ErrorKind(IntEnum):
@@ -181,6 +200,7 @@ class RuleKind(IntEnum):
     DEREFERENCE = 5
     SIGNAL = 6
     UNSUPPORTED = 7
+    REALIGNED = 8
 
 
 class LossKind(IntEnum):

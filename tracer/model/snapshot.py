@@ -11,12 +11,13 @@ from tracer.model.generated import GeneratedFrame
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
+    FREED_RECORD,
     MAPPED_RECORD,
     OBJECT_RECORD,
     TOTALS_RECORD,
     StackStatus,
 )
-from tracer.model.statistics import CONDENSED, BalancedStatistics
+from tracer.model.statistics import CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
 
 ANONYMOUS = "anonymous"
@@ -81,7 +82,7 @@ class Process:
     unknown_frees: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stack:
     """Addresses, leaf first, each a frame key: binary id << 48 | link address."""
 
@@ -175,6 +176,9 @@ class Snapshot:
     """Copies, made by fork, of blocks of the parent; keyed by the child."""
     inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
+    life_bins: Records = field(default_factory=lambda: _empty(LIFE_BIN))
+    """Of the freed blocks, by stack."""
+    free_sites: Records = field(default_factory=lambda: _empty(FREED_RECORD))
     history: Records = field(default_factory=lambda: _empty(EVENT))
     condensed: Records = field(default_factory=lambda: _empty(CONDENSED))
     """What `history` leaves out of busy live objects: pairs of dtype CONDENSED."""

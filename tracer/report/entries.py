@@ -8,6 +8,7 @@ from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.balance import PRUNED, add_balance
 from tracer.report.page import Page
 from tracer.report.stack_lines import add_stack, chain
+from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.unpaired import add_probable_put, add_unpaired
 
 _SAMPLES = 3
@@ -35,8 +36,7 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
     add_balance(page, leak.balance, tree)
     _add_calls(page, "get", leak.gets)
     _add_calls(page, "put", leak.puts)
-    if leak.made is not None and leak.freed is not None and leak.made != leak.count:
-        page.line(f"    made here {leak.made:,}, freed {leak.freed:,}")
+    _add_over_time(page, leak)
     for note in leak.notes:
         page.paragraph(note, "          ", "    note: ")
     _add_samples(page, leak)
@@ -63,8 +63,11 @@ def _spread(leak: Leak) -> str:
 def _add_calls(page: Page, word: str, calls: tuple[StackCount, ...]) -> None:
     if not calls:
         return
-    total = sum(call.count for call in calls)
-    page.line(f"    {counted(total, word)}")
+    page.line(f"    {counted(sum(call.count for call in calls), word)}")
+    _add_stacks(page, calls)
+
+
+def _add_stacks(page: Page, calls: tuple[StackCount, ...]) -> None:
     column = len(f"{calls[0].count:,}")
     for call in calls[:_CALL_STACKS]:
         lead = f"      {call.count:>{column},}  "
@@ -74,6 +77,17 @@ def _add_calls(page: Page, word: str, calls: tuple[StackCount, ...]) -> None:
     if rest:
         more = sum(call.count for call in rest)
         page.line(f"      {more:>{column},}  from {counted(len(rest), 'other stack')}")
+
+
+def _add_over_time(page: Page, leak: Leak) -> None:
+    """Add what was made and freed and where, and whether what is left grows."""
+    page.paragraph(turnover_sentence(leak), "      ", "    ")
+    if leak.freed_at:
+        page.line(f"    freed at {looked_at(leak)}")
+        _add_stacks(page, leak.freed_at)
+    sentence = trend_sentence(leak.trend)
+    if sentence:
+        page.paragraph(sentence, "      ", "    ")
 
 
 def _add_samples(page: Page, leak: Leak) -> None:

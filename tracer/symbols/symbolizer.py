@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tracer.elf.debug_files import DebugFiles
-from tracer.model.frames import Frame
+from tracer.model.frames import NO_SYMBOL, Frame
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import ANONYMOUS, Binary
@@ -21,7 +21,6 @@ from tracer.symbols.source import Source, open_source
 NO_BINARY = "code in no binary"
 JIT, JIT_MODULE = "jit", "[jit]"
 NOTHING_GENERATED: Mapping[int, GeneratedFrame] = MappingProxyType({})
-NO_SYMBOL = "no symbol covers the address"
 DEFAULT_OPTIONS = SymbolOptions()
 
 
