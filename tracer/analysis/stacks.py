@@ -94,7 +94,7 @@ class StackBook:
 
     def _miss(self, key: int) -> Frame:
         binary = self._binaries.get(key >> FRAME_BINARY_SHIFT)
-        module = PurePath(binary.path).name if binary else None
+        module = (PurePath(binary.path).name or None) if binary else None
         return Frame(
             None, module, binary.path if binary else None, binary.build_id if binary else None,
             address=key & FRAME_ADDRESS_MASK, why_unknown="not symbolized",

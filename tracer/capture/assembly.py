@@ -14,8 +14,9 @@ from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.model import records
-from tracer.model.records import LossKind
-from tracer.model.snapshot import Binary, Loss, Records, Snapshot
+from tracer.model.generated import GeneratedFrame
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
+from tracer.model.snapshot import ANONYMOUS, Binary, Loss, Records, Snapshot
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
@@ -106,6 +107,8 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss("code of a JIT that could not be followed: too many mappings", count, "none yet")
     for reason, count in session.jit.refused.items():
         yield Loss(f"code of a JIT that could not be followed: {reason}", count, "none")
+    if session.code.lost:
+        yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")
     if session.sites.refused:
         yield Loss("site not probed: too many", session.sites.refused, "give fewer specs")
     if session.follower.not_followed:
@@ -134,6 +137,7 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         duration_ns=session.duration_ns,
         processes=processes,
         binaries=tuple(_binaries(session)),
+        generated=_generated(session),
         mappings=mappings,
         sites=tuple(session.sites.infos),
         types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
@@ -164,7 +168,22 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
 def _binaries(session: Session) -> Iterator[Binary]:
     """Yield all that were mapped, and those images of JITs that a stack goes through."""
     yield from (binary.record for binary in session.binaries.all)
-    yield from (b.record for id_, b in session.binaries.generated.items() if id_ in session.seen.ids)
+    for id_ in sorted(session.seen.ids):
+        image = session.binaries.generated.get(id_)
+        yield image.record if image is not None else Binary(id_, "", kind=ANONYMOUS)
+
+
+def _generated(session: Session) -> dict[int, GeneratedFrame]:
+    """Return the frames in code that was made at run time: by the JIT's log, or by its image's symbols, which are here
+    for who reads a recording without symbols."""
+    found = dict(session.code.frames())
+    for key in session.seen.first:
+        image = session.binaries.generated.get(key >> FRAME_BINARY_SHIFT)
+        address = key & FRAME_ADDRESS_MASK
+        symbol = image.symbols.covering(address if key & FRAME_EXACT else address - 1) if image else None
+        if symbol is not None:
+            found[key] = GeneratedFrame(symbol.name, offset=address - symbol.address)
+    return found
 
 
 def _frees(session: Session) -> Records:

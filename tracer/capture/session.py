@@ -18,6 +18,7 @@ from tracer.books.mapped import MappedMemory
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites
 from tracer.capture.btf import kernel_offsets
+from tracer.capture.code_logs import CodeLogs
 from tracer.capture.follower import Follower, start_up_binaries
 from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
@@ -94,9 +95,10 @@ class Session:
         self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
         self.seen = SeenFrames(self.binaries)
         self.jit = JitInterface(self.binaries, self.rows, self.spaces)
+        self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks)
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.book, self._since_start, self._forked,
-            can_hold=self.programs.can_hold,
+            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.code, self.book, self._since_start,
+            self._forked, can_hold=self.programs.can_hold,
         )
         limits = options.limits
         self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
@@ -146,10 +148,12 @@ class Session:
         self._pid = pid
         self._enter(pid, ProcessState.TRACED)
         self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
+        self.code.begin((pid, 0))
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
         self.jit.find_registered((pid, 0), binaries)
+        self.code.settle((pid, 0))
         self._arm()
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
@@ -199,16 +203,20 @@ class Session:
 
     def drain(self) -> None:
         """Take everything out of the rings: control first, since someone may be held."""
-        began = time.monotonic_ns()
         self.follower.handle(self._control.read_blobs())
         while self.follower.work():
             self.follower.handle(self._control.read_blobs())
+        self._drain_stacks()
+        self.code.poll()
+        self._drain_events()
+
+    def _drain_stacks(self) -> None:
+        began = time.monotonic_ns()
         self.guests.add(self._guest_ring.read_blobs())
         for blob in self._stack_ring.read_blobs():
             self._keep_stack(blob)
         self.guests.settle(self.stacks)
         self._stacks_until_ns = began
-        self._drain_events()
 
     def _keep_stack(self, blob: bytes) -> None:
         number, status, depth = _STACK_HEADER.unpack_from(blob)
@@ -232,7 +240,8 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         refused = (f"no frames of interpreters are shown: {self.programs.guests_refused}",)
         wanted = self.options.guests and self.programs.guests_refused
-        return (*(refused if wanted else ()), *self.guest_runtimes.notes, *self.guests.notes)
+        guests = (*self.guest_runtimes.notes, *self.guests.notes)
+        return (*(refused if wanted else ()), *guests, *self.code.notes)
 
     @property
     def started_ns(self) -> int:
@@ -259,4 +268,5 @@ class Session:
         """Detach everything from the target, which runs on if it still does."""
         self._shared["armed"] = 0
         self.attacher.detach_all()
+        self.code.close()
 

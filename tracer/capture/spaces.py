@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,6 +29,10 @@ class Spaces:
         self._ended: list[Mapping] = []
         self._executable: dict[Space, list[Placed]] = {}
         self._anonymous: dict[Space, int] = {}
+        self.owner_of: dict[int, Space] = {}
+        """Whose code in no binary an id stands for."""
+        self.born_ns: dict[int, int] = {}
+        """The kernel's clock when an id was not yet used."""
         self.generated = GeneratedRanges()
 
     def refresh(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
@@ -66,9 +71,29 @@ class Spaces:
         """Give the unwinder the files' mappings, and as many of those made at run time as fit."""
         files = self._executable.get(space, [])
         if space not in self._anonymous:
-            self._anonymous[space] = self._binaries.take_id() or 0
+            self._take_id(space)
         made = self.generated.listed(space, TABLE_MAPPINGS - len(files))
         self._tables.publish(space[0], [*files, *made], self._anonymous[space])
+
+    def _take_id(self, space: Space) -> bool:
+        number = self._binaries.take_id()
+        if number is None:
+            self._anonymous.setdefault(space, 0)
+            return False
+        self._anonymous[space] = number
+        self.owner_of[number], self.born_ns[number] = space, time.monotonic_ns()
+        return True
+
+    def renumber(self, space: Space) -> bool:
+        """Give the code in no binary another id from now on: it is not what it was. False where none is left."""
+        if space not in self._executable or not self._take_id(space):
+            return False
+        self._publish(space)
+        return True
+
+    def anonymous_id(self, space: Space) -> int:
+        """Return the id of a space's code in no binary; 0 for none."""
+        return self._anonymous.get(space, 0)
 
     def add_code(self, space: Space, key: int, binary: OpenBinary, ranges: Sequence[Range], bias: int) -> bool:
         """Map code that was made at run time, under a `key` of the caller's; False where a file's code is there."""

@@ -42,7 +42,7 @@ def symbolized(snapshot: Snapshot, arguments: argparse.Namespace) -> Symbols:
     guests = {first_guest | index: (frame,) for index, frame in enumerate(snapshot.guests)}
     frames = set(chain.from_iterable(stack.frames for stack in snapshot.stacks.values())) - guests.keys()
     options = SymbolOptions(demangle=not arguments.no_demangle, debug_directories=tuple(arguments.debug_dir))
-    return symbolize(frames, snapshot.binaries, options) | guests
+    return symbolize(frames, snapshot.binaries, options, generated=snapshot.generated) | guests
 
 
 def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:

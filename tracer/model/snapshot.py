@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracer.model.frames import Frame
+from tracer.model.generated import GeneratedFrame
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
@@ -20,6 +21,8 @@ from tracer.model.records import (
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.statistics import CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
+
+ANONYMOUS = "anonymous"
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Binary:
     """A path that opens the file that really ran (for example /proc/self/fd/N); None after the fact."""
     deleted: bool = False
     kind: str = "native"
-    """Of its frames: "native", or "jit" for an image that was made at run time and stood in no file."""
+    """Of its frames: "native", or "jit" for an image that was made at run time and stood in no file. ANONYMOUS stands
+    for the code of one address space that is in no binary."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,8 @@ class Snapshot:
     stacks: MappingType[int, Stack] = field(default_factory=dict)
     guests: tuple[Frame, ...] = ()
     """Frames of interpreters; a frame key GUEST_BINARY << 48 | index stands for each."""
+    generated: MappingType[int, GeneratedFrame] = field(default_factory=dict)
+    """By frame key: what only the running target could tell of code that it made."""
     allocations: Records = field(default_factory=lambda: _empty(ALLOCATION_RECORD))
     objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     mapped: Records = field(default_factory=lambda: _empty(MAPPED_RECORD))
