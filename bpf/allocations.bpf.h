@@ -61,20 +61,21 @@ INLINE void keep_block(struct thread *thread, u64 address, u16 group, struct all
 		lose(LOSS_LIVE_FULL);
 }
 
-/* Account for a block's end. A child made since may still hold a copy of it. */
-INLINE void block_ended(struct thread *thread, u64 address, u16 group, struct allocation *block)
+/* Account for a block's end. A child made since may still hold a copy of it. Returns what count_freed does. */
+INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct allocation *block)
 {
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), freed;
 
 	thread->totals.freed++;
 	thread->totals.freed_bytes += block->size;
-	count_freed(block->stack, block->size, now - block->time_ns);
+	freed = count_freed(block->stack, block->size, now - block->time_ns);
 	if (thread->forked_ns > block->time_ns) {
 		struct key key = key_of(thread, address, group);
 		struct ghost ghost = { .allocation = *block, .freed_ns = now };
 
 		put(MAP(GHOSTS), &key, &ghost, ANY);
 	}
+	return freed;
 }
 
 /* A free of a block that is not known: not kept, its parent's copy, or older than the trace. */
@@ -90,6 +91,19 @@ INLINE void unknown_freed(struct thread *thread, u64 address, u16 group)
 	put(MAP(INHERITED_FREES), &key, &now, NOEXIST);
 }
 
+/*
+ * Find out where a block is freed, of some: all of the first 16 that its stack
+ * made, and the nth with a chance of 16 to n. To walk the stack at each free
+ * would double the cost of a block.
+ */
+INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site *site, u64 made, u64 freed)
+{
+	if (!freed || (freed > 16 && (bpf_get_prandom_u32() * freed) >> 32 >= 16))
+		return;
+	thread->intent.object = made;
+	walk_from_entry(ctx, thread, site->return_distance, PROGRAM_FREED);
+}
+
 INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site *site)
 {
 	READ_REGISTERS(registers, ctx);
@@ -99,7 +113,7 @@ INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site
 	if (!address)
 		return;
 	if (take_block(thread, address, site->group, &block))
-		block_ended(thread, address, site->group, &block);
+		look_at_free(ctx, thread, site, block.stack, block_ended(thread, address, site->group, &block));
 	else if (!thread->pending.slot || thread->pending.address != address)
 		unknown_freed(thread, address, site->group);
 }
@@ -222,7 +236,7 @@ INLINE void keep_allocated(struct thread *thread)
 
 	MASK(index, MAX_SITES);
 	totals = intern_stack(thread, &stack);
-	count_made(totals, intent->size);
+	count_made(totals, intent->size, index);
 	block.size = intent->size;
 	block.time_ns = bpf_ktime_get_ns();
 	block.stack = stack;

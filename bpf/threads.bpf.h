@@ -97,6 +97,8 @@ struct thread {
 	struct intent intent;
 	struct walk walk;
 	struct stack stack;
+	u32 places[MAX_FRAMES + 1];	/* of each frame of it: its stack pointer, from the walk's origin */
+	u32 guest;	/* enum guest_kind: interpreters that it may run */
 	struct memo memo[MEMOS];
 	u8 guess[MEMO_GUESSES];	/* by site: the memo that fitted last */
 	u64 window[1 + MEMO_REACH / 8];	/* the stack as it is now, from the word below where the walk begins */
@@ -134,11 +136,13 @@ INLINE u64 current_epoch(void)
 	return SHARED->epoch + SHARED->published;
 }
 
+INLINE u32 guests_of(struct thread *thread);
+
 INLINE void refresh_thread(struct thread *thread, u32 pid)
 {
 	struct process *process = find(MAP(PROCESSES), &pid);
 	u64 epoch = current_epoch();
-	u32 *table;
+	u32 *table, space;
 
 	thread->traced = 0;
 	thread->epoch = epoch;
@@ -152,8 +156,10 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 	}
 	thread->forked_ns = process->forked_ns;
 	thread->is_copy = process->is_copy;
-	table = find(MAP(TABLE_OF), &pid);
-	thread->table = table ? *table : 0;
+	space = process->space;
+	table = find(MAP(TABLE_OF), &space);
+	thread->table = table ? *table & ~TABLE_SHARED : 0;
+	thread->guest = guests_of(thread);
 	thread->traced = 1;
 }
 

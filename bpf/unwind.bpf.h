@@ -28,9 +28,6 @@ struct tables {
 #define RETURN_INSTANCES 16
 #define NO_INSTANCE ~0ULL	/* the list is at its end */
 
-/* An index that the verifier sees to be below a power of two. */
-#define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size) - 1))
-
 /* 1 if a >= b, else 0; for values below 2^63. */
 INLINE u64 at_least(u64 a, u64 b)
 {
@@ -45,17 +42,11 @@ INLINE u64 at_least(u64 a, u64 b)
 	return difference ^ 1;
 }
 
-/* The mapping whose start is the last at or below `address`; the caller checks its end. */
-INLINE struct mapping *locate(struct walk *walk, struct table *table, u64 address)
+/* The index of the last mapping that starts at or below `address`; 0 where none does. */
+INLINE u64 index_below(struct table *table, u64 address)
 {
-	u64 last = walk->last;
 	u64 low = 0;
-	struct mapping *mapping;
 
-	MASK(last, TABLE_MAPPINGS);
-	mapping = &table->mappings[last];
-	if (address >= mapping->start && address < mapping->end)
-		return mapping;
 #pragma unroll
 	for (int step = TABLE_MAPPINGS / 2; step > 0; step >>= 1) {
 		u64 candidate = low + step;
@@ -64,13 +55,28 @@ INLINE struct mapping *locate(struct walk *walk, struct table *table, u64 addres
 		low += step & -at_least(address, table->mappings[candidate].start);
 		MASK(low, TABLE_MAPPINGS);
 	}
-	walk->last = low;
-	return &table->mappings[low];
+	return low;
+}
+
+/* The mapping whose start is the last at or below `address`; the caller checks its end. */
+INLINE struct mapping *locate(struct walk *walk, struct table *table, u64 address)
+{
+	u64 last = walk->last;
+	struct mapping *mapping;
+
+	MASK(last, TABLE_MAPPINGS);
+	mapping = &table->mappings[last];
+	if (address >= mapping->start && address < mapping->end)
+		return mapping;
+	last = index_below(table, address);
+	walk->last = last;
+	MASK(last, TABLE_MAPPINGS);
+	return &table->mappings[last];
 }
 
 INLINE struct rule *rule_at(struct mapping *mapping, u64 link_address)
 {
-	u64 page = (link_address >> PAGE_BITS) - mapping->first_link_page;
+	u64 page = (u32)((link_address >> PAGE_BITS) - mapping->first_link_page);
 	u64 low, length, index;
 
 	if (page >= mapping->page_count)
@@ -133,29 +139,6 @@ INLINE int undo_trampoline(struct walk *walk)
 		at = next;
 	}
 	return 0;
-}
-
-/* Note a word that the walk read, so that the walk can be recognised. */
-INLINE void note(struct thread *thread, u64 address, u64 value)
-{
-	u64 index = thread->walk.memo;
-	u64 distance = address - thread->walk.origin;
-	struct memo *memo;
-	u64 word;
-
-	MASK(index, MEMOS);
-	memo = &thread->memo[index];
-	word = memo->words;
-	if (word >= MEMO_WORDS || distance > MEMO_REACH - 8 || distance & 7) {
-		thread->walk.forgettable = 1;
-		return;
-	}
-	MASK(word, MEMO_WORDS);
-	memo->place[word] = distance >> 3;
-	memo->value[word] = value;
-	memo->words = word + 1;
-	if (distance + 8 > memo->reach)
-		memo->reach = distance + 8;
 }
 
 /* rbp was read from `slot`: a word to compare only if the walk comes to depend on it. */
@@ -221,7 +204,7 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 	u64 cfa;
 	u8 kind = rule->kind;
 
-	if (kind == RULE_RBP)
+	if (kind == RULE_RBP || kind == RULE_REALIGNED)
 		use_bp(thread);
 	if (kind == RULE_RSP) {
 		cfa = walk->sp + (s64)rule->offset;
@@ -234,6 +217,14 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 			return STACK_FAULT;
 		note(thread, walk->sp + (s64)rule->offset, cfa);
 		cfa += (s64)rule->rbp_offset;
+	} else if (kind == RULE_REALIGNED) {
+		u64 at = walk->bp + (s64)rule->offset, rbp_at = walk->bp + (s64)rule->rbp_offset;
+
+		if (bpf_probe_read_user(&cfa, 8, (void *)at) ||
+		    bpf_probe_read_user(&saved[0], 8, (void *)rbp_at))
+			return STACK_FAULT;
+		note(thread, at, cfa);
+		restore_bp(walk, rbp_at, saved[0]);
 	} else {
 		return STACK_UNSUPPORTED;
 	}
@@ -269,6 +260,7 @@ INLINE void keep_frame(struct thread *thread, u64 frame)
 
 	MASK(depth, MAX_FRAMES + 1);
 	thread->stack.frames[depth] = frame;
+	thread->places[depth] = thread->walk.sp - thread->walk.origin;
 	thread->stack.depth = depth + 1;
 	thread->walk.hash = (thread->walk.hash ^ frame) * 0x9e3779b97f4a7c15ULL;
 	thread->walk.hash ^= thread->walk.hash >> 29;
@@ -281,16 +273,18 @@ INLINE void step(struct thread *thread)
 	u64 look = walk->pc - walk->is_caller;
 	u64 index = walk->table;
 	u64 exact = walk->is_caller ? 0 : FRAME_EXACT;
+	struct table *table;
 	struct mapping *mapping;
 	struct rule *rule = 0;
 	int failure;
 
 	MASK(index, TABLES);
-	mapping = locate(walk, &VALUE(struct tables, TABLE_VALUES)->table[index], look);
+	table = &VALUE(struct tables, TABLE_VALUES)->table[index];
+	mapping = locate(walk, table, look);
 	if (look < mapping->start || look >= mapping->end) {
 		if (walk->is_caller && undo_trampoline(walk))
 			return;
-		keep_frame(thread, walk->pc | exact);
+		keep_frame(thread, (u64)table->anonymous << FRAME_BINARY_SHIFT | exact | (walk->pc & (FRAME_EXACT - 1)));
 	} else {
 		rule = rule_at(mapping, look - mapping->bias);
 		/* The kernel "returns" to the restorer's first byte: no call stands before it. */
@@ -299,7 +293,9 @@ INLINE void step(struct thread *thread)
 		keep_frame(thread, (u64)mapping->binary << FRAME_BINARY_SHIFT | exact |
 					   ((walk->pc - mapping->bias) & (FRAME_EXACT - 1)));
 	}
-	if (!rule || rule->kind == RULE_NONE)
+	if (!walk->table)	/* nothing is known of this process yet: all its code would look as if it had no rules */
+		failure = STACK_NO_TABLE;
+	else if (!rule || rule->kind == RULE_NONE)
 		failure = step_by_frame_pointer(thread);
 	else if (rule->kind == RULE_END)
 		return finish_walk(walk, STACK_COMPLETE);
@@ -311,81 +307,6 @@ INLINE void step(struct thread *thread)
 		finish_walk(walk, failure);
 	else if (!walk->pc)
 		finish_walk(walk, STACK_COMPLETE);
-}
-
-/* Read the stack as far as the memo's walk read it, and the word below; returns whether that could be read. */
-INLINE int read_window(struct thread *thread, struct memo *memo)
-{
-	u64 size = memo->reach;
-
-	if (size > MEMO_REACH)
-		return 0;
-	return !bpf_probe_read_user(thread->window, size + 8, (void *)(memo->sp - 8));
-}
-
-#define MEMO_STRIDE 4	/* words compared between two looks at how many there are: the rest repeat the last one */
-
-/* Whether the stack in the window is the one of the memo: all words that its walk read are as they were. */
-INLINE int is_unchanged(struct thread *thread, struct memo *memo)
-{
-	u64 words = memo->words, difference = 0;
-
-#pragma unroll 1
-	for (u64 i = 0; i < MEMO_WORDS; i += MEMO_STRIDE) {
-		u64 word = i;
-
-		if (i >= words)
-			break;
-		asm volatile("%0 &= %1" : "+r"(word) : "i"(MEMO_WORDS - MEMO_STRIDE));
-#pragma unroll
-		for (int j = 0; j < MEMO_STRIDE; j++) {
-			u64 place = memo->place[word + j];
-
-			MASK(place, MEMO_REACH / 8);
-			difference |= thread->window[1 + place] ^ memo->value[word + j];
-		}
-	}
-	return !difference;
-}
-
-/* Fill the memo's last stride. */
-INLINE void repeat_last_word(struct memo *memo)
-{
-	u64 last = memo->words - 1;
-
-	MASK(last, MEMO_WORDS);
-#pragma unroll
-	for (int j = 1; j < MEMO_STRIDE; j++) {
-		u64 word = last + j;
-
-		if (word >= MEMO_WORDS)
-			break;
-		MASK(word, MEMO_WORDS);
-		memo->place[word] = memo->place[last];
-		memo->value[word] = memo->value[last];
-	}
-}
-
-INLINE int is_memo_of(struct thread *thread, struct memo *memo, u64 sp, u64 bp)
-{
-	return memo->sp == sp && memo->epoch == thread->epoch && (memo->bp == bp || !memo->uses_bp);
-}
-
-INLINE struct memo *find_memo(struct thread *thread, u64 index, u64 pc, u64 sp, u64 bp)
-{
-#pragma unroll
-	for (int way = 0; way < 2; way++) {
-		u64 place = index ^ way;
-		struct memo *memo;
-
-		MASK(place, MEMOS);
-		memo = &thread->memo[place];
-		if (memo->pc == pc && is_memo_of(thread, memo, sp, bp)) {
-			thread->walk.memo = place;
-			return memo;
-		}
-	}
-	return 0;
 }
 
 /* Begin a walk at the caller of the probed function; returns whether a memo knows its stack already. */
@@ -452,6 +373,7 @@ INLINE int begin_walk_at(struct thread *thread, u64 site, u64 slot, u64 bp)
 	if (memo->pc && is_memo_of(thread, memo, sp, bp) && read_window(thread, memo)) {
 		pc = thread->window[0];
 		if (pc == memo->pc && is_unchanged(thread, memo)) {
+			thread->walk.memo = guess;
 			thread->walk.known = memo->stack;
 			return 1;
 		}
@@ -461,20 +383,6 @@ INLINE int begin_walk_at(struct thread *thread, u64 site, u64 slot, u64 bp)
 	known = begin_walk(thread, pc, sp, bp);
 	thread->guess[site] = thread->walk.memo;
 	return known;
-}
-
-/* Remember the walk that has just ended as that of stack `id`. */
-INLINE void remember_walk(struct thread *thread, u64 id)
-{
-	u64 index = thread->walk.memo;
-
-	if (thread->walk.forgettable || thread->walk.status == STACK_FAULT)
-		return;
-	MASK(index, MEMOS);
-	repeat_last_word(&thread->memo[index]);
-	thread->memo[index].stack = id;
-	thread->memo[index].uses_bp = thread->walk.uses_first_bp;
-	thread->memo[index].pc = thread->walk.start;
 }
 
 #endif

@@ -78,8 +78,8 @@ def of_markdown(path: Path) -> Totals:
     """Sum the rows, of which one stands for all that are not listed, and check the row of the sums."""
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in path.read_text().splitlines() if "|" in line]
     rows = [[cell.lstrip("~") for cell in row] for row in rows]
-    rows = [row for row in rows if len(row) == 8 and re.fullmatch(r"[\d,]+", row[4])]
-    *listed, all_ = [(number(row[4]), number(row[5] or "0")) for row in rows]
+    rows = [row for row in rows if len(row) == 9 and re.fullmatch(r"[\d,]+", row[5])]
+    *listed, all_ = [(number(row[5]), number(row[6] or "0")) for row in rows]
     assert len(listed) == 4
     assert (sum(count for count, _ in listed), sum(size for _, size in listed)) == all_
     return all_

@@ -8,6 +8,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,11 +31,17 @@ from tracer.recording.writer import RecordingWriter
 from tracer.report import TextOptions, write_text
 from tracer.report.comparison_report import write_comparison
 from tracer.report.json_reader import read_json
-from tracer.report.json_report import document
+from tracer.report.json_report import write_json
 from tracer.report.page import Page
 from tracer.report.verdict_line import verdict
 
 N = 4096
+
+
+def written(findings: Findings) -> dict[str, Any]:
+    stream = io.StringIO()
+    write_json(findings, stream)
+    return dict(json.loads(stream.getvalue()))
 
 
 def found(counts: dict[int, int], selection: Selection = Selection(sample_bytes=N), **options: int) -> Findings:  # noqa: B008
@@ -163,7 +170,7 @@ def test_lost_data_are_said_besides() -> None:
 
 
 def test_json_keeps_what_was_drawn_apart_from_what_is_estimated() -> None:
-    report = json.loads(json.dumps(document(found({100: 70}))))
+    report = written(found({100: 70}))
     (leak,) = report["leaks"]
     estimated = {
         "count": round(70 / p(100)), "bytes": round(7000 / p(100)),
@@ -179,14 +186,14 @@ def test_json_keeps_what_was_drawn_apart_from_what_is_estimated() -> None:
 
 
 def test_json_says_what_it_is_limited_to() -> None:
-    report = document(found({100: 70}, Selection(min_size=50), older_ns=SECOND))
+    report = written(found({100: 70}, Selection(min_size=50), older_ns=SECOND))
     assert report["only"] == {"min_size": 50, "max_size": None, "older_ns": SECOND}
     assert (report["sampling"], report["complete"]) == (None, True)
 
 
 def test_a_json_report_is_read_with_its_estimates() -> None:
     findings = found({100: 70})
-    back = read_json(json.dumps(document(findings)).encode(), "x.json")
+    back = read_json(json.dumps(written(findings)).encode(), "x.json")
     assert back.selection == Selection(sample_bytes=N)
     assert back.complete and not back.is_whole
     (ours,), (theirs,) = findings.leaks, back.leaks
@@ -290,7 +297,7 @@ def test_a_recording_that_lacks_blocks_is_of_a_version_that_old_readers_refuse(
 
 
 def test_a_json_report_with_a_rate_that_is_none_is_refused() -> None:
-    report = dict(document(found({100: 70}))) | {"sampling": {"sample_bytes": "x"}}
+    report = written(found({100: 70})) | {"sampling": {"sample_bytes": "x"}}
     with pytest.raises(CannotRead):
         read_json(json.dumps(report).encode(), "x.json")
 

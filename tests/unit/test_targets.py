@@ -14,7 +14,8 @@ ENDS_WELL = {
     "alloc_functions": "malloc calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc "
     "mmap mremap",
     "realloc_cases": "grow shrink in_place from_null to_zero fail fail_array_overflow",
-    "munmap_parts": "start middle end several fixed move grow shrink",
+    "munmap_parts": "start middle end several fixed move grow shrink fork",
+    "own_code": "turns over mremap mprotect copy fork",
     "longjmp": "malloc qsort",
     "deep": "100 200",
     "many_live": "1009",

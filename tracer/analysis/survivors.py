@@ -7,6 +7,7 @@ import numpy as np
 from tracer.analysis.estimates import weights
 from tracer.analysis.groups import Column
 from tracer.model.findings import Survivors
+from tracer.model.records import MappedFlag
 from tracer.model.snapshot import Snapshot
 
 _MOST = 100
@@ -14,8 +15,9 @@ _MOST = 100
 
 def survivors(snapshot: Snapshot) -> tuple[Survivors, ...]:
     """Sum the live allocations and mappings by time of birth, suppressed ones too; inherited copies are not counted."""
-    times = np.concatenate([snapshot.allocations["time_ns"], snapshot.mapped["time_ns"]]).astype(np.int64)
-    sizes = np.concatenate([snapshot.allocations["size"], snapshot.mapped["length"]]).astype(np.uint64)
+    mapped = snapshot.mapped[snapshot.mapped["flags"] & np.uint32(MappedFlag.INHERITED) == 0]
+    times = np.concatenate([snapshot.allocations["time_ns"], mapped["time_ns"]]).astype(np.int64)
+    sizes = np.concatenate([snapshot.allocations["size"], mapped["length"]]).astype(np.uint64)
     if len(times) == 0:
         return ()
     order = np.argsort(times, kind="stable")

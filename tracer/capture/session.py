@@ -18,7 +18,11 @@ from tracer.books.mapped import MappedMemory
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites
 from tracer.capture.btf import kernel_offsets
+from tracer.capture.code_logs import CodeLogs
 from tracer.capture.follower import Follower, start_up_binaries
+from tracer.capture.guest_book import GuestBook
+from tracer.capture.guest_runtimes import GuestRuntimes
+from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
 from tracer.capture.losses import read_losses
@@ -27,6 +31,7 @@ from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook
 from tracer.capture.programs import has_uprobe_multi, load_programs
 from tracer.capture.rings import Ring
+from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
 from tracer.capture.tables import MappingTables, UnwindRows
@@ -58,6 +63,8 @@ class CaptureOptions:
     follow: bool = True
     duration_s: float | None = None
     selection: Selection = KEEPS_ALL
+    guests: bool = True
+    """Walk the frames of interpreters too."""
 
 
 class Session:
@@ -80,22 +87,28 @@ class Session:
         self.programs = load_programs(self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi())
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache)
-        self.tables = MappingTables(self.maps)
+        self.guest_runtimes = GuestRuntimes(self.maps, enabled=options.guests and not self.programs.guests_refused)
+        self.guests = GuestBook()
+        self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables)
         self.attacher = Attacher(self.programs)
         self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
+        self.seen = SeenFrames(self.binaries)
+        self.jit = JitInterface(self.binaries, self.rows, self.spaces)
+        self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks)
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.book, self._since_start, self._forked,
-            can_hold=self.programs.can_hold,
+            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.code, self.book, self._since_start,
+            self._forked, can_hold=self.programs.can_hold,
         )
         limits = options.limits
         self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
         self._stack_ring = Ring(self.maps.fds["STACK_RING"], limits.stack_ring_bytes)
+        self._guest_ring = Ring(self.maps.fds["GUEST_RING"], limits.guest_ring_bytes)
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
-        self._ended_ns = 0
+        self._ended_ns = self._stacks_until_ns = 0
         self._launched: Launched | None = None
         self._pid = 0
 
@@ -135,11 +148,16 @@ class Session:
         self._pid = pid
         self._enter(pid, ProcessState.TRACED)
         self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
+        self.code.begin((pid, 0))
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
+        self.jit.find_registered((pid, 0), binaries)
+        self.code.settle((pid, 0))
         self._arm()
-        self.prober.link(pid, self.spaces.refresh(pid, 0, 0))
+        binaries = self.spaces.refresh(pid, 0, 0)
+        self.prober.link(pid, binaries)
+        self.jit.find_registered((pid, 0), binaries, anew=True)
 
     def stop(self) -> None:
         """End the trace at the next turn of the loop; safe in a signal handler."""
@@ -188,14 +206,23 @@ class Session:
         self.follower.handle(self._control.read_blobs())
         while self.follower.work():
             self.follower.handle(self._control.read_blobs())
+        self._drain_stacks()
+        self.code.poll()
+        self._drain_events()
+
+    def _drain_stacks(self) -> None:
+        began = time.monotonic_ns()
+        self.guests.add(self._guest_ring.read_blobs())
         for blob in self._stack_ring.read_blobs():
             self._keep_stack(blob)
-        self._drain_events()
+        self.guests.settle(self.stacks)
+        self._stacks_until_ns = began
 
     def _keep_stack(self, blob: bytes) -> None:
         number, status, depth = _STACK_HEADER.unpack_from(blob)
         frames = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
         self.stacks[number] = Stack(frames, records.StackStatus(status))
+        self.seen.note(frames, self._stacks_until_ns, time.monotonic_ns())
 
     def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Have the books copied before any later event of either is read."""
@@ -208,6 +235,13 @@ class Session:
             events["time_ns"] -= np.minimum(events["time_ns"], np.uint64(self._started_ns))
             self.history.add(events)
             self.mapped.add(events)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        refused = (f"no frames of interpreters are shown: {self.programs.guests_refused}",)
+        wanted = self.options.guests and self.programs.guests_refused
+        guests = (*self.guest_runtimes.notes, *self.guests.notes)
+        return (*(refused if wanted else ()), *guests, *self.code.notes)
 
     @property
     def started_ns(self) -> int:
@@ -234,4 +268,5 @@ class Session:
         """Detach everything from the target, which runs on if it still does."""
         self._shared["armed"] = 0
         self.attacher.detach_all()
+        self.code.close()
 

@@ -24,6 +24,7 @@ from tracer.cli.report_file import report_file
 from tracer.errors import CannotRead, CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
+from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
 from tracer.model.snapshot import Snapshot
 from tracer.report.formats import Format, ReportOptions, format_for, write_to_file
 from tracer.report.suppression_text import write_suppressions
@@ -37,9 +38,11 @@ _FAILED = 1
 
 def symbolized(snapshot: Snapshot, arguments: argparse.Namespace) -> Symbols:
     """Name every frame of the stacks that a report may show."""
-    frames = set(chain.from_iterable(stack.frames for stack in snapshot.stacks.values()))
+    first_guest = GUEST_BINARY << FRAME_BINARY_SHIFT
+    guests = {first_guest | index: (frame,) for index, frame in enumerate(snapshot.guests)}
+    frames = set(chain.from_iterable(stack.frames for stack in snapshot.stacks.values())) - guests.keys()
     options = SymbolOptions(demangle=not arguments.no_demangle, debug_directories=tuple(arguments.debug_dir))
-    return symbolize(frames, snapshot.binaries, options)
+    return symbolize(frames, snapshot.binaries, options, generated=snapshot.generated) | guests
 
 
 def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:

@@ -101,7 +101,7 @@ def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
     )
     return CaptureOptions(
         site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration,
-        options.selection_of(arguments),
+        options.selection_of(arguments), guests=arguments.guest == "auto",
     )
 
 

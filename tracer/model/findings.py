@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from tracer.model.frames import Frame
 from tracer.model.selection import KEEPS_ALL, Sample, Selection
 from tracer.model.snapshot import Coverage, Loss, Process
+from tracer.model.trends import Trend
 
 FrameList = tuple[Frame, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instance:
     """One of the objects or blocks that an entry merges."""
 
@@ -22,7 +24,7 @@ class Instance:
     thread: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StackCount:
     """Calls of one operation from one stack."""
 
@@ -30,7 +32,7 @@ class StackCount:
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class UnpairedGet:
     """A get that nobody put, with how sure that is and why."""
 
@@ -40,7 +42,7 @@ class UnpairedGet:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Fold:
     """Balanced subtrees that were taken out of a tree."""
 
@@ -50,7 +52,7 @@ class Fold:
     puts: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BalanceNode:
     """A call, with the references that were taken (creates too) and given back below it; callers outermost."""
 
@@ -87,7 +89,20 @@ class BalanceNode:
         return (gets, puts) == (self.gets, self.puts) and all(child.self_check() for child in self.children)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A balance tree that is made when it is asked for: there may be tens of thousands, and a report prints few."""
+
+    references: tuple[tuple[int, int, int], ...]
+    """Stack id, references taken, references given back."""
+    make: Callable[[tuple[tuple[int, int, int], ...]], BalanceNode] = field(compare=False, repr=False)
+
+    def tree(self) -> BalanceNode:
+        """Return the whole tree of what was taken and given back."""
+        return self.make(self.references)
+
+
+@dataclass(frozen=True, slots=True)
 class Leak:
     """Objects, blocks or mappings of one type, process and stack that are outstanding."""
 
@@ -117,10 +132,13 @@ class Leak:
     """References that were never put, the surest first; a create's own reference has the create's stack."""
     healthy: tuple[StackCount, ...] = ()
     """Where objects ended that were created at the same place."""
-    balance: BalanceNode | None = None
-    """References: the whole tree of what was taken and given back."""
+    balance: Balance | None = None
+    """Of references."""
     made: int | None = None
     freed: int | None = None
+    freed_at: tuple[StackCount, ...] = ()
+    """Where blocks of the same stacks were freed, of those frees that were looked at; most first."""
+    trend: Trend | None = None
     notes: tuple[str, ...] = ()
     """Facts about this entry: counter changed without a stub, ..."""
     suppressed_by: str | None = None

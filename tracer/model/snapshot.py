@@ -7,17 +7,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tracer.model.frames import Frame
+from tracer.model.generated import GeneratedFrame
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
+    FREED_RECORD,
     MAPPED_RECORD,
     OBJECT_RECORD,
     TOTALS_RECORD,
     StackStatus,
 )
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.statistics import CONDENSED, BalancedStatistics
+from tracer.model.statistics import CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
+
+ANONYMOUS = "anonymous"
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,9 @@ class Binary:
     open_path: str | None = None
     """A path that opens the file that really ran (for example /proc/self/fd/N); None after the fact."""
     deleted: bool = False
+    kind: str = "native"
+    """Of its frames: "native", or "jit" for an image that was made at run time and stood in no file. ANONYMOUS stands
+    for the code of one address space that is in no binary."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Process:
     unknown_frees: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stack:
     """Addresses, leaf first, each a frame key: binary id << 48 | link address."""
 
@@ -163,6 +171,10 @@ class Snapshot:
     types: MappingType[int, str] = field(default_factory=dict)
     type_totals: tuple[TypeTotals, ...] = ()
     stacks: MappingType[int, Stack] = field(default_factory=dict)
+    guests: tuple[Frame, ...] = ()
+    """Frames of interpreters; a frame key GUEST_BINARY << 48 | index stands for each."""
+    generated: MappingType[int, GeneratedFrame] = field(default_factory=dict)
+    """By frame key: what only the running target could tell of code that it made."""
     allocations: Records = field(default_factory=lambda: _empty(ALLOCATION_RECORD))
     objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     mapped: Records = field(default_factory=lambda: _empty(MAPPED_RECORD))
@@ -170,6 +182,9 @@ class Snapshot:
     """Copies, made by fork, of blocks of the parent; keyed by the child."""
     inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
+    life_bins: Records = field(default_factory=lambda: _empty(LIFE_BIN))
+    """Of the freed blocks, by stack."""
+    free_sites: Records = field(default_factory=lambda: _empty(FREED_RECORD))
     history: Records = field(default_factory=lambda: _empty(EVENT))
     condensed: Records = field(default_factory=lambda: _empty(CONDENSED))
     """What `history` leaves out of busy live objects: pairs of dtype CONDENSED."""

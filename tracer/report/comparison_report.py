@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TextIO
 
 from tracer import __version__
@@ -11,6 +10,7 @@ from tracer.model.selection import Sample
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, size
 from tracer.report.json_report import frame_document
+from tracer.report.json_text import JsonText
 from tracer.report.page import Page, stream_color, stream_width
 from tracer.report.selection_words import estimate
 from tracer.report.stack_lines import chain
@@ -76,10 +76,9 @@ def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
         "tool": {"name": "refleak", "version": __version__},
         "worse": comparison.worse,
         "same": len(comparison.of("same")),
-        **{word: [_document(change) for change in comparison.of(word)] for word in _WORDS},
+        **{word: map(_document, comparison.of(word)) for word in _WORDS},
     }
-    json.dump(document, stream, indent=1)
-    stream.write("\n")
+    JsonText(frame_document).write(document, stream)
 
 
 def _document(change: Change) -> dict[str, object]:
@@ -89,7 +88,7 @@ def _document(change: Change) -> dict[str, object]:
         "type": change.type,
         "before": _amount_document(change.before),
         "after": _amount_document(change.after),
-        "stack": [frame_document(frame) for frame in change.stack],
+        "stack": change.stack,
     }
 
 

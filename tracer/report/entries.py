@@ -9,6 +9,7 @@ from tracer.report.balance import PRUNED, add_balance
 from tracer.report.page import Page
 from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.stack_lines import add_stack, chain
+from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.unpaired import add_probable_put, add_unpaired
 
 _SAMPLES = 3
@@ -36,9 +37,7 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
     add_balance(page, leak.balance, tree)
     _add_calls(page, "get", leak.gets)
     _add_calls(page, "put", leak.puts)
-    if leak.made is not None and leak.freed is not None and leak.made != leak.count:
-        about = "" if leak.sample is None else "~"
-        page.line(f"    made here {about}{leak.made:,}, freed {about}{leak.freed:,}")
+    _add_over_time(page, leak)
     for note in leak.notes:
         page.paragraph(note, "          ", "    note: ")
     _add_samples(page, leak)
@@ -69,8 +68,11 @@ def _spread(leak: Leak) -> str:
 def _add_calls(page: Page, word: str, calls: tuple[StackCount, ...]) -> None:
     if not calls:
         return
-    total = sum(call.count for call in calls)
-    page.line(f"    {counted(total, word)}")
+    page.line(f"    {counted(sum(call.count for call in calls), word)}")
+    _add_stacks(page, calls)
+
+
+def _add_stacks(page: Page, calls: tuple[StackCount, ...]) -> None:
     column = len(f"{calls[0].count:,}")
     for call in calls[:_CALL_STACKS]:
         lead = f"      {call.count:>{column},}  "
@@ -80,6 +82,17 @@ def _add_calls(page: Page, word: str, calls: tuple[StackCount, ...]) -> None:
     if rest:
         more = sum(call.count for call in rest)
         page.line(f"      {more:>{column},}  from {counted(len(rest), 'other stack')}")
+
+
+def _add_over_time(page: Page, leak: Leak) -> None:
+    """Add what was made and freed and where, and whether what is left grows."""
+    page.paragraph(turnover_sentence(leak), "      ", "    ")
+    if leak.freed_at:
+        page.line(f"    freed at {looked_at(leak)}")
+        _add_stacks(page, leak.freed_at)
+    sentence = trend_sentence(leak.trend)
+    if sentence:
+        page.paragraph(sentence, "      ", "    ")
 
 
 def _add_samples(page: Page, leak: Leak) -> None:

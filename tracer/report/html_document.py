@@ -11,6 +11,7 @@ from tracer.report.entry_sentence import error_sentence
 from tracer.report.scope import command, end
 from tracer.report.selection_words import limits, rate
 from tracer.report.stack_lines import name, place
+from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.verdict_line import REMARKS, verdict
 from tracer.report.weights import process_names, reported
 
@@ -82,8 +83,10 @@ def _leak(leak: Leak, frames: _Frames) -> Json:
         "error": [leak.sample.bytes_error, leak.sample.count_error, leak.kept] if leak.sample else None,
         "least": leak.size_min,
         "most": leak.size_max,
-        "made": leak.made,
-        "freed": leak.freed,
+        "trend": leak.trend.word if leak.trend else None,
+        "overTime": [text for text in (turnover_sentence(leak), trend_sentence(leak.trend)) if text],
+        "freedAt": _calls(leak.freed_at, frames),
+        "lookedAt": looked_at(leak) if leak.freed_at else "",
         "ageNs": max((instance.age_ns for instance in leak.instances), default=None),
         "at": [hex(instance.address) for instance in leak.instances],
         "stack": frames.of(leak.stack),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TextIO
 
 from tracer import __version__
@@ -11,7 +10,6 @@ from tracer.model.findings import (
     BalanceNode,
     ErrorFinding,
     Findings,
-    FrameList,
     Instance,
     Leak,
     StackCount,
@@ -20,20 +18,20 @@ from tracer.model.findings import (
 from tracer.model.frames import Frame
 from tracer.model.selection import ANY_SIZE, Sample
 from tracer.model.snapshot import Coverage, Process
+from tracer.model.trends import Durations, Trend
+from tracer.report.json_text import Json, JsonText
 from tracer.report.mapped_totals import mapped_totals
 
 FORMAT, VERSION = "refleak-report", 1
-Json = Mapping[str, object]
 
 
 def write_json(findings: Findings, stream: TextIO) -> None:
     """Write one JSON document, in ASCII, ended by a newline. Sizes in bytes, times in ns since the trace began."""
-    json.dump(document(findings), stream, indent=1)
-    stream.write("\n")
+    JsonText(frame_document).write(document(findings), stream)
 
 
 def document(findings: Findings) -> dict[str, object]:
-    """Return the report as what `json` writes: lists, dicts, strings, ints, bools and None."""
+    """Return the report as what JsonText writes; entries are made one by one, as it comes to them."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -49,12 +47,12 @@ def document(findings: Findings) -> dict[str, object]:
         "probes": _probes(findings.coverage),
         "processes": [_process(process) for process in findings.processes],
         "totals": _totals(findings),
-        "leaks": [_leak(leak) for leak in findings.leaks],
+        "leaks": (_leak(leak) for leak in findings.leaks),
         "errors": [_error(error) for error in findings.errors],
         "suppressed": {
             "count": sum(leak.kept for leak in findings.suppressed),
             "bytes": sum(_kept_bytes(leak) or 0 for leak in findings.suppressed),
-            "entries": [_leak(leak) for leak in findings.suppressed],
+            "entries": (_leak(leak) for leak in findings.suppressed),
         },
         "notes": list(findings.notes),
     }
@@ -155,7 +153,9 @@ def _leak(leak: Leak) -> Json:
         "size_max": leak.size_max,
         "made": leak.made,
         "freed": leak.freed,
-        "stack": _stack(leak.stack),
+        "freed_at": _calls(leak.freed_at) if leak.kind == "allocation" else None,
+        "trend": None if leak.trend is None else _trend(leak.trend),
+        "stack": leak.stack,
         "stack_complete": leak.stack_complete,
         "stack_status": leak.stack_status,
         "own_frame": leak.own_frame,
@@ -164,7 +164,7 @@ def _leak(leak: Leak) -> Json:
         "puts": _calls(leak.puts) if leak.kind == "reference" else None,
         "unpaired": [_unpaired(get) for get in leak.unpaired],
         "healthy": _calls(leak.healthy) if leak.kind == "reference" else None,
-        "balance": None if leak.balance is None else _balance(leak.balance.pruned()),
+        "balance": None if leak.balance is None else _balance(leak.balance.tree().pruned()),
         "notes": list(leak.notes),
         "suppressed_by": leak.suppressed_by,
     }
@@ -180,18 +180,41 @@ def _instance(instance: Instance) -> Json:
     }
 
 
+def _trend(trend: Trend) -> Json:
+    growth = trend.growth
+    sizes = None if growth is None else growth.bytes_per_minute
+    return {
+        "word": trend.word,
+        "reason": trend.reason or None,
+        "ages": _durations(trend.ages),
+        "lives": None if trend.lives is None else _durations(trend.lives),
+        "peak": trend.peak,
+        "count_per_minute": None if growth is None else round(growth.count_per_minute, 3),
+        "bytes_per_minute": None if sizes is None else round(sizes),
+    }
+
+
+def _durations(durations: Durations) -> Json:
+    return {
+        "count": durations.count,
+        "min_ns": durations.min_ns,
+        "median_ns": durations.median_ns,
+        "max_ns": durations.max_ns,
+    }
+
+
 def _calls(calls: Iterable[StackCount]) -> list[Json]:
-    return [{"stack": _stack(call.stack), "count": call.count} for call in calls]
+    return [{"stack": call.stack, "count": call.count} for call in calls]
 
 
 def _unpaired(get: UnpairedGet) -> Json:
-    return {"stack": _stack(get.stack), "count": get.count, "confidence": get.confidence, "reason": get.reason}
+    return {"stack": get.stack, "count": get.count, "confidence": get.confidence, "reason": get.reason}
 
 
 def _balance(node: BalanceNode) -> Json:
     folded = {"paths": node.folded.paths, "gets": node.folded.gets, "puts": node.folded.puts}
     return {
-        "frame": None if node.frame is None else _stack((node.frame,))[0],
+        "frame": node.frame,
         "gets": node.gets,
         "puts": node.puts,
         "folded": folded,
@@ -206,16 +229,12 @@ def _error(error: ErrorFinding) -> Json:
         "pid": error.pid,
         "count": error.count,
         "address": hex(error.address),
-        "stack": _stack(error.stack),
-        "created_at": None if error.created_at is None else _stack(error.created_at),
-        "released_at": None if error.released_at is None else _stack(error.released_at),
-        "probably": None if error.probably is None else _stack(error.probably),
+        "stack": error.stack,
+        "created_at": error.created_at,
+        "released_at": error.released_at,
+        "probably": error.probably,
         "reason": error.reason,
     }
-
-
-def _stack(frames: FrameList) -> list[Json]:
-    return [frame_document(frame) for frame in frames]
 
 
 def frame_document(frame: Frame) -> Json:

@@ -13,6 +13,7 @@ from tracer.report.entry_sentence import error_sentence, leak_sentence, short_pl
 from tracer.report.scope import command, end, last_of
 from tracer.report.selection_words import limits, rate
 from tracer.report.source_place import main_frame
+from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.verdict_line import verdict
 from tracer.report.weights import Weight, reported, total
 
@@ -51,13 +52,14 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
 
 
 def _write_table(leaks: Sequence[Leak], top: int, stream: TextIO) -> None:
-    stream.write("| # | kind | type | state | count | bytes | made in | id |\n|--:|---|---|---|--:|--:|---|---|\n")
+    stream.write("| # | kind | type | state | trend | count | bytes | made in | id |\n")
+    stream.write("|--:|---|---|---|---|--:|--:|---|---|\n")
     for number, leak in enumerate(leaks[:top], start=1):
         about = "~" if leak.sample else ""
         size = "" if leak.bytes is None else f"{about}{leak.bytes:,}"
-        state = STATES.get(leak.state, leak.state)
+        state, word = STATES.get(leak.state, leak.state), (leak.trend and leak.trend.word) or ""
         stream.write(
-            f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {about}{leak.count:,} | {size}"
+            f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {word} | {about}{leak.count:,} | {size}"
             f" | {code(short_place(main_frame(leak)))} | {code(leak.id)} |\n"
         )
     if len(leaks) > top:
@@ -67,7 +69,7 @@ def _write_table(leaks: Sequence[Leak], top: int, stream: TextIO) -> None:
 
 
 def _write_sum(label: str, weight: Weight, stream: TextIO) -> None:
-    stream.write(f"| | {label} | | | {weight.count:,} | {weight.bytes:,} | | |\n")
+    stream.write(f"| | {label} | | | | {weight.count:,} | {weight.bytes:,} | | |\n")
 
 
 def _lines(leak: Leak) -> list[str]:
@@ -75,6 +77,9 @@ def _lines(leak: Leak) -> list[str]:
     for word, calls in (("gets", leak.gets), ("puts", leak.puts)):
         for call in calls[:5]:
             lines += ["", f"{word}: {call.count:,} from", *(f"  {line}" for line in stack_text(call.stack))]
+    for call in leak.freed_at[:5]:
+        lines += ["", f"freed: {call.count:,} at {looked_at(leak)}", *(f"  {line}" for line in stack_text(call.stack))]
+    lines += [sentence for sentence in (turnover_sentence(leak), trend_sentence(leak.trend)) if sentence]
     for get in leak.unpaired:
         lines += ["", f"never put: {counted(get.count, 'get')} ({get.confidence}: {get.reason})"]
         lines += [f"  {line}" for line in stack_text(get.stack)]
