@@ -21,7 +21,6 @@ _WORDS: dict[LossKind, tuple[str, str]] = {
         "call that never returned (longjmp, an exception, or a return probe that the kernel missed)",
         "none: what it allocated is unknown",
     ),
-    LossKind.RETURN_MISSED: ("return without its call", "none"),
     LossKind.THREADS_FULL: ("event of one thread too many", "--max-threads"),
     LossKind.PROCESSES_FULL: ("process not followed: too many", "--max-threads"),
     LossKind.CONTROL_FULL: ("process event not kept: the ring was full", "run refleak with a higher priority"),
@@ -49,6 +48,6 @@ def read_losses(map_fd: int) -> dict[LossKind, int]:
 
 
 def describe(counts: dict[LossKind, int]) -> tuple[Loss, ...]:
-    """Return the losses that the report names: those that happened, and that are losses."""
-    happened = ((_WORDS[kind], count) for kind, count in counts.items() if count and kind in _WORDS)
+    """Return the losses that happened, as the report names them."""
+    happened = ((_WORDS[kind], count) for kind, count in counts.items() if count)
     return tuple(Loss(reason, count, remedy) for (reason, remedy), count in happened)

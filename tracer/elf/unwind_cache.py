@@ -22,7 +22,7 @@ from tracer.elf.image import Image
 from tracer.elf.unwind_table import RULE_MASK, UnwindTable, build_table
 from tracer.model.records import RULE
 
-VERSION = 1
+VERSION = 2
 """Grows when the format changes, and when the same bytes would give another table."""
 LIMIT_BYTES = 256 << 20
 ABANDONED_SECONDS = 3600
