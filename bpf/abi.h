@@ -276,7 +276,6 @@ enum loss {
 	LOSS_HOLD_EXPIRED,	/* a process ran on before it was ready */
 	LOSS_TYPES_FULL,
 	LOSS_UNWIND_REFUSED,	/* tail call failed */
-	LOSS_NOT_FOLLOWED,	/* a child was not followed */
 	LOSS_ARGUMENT_UNREAD,	/* an argument could not be read */
 	LOSS_COUNT,
 };

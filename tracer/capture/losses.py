@@ -27,7 +27,6 @@ _WORDS: dict[LossKind, tuple[str, str]] = {
     LossKind.HOLD_EXPIRED: ("a process ran on before its probes were in place", "run refleak with a higher priority"),
     LossKind.TYPES_FULL: ("type name not kept: too many types", "--type"),
     LossKind.UNWIND_REFUSED: ("event whose stack walk the kernel refused", "report it, with `refleak doctor`"),
-    LossKind.NOT_FOLLOWED: ("child that ran before it was traced", "none: it was not made by fork() or vfork()"),
     LossKind.ARGUMENT_UNREAD: ("argument that could not be read", "none: its page was not in memory"),
 }
 

@@ -208,8 +208,7 @@ class LossKind(IntEnum):
     HOLD_EXPIRED = 10
     TYPES_FULL = 11
     UNWIND_REFUSED = 12
-    NOT_FOLLOWED = 13
-    ARGUMENT_UNREAD = 14
+    ARGUMENT_UNREAD = 13
 
 
 class ProcessState(IntEnum):
