@@ -12,7 +12,7 @@ SOURCE = """
 void *volatile kept_{n};
 static int work(int (*step)(int), int times) {{ int sum = 0; while (times-- > 0) sum += step(times); return sum; }}
 int apply_{n}(int (*step)(int)) {{ return work(step, {n}) + work(step, 7); }}
-void leak_in_{n}(void) {{ kept_{n} = malloc({n} + 1); }}
+void leak_in_{n}(void) {{ kept_{n} = malloc({n} + {first}); }}
 """
 FIRST_SIZE = 1
 """Bytes that leak in libmany0.so; in each following one more."""
@@ -23,7 +23,7 @@ def build_libraries(folder: Path, count: int) -> None:
 
     def build(n: int) -> None:
         command = ["gcc", "-O1", "-g", "-fPIC", "-shared", "-x", "c", "-", "-o", str(folder / f"libmany{n}.so")]
-        subprocess.run(command, input=SOURCE.format(n=n), text=True, check=True, capture_output=True)
+        subprocess.run(command, input=SOURCE.format(n=n, first=FIRST_SIZE), text=True, check=True, capture_output=True)
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         list(pool.map(build, range(count)))
