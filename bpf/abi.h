@@ -286,16 +286,12 @@ enum loss {
 	LOSS_TOTALS_FULL,	/* stack totals not kept */
 	LOSS_PENDING_FULL,	/* calls nested deeper than PENDING_DEPTH */
 	LOSS_PENDING_STALE,	/* call that never returned was overwritten */
-	LOSS_RETURN_MISSED,	/* return without its call */
 	LOSS_THREADS_FULL,	/* too many threads */
 	LOSS_PROCESSES_FULL,
 	LOSS_CONTROL_FULL,	/* control ring full */
 	LOSS_HOLD_EXPIRED,	/* a process ran on before it was ready */
 	LOSS_TYPES_FULL,
-	LOSS_RELEASED_FULL,
 	LOSS_UNWIND_REFUSED,	/* tail call failed */
-	LOSS_FREES_UNKNOWN,	/* informative: frees of blocks not known */
-	LOSS_NOT_FOLLOWED,	/* a child was not followed */
 	LOSS_ARGUMENT_UNREAD,	/* an argument could not be read */
 	LOSS_GUESTS_FULL,	/* frames of an interpreter not kept */
 	LOSS_COUNT,
@@ -378,7 +374,7 @@ enum rule_kind {
 
 struct rule {
 	u8 kind;
-	u8 rbp_saved;	/* rbp is at CFA + rbp_offset */
+	u8 rbp_saved;	/* rbp is at CFA + rbp_offset; not of RULE_DEREFERENCE and RULE_REALIGNED, which say their own */
 	s16 rbp_offset;
 	s32 offset;
 };

@@ -36,7 +36,7 @@ from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.model import records
-from tracer.model.records import LossKind, ProcessState
+from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Stack
 from tracer.procfs import process as proc
@@ -182,8 +182,7 @@ class Session:
 
     def _progress(self) -> Progress:
         counts = read_losses(self.maps.fds["LOSSES"])
-        lost = sum(count for kind, count in counts.items() if kind != LossKind.FREES_UNKNOWN)
-        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, lost)
+        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, sum(counts.values()))
 
     def _is_over(self, deadline: float | None) -> bool:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):
