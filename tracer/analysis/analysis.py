@@ -12,6 +12,7 @@ from tracer.analysis.freed import freed_by_stack
 from tracer.analysis.mapped import mapping_leaks
 from tracer.analysis.one_offs import one_off
 from tracer.analysis.options import AnalysisOptions
+from tracer.analysis.periods import periods
 from tracer.analysis.references import inherited_references, reference_leaks
 from tracer.analysis.suppression import unused_notes
 from tracer.analysis.survivors import survivors
@@ -53,6 +54,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         code=code_ranges(snapshot),
         freed=freed_by_stack(evidence) if options.freed_stacks else (),
         survivors=survivors(snapshot),
+        periods=periods(evidence),
     )
 
 

@@ -20,6 +20,7 @@ from tracer.capture.maps import Limits
 from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.cli import options
 from tracer.cli.catalogue import catalogue_of
+from tracer.cli.checkpoint_notice import CheckpointNotice
 from tracer.cli.recorder import Recorder, recorder_of
 from tracer.cli.reporting import check_output, failure_status, judge, symbolized, write_report
 from tracer.cli.site_finder import site_finder
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Trace, report, and return the exit status: the target's, or --error-exitcode's."""
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
+    signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
     check_output(arguments)
     catalogue_of(arguments)  # raises what is wrong with the specs, before anything is started
     recorder = recorder_of(arguments)
@@ -146,6 +148,7 @@ def _handle_signals(session: Session, child: Launched | None) -> None:
         else:
             os.kill(child.pid, number)
 
+    signal.signal(signal.SIGUSR1, lambda *_: session.ask_for_checkpoint())
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN if child is not None else interrupted)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -154,9 +157,11 @@ def _handle_signals(session: Session, child: Launched | None) -> None:
 
 def _run_until_end(session: Session, arguments: argparse.Namespace, recorder: Recorder | None) -> None:
     line = StatusLine(sys.stderr, enabled=not arguments.quiet and arguments.pid is not None)
+    notice = CheckpointNotice(sys.stderr, enabled=not arguments.quiet)
 
     def turn(ask: Callable[[], Progress]) -> None:
         line.show(ask)
+        notice.tick(session)
         if recorder is not None:
             recorder.tick(session)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tracer.model.frames import Frame
+from tracer.model.periods import Period
 from tracer.model.snapshot import Coverage, Loss, Process
 from tracer.model.trends import Trend
 
@@ -220,6 +221,8 @@ class Findings:
     """By allocation stack; only where AnalysisOptions.freed_stacks asks for it: there may be a million."""
     survivors: tuple[Survivors, ...] = ()
     """Over the time of the trace, ascending; at most 100, none where nothing is outstanding."""
+    periods: tuple[Period, ...] = ()
+    """Between checkpoints, in order of time; none where there was no checkpoint."""
 
     @property
     def leaked(self) -> tuple[Leak, ...]:

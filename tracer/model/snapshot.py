@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tracer.model.periods import Checkpoint
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
@@ -16,7 +17,7 @@ from tracer.model.records import (
     TOTALS_RECORD,
     StackStatus,
 )
-from tracer.model.statistics import CONDENSED, LIFE_BIN, BalancedStatistics
+from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
 
 
@@ -168,6 +169,8 @@ class Snapshot:
     """Copies, made by fork, of blocks of the parent; keyed by the child."""
     inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
+    checkpoints: tuple[Checkpoint, ...] = ()
+    checkpoint_totals: Records = field(default_factory=lambda: _empty(CHECKPOINT_TOTALS))
     life_bins: Records = field(default_factory=lambda: _empty(LIFE_BIN))
     """Of the freed blocks, by stack."""
     free_sites: Records = field(default_factory=lambda: _empty(FREED_RECORD))

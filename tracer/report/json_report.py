@@ -18,6 +18,7 @@ from tracer.model.findings import (
     UnpairedGet,
 )
 from tracer.model.frames import Frame
+from tracer.model.periods import Period
 from tracer.model.snapshot import Coverage, Process
 from tracer.model.trends import Durations, Trend
 from tracer.report.mapped_totals import mapped_totals
@@ -54,6 +55,7 @@ def document(findings: Findings) -> dict[str, object]:
             "bytes": sum(leak.bytes or 0 for leak in findings.suppressed),
             "entries": [_leak(leak) for leak in findings.suppressed],
         },
+        "periods": [_period(period) for period in findings.periods],
         "notes": list(findings.notes),
     }
 
@@ -160,6 +162,27 @@ def _trend(trend: Trend) -> Json:
         "peak": trend.peak,
         "count_per_minute": None if growth is None else round(growth.count_per_minute, 3),
         "bytes_per_minute": None if sizes is None else round(sizes),
+    }
+
+
+def _period(period: Period) -> Json:
+    return {
+        "number": period.number,
+        "from_ns": period.from_ns,
+        "until_ns": period.until_ns,
+        "entries": [
+            {
+                "id": row.id,
+                "kind": row.kind,
+                "type": row.type,
+                "made": row.made,
+                "freed": row.freed,
+                "outstanding": row.outstanding,
+                "outstanding_bytes": row.outstanding_bytes,
+                "stack": _stack(row.stack),
+            }
+            for row in period.rows
+        ],
     }
 
 
