@@ -65,7 +65,10 @@ def test_each_period_has_what_was_made_and_freed_in_it() -> None:
     times = [(p.number, p.from_ns // SECOND, p.until_ns // SECOND) for p in found]
     assert times == [(1, 0, 10), (2, 10, 20), (3, 20, 61)]
     rows = [
-        [(r.kind, r.type, r.stack[0].function, r.made, r.freed, r.outstanding, r.outstanding_bytes) for r in period.rows]
+        [
+            (row.kind, row.type, row.stack[0].function, row.made, row.freed, row.outstanding, row.outstanding_bytes)
+            for row in period.rows
+        ]
         for period in found
     ]
     assert rows == [

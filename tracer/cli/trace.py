@@ -21,6 +21,7 @@ from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.cli import options
 from tracer.cli.catalogue import catalogue_of
 from tracer.cli.checkpoint_notice import CheckpointNotice
+from tracer.cli.interval import IntervalReports, is_stream
 from tracer.cli.recorder import Recorder, recorder_of
 from tracer.cli.reporting import check_output, failure_status, judge, symbolized, write_report
 from tracer.cli.site_finder import site_finder
@@ -30,6 +31,7 @@ from tracer.elf.unwind_cache import cache_directory
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Snapshot
+from tracer.report.json_report import write_json_line
 
 NAME = "trace"
 _STOPPED_EARLY = 130
@@ -41,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_specs(parser)
     options.add_limits(parser)
     options.add_report(parser)
+    options.add_interval(parser)
     options.add_recording(parser)
     options.add_policy(parser)
     options.add_verbosity(parser)
@@ -60,10 +63,13 @@ def run(arguments: argparse.Namespace) -> int:
         if recorder is not None:
             recorder.discard()
         raise
+    reports = IntervalReports(arguments) if arguments.interval is not None else None
     try:
-        _run_until_end(session, arguments, recorder)
+        _run_until_end(session, arguments, recorder, reports)
         findings = _reported(take_snapshot(session), arguments, recorder)
     finally:
+        if reports is not None:
+            reports.close()
         session.close()
     return _exit_status(session, findings, arguments)
 
@@ -85,7 +91,11 @@ def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recor
                 failure = error
             recorder.close()
     findings = judge(snapshot, symbols, arguments)
-    write_report(findings, arguments, sys.stdout if arguments.command is None else sys.stderr)
+    usual = sys.stdout if arguments.command is None else sys.stderr
+    if is_stream(arguments):
+        write_json_line(findings, usual)
+    else:
+        write_report(findings, arguments, usual)
     if failure is not None:
         raise failure
     if recorder is not None:
@@ -155,7 +165,9 @@ def _handle_signals(session: Session, child: Launched | None) -> None:
         signal.signal(number, asked_to_end)
 
 
-def _run_until_end(session: Session, arguments: argparse.Namespace, recorder: Recorder | None) -> None:
+def _run_until_end(
+    session: Session, arguments: argparse.Namespace, recorder: Recorder | None, reports: IntervalReports | None
+) -> None:
     line = StatusLine(sys.stderr, enabled=not arguments.quiet and arguments.pid is not None)
     notice = CheckpointNotice(sys.stderr, enabled=not arguments.quiet)
 
@@ -164,9 +176,13 @@ def _run_until_end(session: Session, arguments: argparse.Namespace, recorder: Re
         notice.tick(session)
         if recorder is not None:
             recorder.tick(session)
+        if reports is not None:
+            reports.tick(session)
 
     try:
         session.run(turn)
+        if reports is not None:
+            reports.finish()
     finally:
         line.clear()
 

@@ -64,7 +64,13 @@ def _amount(change: Change, amount: Amount) -> str:
 
 def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
     """Write one JSON document: `worse`, and a list for each of new, grown, shrunk and gone."""
-    document = {
+    json.dump(comparison_document(comparison), stream, indent=1)
+    stream.write("\n")
+
+
+def comparison_document(comparison: Comparison) -> dict[str, object]:
+    """Return it as what `json` writes."""
+    return {
         "format": FORMAT,
         "version": VERSION,
         "tool": {"name": "refleak", "version": __version__},
@@ -72,8 +78,6 @@ def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
         "same": len(comparison.of("same")),
         **{word: [_document(change) for change in comparison.of(word)] for word in _WORDS},
     }
-    json.dump(document, stream, indent=1)
-    stream.write("\n")
 
 
 def _document(change: Change) -> dict[str, object]:

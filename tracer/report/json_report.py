@@ -33,6 +33,12 @@ def write_json(findings: Findings, stream: TextIO) -> None:
     stream.write("\n")
 
 
+def write_json_line(findings: Findings, stream: TextIO) -> None:
+    """Write the same document on one line, for a stream of them."""
+    stream.write(json.dumps(document(findings)) + "\n")
+    stream.flush()
+
+
 def document(findings: Findings) -> dict[str, object]:
     """Return the report as what `json` writes: lists, dicts, strings, ints, bools and None."""
     return {
