@@ -10,6 +10,7 @@ from tracer.analysis.freed import freed_by_stack
 from tracer.analysis.mapped import mapping_leaks
 from tracer.analysis.older import older_than
 from tracer.analysis.options import AnalysisOptions
+from tracer.analysis.periods import periods
 from tracer.analysis.references import inherited_references, reference_leaks
 from tracer.analysis.setting_aside import set_aside
 from tracer.analysis.suppression import unused_notes
@@ -56,6 +57,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         survivors=survivors(snapshot),
         selection=snapshot.selection,
         older_ns=options.older_ns,
+        periods=periods(everything),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracer.model.frames import Frame
 from tracer.model.generated import GeneratedFrame
+from tracer.model.periods import Checkpoint
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
@@ -19,7 +20,7 @@ from tracer.model.records import (
     StackStatus,
 )
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.statistics import CONDENSED, LIFE_BIN, BalancedStatistics
+from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
 
 ANONYMOUS = "anonymous"
@@ -182,6 +183,8 @@ class Snapshot:
     """Copies, made by fork, of blocks of the parent; keyed by the child."""
     inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
+    checkpoints: tuple[Checkpoint, ...] = ()
+    checkpoint_totals: Records = field(default_factory=lambda: _empty(CHECKPOINT_TOTALS))
     life_bins: Records = field(default_factory=lambda: _empty(LIFE_BIN))
     """Of the freed blocks, by stack."""
     free_sites: Records = field(default_factory=lambda: _empty(FREED_RECORD))
