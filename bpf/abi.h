@@ -63,6 +63,7 @@ enum location_kind {
 	AT_RETURN,	/* the return value; only at a return probe */
 	AT_CONSTANT,	/* offset itself */
 	AT_OBJECT,	/* the object + offset; dereference and adjust come before the offset */
+	AT_CODE,	/* the probed instruction's address + offset */
 };
 
 /* DWARF's numbering of the x86-64 registers. */
@@ -91,6 +92,7 @@ enum site_flag {
 	SITE_REPLACES = 128,	/* a create of what is alive ends it, which is no error */
 	SITE_SHARES = 256,	/* a create of what is alive is a get */
 	SITE_FOLLOWS = 1024,	/* the counter is believed: some functions of the type were inlined */
+	SITE_INLINED = 2048,	/* a copy in another function: there is no return address, the stack begins here */
 	SITE_HANDLE = 512,	/* `name` is a handle that a call of OP_NAME returned, or unknown */
 };
 

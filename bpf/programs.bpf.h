@@ -20,14 +20,17 @@ INLINE void walk_then(struct pt_regs *ctx, struct thread *thread, u32 then)
 	lose(LOSS_UNWIND_REFUSED);
 }
 
-/* Walk from the caller of the function that was entered. */
-INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, u32 return_distance, u32 then)
+/* Walk from the caller of the function that was entered; from the probed instruction where it was inlined. */
+INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, struct site *site, u32 then)
 {
-	u64 slot = ctx->sp + return_distance;
-	u64 pc = 0;
+	u64 sp = ctx->sp, pc = ctx->ip | FRAME_EXACT;
 
-	bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
-	if (begin_walk(thread, pc, slot + 8, ctx->bp)) {
+	if (!(site->flags & SITE_INLINED)) {
+		sp += site->return_distance;
+		bpf_probe_read_user(&pc, sizeof(pc), (void *)sp);
+		sp += 8;
+	}
+	if (begin_walk(thread, pc, sp, ctx->bp)) {
 		tail_call(ctx, MAP(PROGRAMS), then);
 		lose(LOSS_UNWIND_REFUSED);
 	} else {

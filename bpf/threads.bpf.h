@@ -66,7 +66,7 @@ struct walk {
  * fewer words than it read would not be sound.
  */
 struct memo {
-	u64 pc;		/* 0: not in use */
+	u64 pc;		/* 0: not in use; FRAME_EXACT where it is no return address */
 	u64 sp;
 	u64 bp;
 	u64 epoch;

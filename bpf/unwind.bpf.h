@@ -340,7 +340,10 @@ INLINE struct memo *find_memo(struct thread *thread, u64 index, u64 pc, u64 sp, 
 	return 0;
 }
 
-/* Begin a walk at the caller of the probed function; returns whether a memo knows its stack already. */
+/*
+ * Begin a walk at the caller of the probed function, or at `pc` itself where
+ * it is marked FRAME_EXACT; returns whether a memo knows its stack already.
+ */
 INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 {
 	struct walk *walk = &thread->walk;
@@ -364,14 +367,14 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	memo->epoch = thread->epoch;
 	memo->words = 0;
 	memo->reach = 0;
-	walk->pc = pc;
+	walk->pc = pc & ~FRAME_EXACT;
 	walk->sp = sp;
 	walk->bp = bp;
 	walk->hash = 0xcbf29ce484222325ULL;
 	walk->instance = 0;
 	walk->table = thread->table;
 	walk->last = 0;
-	walk->is_caller = 1;
+	walk->is_caller = !(pc & FRAME_EXACT);
 	walk->by_frame_pointer = 0;
 	walk->status = STACK_COMPLETE;
 	walk->done = 0;

@@ -34,6 +34,8 @@ class LocationKind(IntEnum):
     CONSTANT = 4
     OBJECT = 5
     """The object, then adjust and dereference, then `offset`; for counters of specs."""
+    CODE = 6
+    """The address of the probed instruction plus `offset`."""
 
 
 class Register(IntEnum):
@@ -110,6 +112,7 @@ class SiteFlag(IntFlag):
     SHARES = 256
     HANDLE = 512
     FOLLOWS = 1024
+    INLINED = 2048
 
 
 NO_FLAGS = SiteFlag(0)
@@ -169,6 +172,7 @@ class Site:
     size: int = 0
     """Of the function, bytes; 0 where the symbol table does not say."""
     inlined: bool = False
+    """It is a copy in another function; the addresses are those of its first instruction."""
 
 
 @dataclass(frozen=True)
