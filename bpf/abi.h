@@ -109,7 +109,8 @@ struct site {
 	u8 failure;
 	u16 flags;
 	u16 group;		/* family of types whose addresses share one name space */
-	u16 return_distance;	/* bytes from rsp at the probe to the return address */
+	u16 return_distance;	/* bytes from rsp at the probe to the return address; SITE_INLINED: from the copy's
+				 * first instruction to the probe */
 	u64 type;		/* type for sites that are not SITE_NAMED */
 	struct location object;
 	struct location counter;

@@ -170,7 +170,7 @@ int on_call(struct pt_regs *ctx)
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->site[index];
-	slot = ctx->sp + site->return_distance;
+	slot = ctx->sp + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	intent = &thread->intent;
 	intent->site = index;
 	intent->operation = site->operation;

@@ -20,17 +20,28 @@ INLINE void walk_then(struct pt_regs *ctx, struct thread *thread, u32 then)
 	lose(LOSS_UNWIND_REFUSED);
 }
 
-/* Walk from the caller of the function that was entered; from the probed instruction where it was inlined. */
+/*
+ * Walk from the caller of the function that was entered. Where it was inlined:
+ * from the probed instruction, which is called by the address of the copy's
+ * first one.
+ */
 INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, struct site *site, u32 then)
 {
-	u64 sp = ctx->sp, pc = ctx->ip | FRAME_EXACT;
+	u64 sp = ctx->sp, pc = 0, back = site->return_distance;
+	int is_known;
 
-	if (!(site->flags & SITE_INLINED)) {
-		sp += site->return_distance;
+	if (site->flags & SITE_INLINED) {
+		pc = (ctx->ip - back) | FRAME_EXACT;
+	} else {
+		sp += back;
+		back = 0;
 		bpf_probe_read_user(&pc, sizeof(pc), (void *)sp);
 		sp += 8;
 	}
-	if (begin_walk(thread, pc, sp, ctx->bp)) {
+	is_known = begin_walk(thread, pc, sp, ctx->bp);
+	thread->walk.pc += back;
+	thread->walk.back = back;
+	if (is_known) {
 		tail_call(ctx, MAP(PROGRAMS), then);
 		lose(LOSS_UNWIND_REFUSED);
 	} else {

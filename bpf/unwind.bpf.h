@@ -276,15 +276,16 @@ INLINE void step(struct thread *thread)
 	if (look < mapping->start || look >= mapping->end) {
 		if (walk->is_caller && undo_trampoline(walk))
 			return;
-		keep_frame(thread, walk->pc | exact);
+		keep_frame(thread, (walk->pc - walk->back) | exact);
 	} else {
 		rule = rule_at(mapping, look - mapping->bias);
 		/* The kernel "returns" to the restorer's first byte: no call stands before it. */
 		if (rule && rule->kind == RULE_SIGNAL)
 			exact = FRAME_EXACT;
 		keep_frame(thread, (u64)mapping->binary << FRAME_BINARY_SHIFT | exact |
-					   ((walk->pc - mapping->bias) & (FRAME_EXACT - 1)));
+					   ((walk->pc - walk->back - mapping->bias) & (FRAME_EXACT - 1)));
 	}
+	walk->back = 0;
 	if (!rule || rule->kind == RULE_NONE)
 		failure = step_by_frame_pointer(thread);
 	else if (rule->kind == RULE_END)
@@ -374,6 +375,7 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	walk->instance = 0;
 	walk->table = thread->table;
 	walk->last = 0;
+	walk->back = 0;
 	walk->is_caller = !(pc & FRAME_EXACT);
 	walk->by_frame_pointer = 0;
 	walk->status = STACK_COMPLETE;

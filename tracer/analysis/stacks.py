@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from tracer.analysis.identity import keys_of
 from tracer.model.findings import FrameList
 from tracer.model.frames import Frame, Symbols
-from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, StackStatus
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus
 from tracer.model.snapshot import Binary, Stack
 
 STATUS_WORDS: Mapping[StackStatus, str] = {
@@ -43,8 +43,13 @@ _LOST_STACK = SymbolizedStack((), LOST, False, ())
 class StackBook:
     """Symbolize the stacks of a snapshot, each once."""
 
-    def __init__(self, stacks: Mapping[int, Stack], binaries: tuple[Binary, ...], symbols: Symbols) -> None:
+    def __init__(
+        self, stacks: Mapping[int, Stack], binaries: tuple[Binary, ...], symbols: Symbols,
+        traced: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        """`traced`: the functions that have probes, which their stacks leave out."""
         self._stacks = stacks
+        self._traced = frozenset(traced)
         self._binaries = {binary.id: binary for binary in binaries}
         self._symbols = symbols
         self._done: dict[int, SymbolizedStack] = {}
@@ -66,9 +71,17 @@ class StackBook:
         stack = self._stacks.get(stack_id)
         if stack is None:
             return _LOST_STACK
-        frames = tuple(frame for key in stack.frames for frame in self._symbols.get(key) or self._miss(key))
+        known = [self._symbols.get(key) or self._miss(key) for key in stack.frames]
+        if known and stack.frames[0] & FRAME_EXACT:
+            known[0] = self._around_copy(known[0])
+        frames = tuple(frame for frames in known for frame in frames)
         number = self._numbers.setdefault(frames, len(self._numbers))
         return SymbolizedStack(frames, STATUS_WORDS[stack.status], stack.complete, keys_of(frames), number)
+
+    def _around_copy(self, frames: FrameList) -> FrameList:
+        """Leave out the traced function where it was inlined, with what is inlined in it: as where it was called."""
+        inlined = [n for n, frame in enumerate(frames[:-1]) if frame.inlined and frame.function in self._traced]
+        return frames[inlined[-1] + 1 :] if inlined else frames
 
     def _miss(self, key: int) -> tuple[Frame, ...]:
         missed = self._missed.get(key)

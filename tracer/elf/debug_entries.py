@@ -35,20 +35,24 @@ class Tag(IntEnum):
 
 
 _TAGS = frozenset(Tag)
+_UNITS = (0x11, 0x3C)
+"""DW_TAG_compile_unit and DW_TAG_partial_unit, of which only where its strings are is of interest."""
 _SCOPES = (Tag.SUBPROGRAM, Tag.INLINED)
 # DW_AT codes, and the place of each in an entry.
 _ATTRIBUTES = {0x03: "name", 0x49: "type", 0x11: "low", 0x38: "offset", 0x31: "origin", 0x3C: "declaration",
-               0x47: "origin", 0x0B: "size", 0x3B: "line", 0x59: "line"}  # fmt: skip
+               0x47: "origin", 0x0B: "size", 0x3B: "line", 0x59: "line", 0x72: "strings"}  # fmt: skip
 _FIXED = {
     0x01: 8, 0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8, 0x19: 0, 0x1C: 4,
     0x1E: 16, 0x20: 8, 0x21: 0, 0x24: 8, 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4,
 }  # fmt: skip
 _BY_OFFSET_SIZE = frozenset((0x0E, 0x10, 0x17, 0x1D, 0x1F, 0x1F20, 0x1F21))
 _LEB = frozenset((0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23))
+_STRX = {0x1A: 0, 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4}
+"""Index of a string, by its bytes in the entry; 0 for a LEB128."""
 _REFERENCES = {0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8}
 _BLOCKS = {0x0A: 1, 0x03: 2, 0x04: 4}
-_STRING, _STRP, _LINE_STRP, IMPLICIT_CONST, _BLOCK, _EXPRESSION, _REF_ADDR, _REF_UDATA = (
-    0x08, 0x0E, 0x1F, 0x21, 0x09, 0x18, 0x10, 0x15,
+_STRING, _STRP, _LINE_STRP, IMPLICIT_CONST, _BLOCK, _EXPRESSION, _REF_ADDR, _REF_UDATA, _SEC_OFFSET = (
+    0x08, 0x0E, 0x1F, 0x21, 0x09, 0x18, 0x10, 0x15, 0x17,
 )  # fmt: skip
 
 
@@ -92,9 +96,9 @@ class _Abbreviation:
 
 def read_units(image: Image) -> Iterator[Unit]:
     """Yield the units of .debug_info; ends at the first one that makes no sense."""
-    info, abbreviations, strings, line_strings = (
+    info, abbreviations, *strings = (
         bytes(image.contents(section)) if (section := image.section(name)) else b""
-        for name in (".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str")
+        for name in (".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str", ".debug_str_offsets")
     )
     tables: dict[int, dict[int, _Abbreviation]] = {}
     at = 0
@@ -107,7 +111,7 @@ def read_units(image: Image) -> Iterator[Unit]:
             if key not in tables:
                 tables[key] = _read_abbreviations(abbreviations, header)
             if header.kind in (_UNIT_COMPILE, _UNIT_PARTIAL):
-                yield _Reader(info, header, tables[key], strings, line_strings).unit()
+                yield _Reader(info, header, tables[key], *strings).unit()
         except (IndexError, ValueError, KeyError, struct.error):
             return
         at = header.end
@@ -175,7 +179,8 @@ def abbreviations(data: bytes, at: int) -> Iterator[tuple[int, int, bool, Attrib
 def _read_abbreviations(data: bytes, header: UnitHeader) -> dict[int, _Abbreviation]:
     table: dict[int, _Abbreviation] = {}
     for code, tag, has_children, attributes in abbreviations(data, header.abbreviations):
-        forms = [(_ATTRIBUTES.get(a, "") if tag in _TAGS else "", form, implicit) for a, form, implicit in attributes]
+        known = _ATTRIBUTES if tag in _TAGS or tag in _UNITS else {}
+        forms = [(known.get(attribute, ""), form, implicit) for attribute, form, implicit in attributes]
         table[code] = _Abbreviation(tag, has_children, tuple(forms), _fixed_size(forms, header.offset_size))
     return table
 
@@ -193,10 +198,13 @@ class _Reader:
     """Reads the entries of one unit."""
 
     def __init__(
-        self, info: bytes, header: UnitHeader, table: dict[int, _Abbreviation], strings: bytes, line_strings: bytes
+        self, info: bytes, header: UnitHeader, table: dict[int, _Abbreviation], strings: bytes, line_strings: bytes,
+        string_offsets: bytes,
     ) -> None:
         self._info, self._header, self._table = info, header, table
-        self._strings, self._line_strings = strings, line_strings
+        self._strings, self._line_strings, self._string_offsets = strings, line_strings, string_offsets
+        self._first_string = 2 * header.offset_size
+        """Where the unit's part of .debug_str_offsets begins."""
         self._skips: dict[int, Callable[[int], int]] = {}
 
     def unit(self) -> Unit:
@@ -236,7 +244,9 @@ class _Reader:
                 found[attribute] = value
             else:
                 at = self._skip(form, at)
-        if abbreviation.tag in _TAGS:
+        if abbreviation.tag in _UNITS:
+            self._first_string = int(found.get("strings", self._first_string))
+        elif abbreviation.tag in _TAGS:
             unit.entries.append(_entry(abbreviation.tag, start, parents, scope, found))
         return at
 
@@ -251,6 +261,10 @@ class _Reader:
             place = int.from_bytes(info[at : at + self._header.offset_size], "little")
             end = strings.find(b"\0", place)
             return strings[place:end].decode("utf-8", "replace") if end >= 0 else "", at + self._header.offset_size
+        if form in _STRX:
+            size = _STRX[form]
+            index, at = (int.from_bytes(info[at : at + size], "little"), at + size) if size else unsigned(info, at)
+            return self._indexed_string(index), at
         if form in _REFERENCES:
             size = _REFERENCES[form]
             return self._header.offset + int.from_bytes(info[at : at + size], "little"), at + size
@@ -263,10 +277,17 @@ class _Reader:
             return 1, at
         if form in (0x0D, 0x0F):
             return unsigned(info, at)
-        size = _FIXED.get(form, self._header.offset_size if form == _REF_ADDR else 0)
+        size = _FIXED.get(form, self._header.offset_size if form in (_REF_ADDR, _SEC_OFFSET) else 0)
         if size:
             return int.from_bytes(info[at : at + size], "little"), at + size
         return 0, self._skip(form, at)
+
+    def _indexed_string(self, index: int) -> str:
+        size = self._header.offset_size
+        at = self._first_string + size * index
+        place = int.from_bytes(self._string_offsets[at : at + size], "little")
+        end = self._strings.find(b"\0", place)
+        return self._strings[place:end].decode("utf-8", "replace") if end >= 0 and self._string_offsets else ""
 
     def _skip(self, form: int, at: int) -> int:
         return skip_form(self._info, form, at, self._header.offset_size)

@@ -182,7 +182,7 @@ class Placement:
     site: Site
     file_offset: int
     return_distance: int = 0
-    """Bytes from rsp at the probe to the return address."""
+    """Bytes from rsp at the probe to the return address; of a copy: from its first instruction to the probe."""
     object: Location = NOWHERE
     counter: Location = NOWHERE
     count: Location = NOWHERE

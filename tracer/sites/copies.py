@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from tracer.elf.unwind_rules import NONE, Rule
 from tracer.elf.unwind_table import UnwindTable, lookup
 from tracer.model.operations import FunctionSpec, LocationKind, Operation, Placement, Site, SiteFlag, constant
 from tracer.model.snapshot import UncoveredCopies
-from tracer.sites.copy_effects import CopyCode, code_of, why_not_entry
+from tracer.sites.copy_effects import CopyCode, code_of, has_foreign_condition, operations_in, why_not_entry
 from tracer.sites.copy_locations import AlwaysNull, NotThere
 from tracer.sites.copy_walk import candidates
 from tracer.sites.costs import NANOSECONDS, Cost, CostModel
@@ -39,6 +40,14 @@ class _Seen:
     function: FunctionSpec
     copy: InlinedCopy
     code: CopyCode
+
+    @property
+    def counter_at(self) -> int | None:
+        """Return the counter's distance from the object, if it is one."""
+        counter = self.function.counter
+        if counter.kind != LocationKind.OBJECT or counter.dereference:
+            return None
+        return self.function.object.adjust + counter.adjust + counter.offset
 
     def is_like(self, other: FunctionSpec) -> bool:
         return (other.group, other.operation) == (self.function.group, self.function.operation)
@@ -67,8 +76,8 @@ def place_copies(
         placer = _Placer(copies, sites, image, costs)
         for seen in placer.seen:
             placed = placer.place(seen)
-            if isinstance(placed, Placement):
-                found.placements.append(placed)
+            if not isinstance(placed, str):
+                found.placements.extend(placed)
             elif placed:
                 missed[seen.function, placed] += 1
     found.unseen.update(f.group for f, _ in missed if f.operation in _CHANGES)
@@ -92,9 +101,10 @@ class _Placer:
         self._by_offset: dict[int, list[_Seen]] = {}
         for seen in self.seen:
             self._by_offset.setdefault(seen.copy.offset, []).append(seen)
+        self._merging = {(s.function.group, s.copy.function_ranges) for s in self.seen if not self._effects(s)}
 
-    def place(self, seen: _Seen) -> Placement | str:
-        """Return the probe; or why there is none, which is nothing where none is needed."""
+    def place(self, seen: _Seen) -> list[Placement] | str:
+        """Return the probes; or why there are none, which is nothing where none is needed."""
         function = seen.function
         if function.operation not in _AT_ENTRY:
             return "" if self._is_within_or_above(seen) else _UNKNOWN.get(function.operation, _LATE)
@@ -103,23 +113,25 @@ class _Placer:
         graph = self._graph(seen.copy)
         if graph is None:
             return "the function that it is in cannot be decoded"
-        effects = seen.code.effects() | self._leaving(seen, graph)
+        effects = self._effects(seen)
         own = effects - self._of_others(seen)
         if effects and not own:
             return ""  # all that it does is done by what is traced inside of it
         why = self._why_ambiguous(seen) or self._why_countless(seen, effects)
-        return why or self._placed(seen, graph, effects)
+        return why if why else self._placed(seen, graph, effects)
 
     def _graph(self, copy: InlinedCopy) -> FlowGraph | None:
         if copy.function_ranges not in self._graphs:
             self._graphs[copy.function_ranges] = flow_graph(self._image, copy.function_ranges)
         return self._graphs[copy.function_ranges]
 
-    def _leaving(self, seen: _Seen, graph: FlowGraph) -> set[int]:
-        """Return the jumps to other functions."""
-        lines = (graph.lines.get(address) for address in seen.code.instructions)
-        return {line.address for line in lines if line and line.name == "jmp" and line.target is not None
-                and line.target not in graph.lines}  # fmt: skip
+    def _effects(self, seen: _Seen) -> frozenset[int]:
+        """Return what writes memory, calls, or jumps to other functions."""
+        graph = self._graph(seen.copy)
+        known = graph.lines if graph else {}
+        lines = (known.get(address) for address in seen.code.instructions)
+        return seen.code.effects() | {line.address for line in lines if line and line.name == "jmp"
+                                      and line.target is not None and line.target not in known}  # fmt: skip
 
     def _is_within_or_above(self, seen: _Seen) -> bool:
         """Tell whether a create is but the inside, or the outside, of one that is traced."""
@@ -159,22 +171,40 @@ class _Placer:
     def _why_countless(self, seen: _Seen, effects: frozenset[int]) -> str:
         if not effects:
             return "it changes no memory: the compiler has merged it with others"
-        counter = seen.function.counter
-        known = counter.kind == LocationKind.OBJECT and not counter.dereference
-        counts_many = seen.function.operation in _COUNTED and seen.code.counts_more_than_one(
-            counter.adjust + counter.offset if known else None
-        )
+        if (seen.function.group, seen.copy.function_ranges) in self._merging:
+            return "another in the same function was merged, perhaps with this one"
+        counts_many = seen.function.operation in _COUNTED and seen.code.counts_more_than_one(seen.counter_at)
         return "it counts by more than one: the compiler has merged several" if counts_many else ""
 
-    def _placed(self, seen: _Seen, graph: FlowGraph, effects: frozenset[int]) -> Placement | str:
+    def _placed(self, seen: _Seen, graph: FlowGraph, effects: frozenset[int]) -> list[Placement] | str:
+        try:
+            with suppress(NotThere):
+                exact = self._exact(seen, graph)
+                if exact:
+                    return [self._placement(seen, start, graph) for start in exact]
+            return self._at_entry(seen, graph, effects)
+        except AlwaysNull:
+            return ""
+
+    def _exact(self, seen: _Seen, graph: FlowGraph) -> list[int]:
+        """Return the blocks that change the counter, where that is the operation itself."""
+        if seen.counter_at is None or seen.function.operation not in _COUNTED:
+            return []
+        return operations_in(seen.copy, seen.code, graph, seen.counter_at)
+
+    def _at_entry(self, seen: _Seen, graph: FlowGraph, effects: frozenset[int]) -> list[Placement] | str:
+        counts = seen.function.operation in _COUNTED
+        used = seen.code.on_counter(seen.counter_at) if seen.counter_at is not None else {}
         reasons: list[str] = []
         for entry in dict.fromkeys((seen.copy.entry, *(start for start, _ in seen.copy.ranges))):
             why = why_not_entry(entry, seen.copy, graph, effects)
+            if not why and counts and has_foreign_condition(entry, seen.copy, seen.code, graph, used or effects):
+                why = "it is merged with a condition of its surroundings"
             if not why:
                 try:
-                    return self._placement(seen, entry, graph)
+                    return [self._placement(seen, entry, graph)]
                 except AlwaysNull:
-                    return ""
+                    raise
                 except NotThere as reason:
                     why = str(reason)
             reasons.append(why)
@@ -193,6 +223,7 @@ class _Placer:
         return Placement(
             site,
             offset + best.instruction.address - entry,
+            best.instruction.address - entry,
             counter=spec.counter,
             size=constant(best.change) if best.change else spec.size,
             instruction=best.instruction.text,

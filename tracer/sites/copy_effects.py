@@ -15,6 +15,7 @@ _READ_ONLY = frozenset(
     ("test", "cmp", "bt", "nop", "push", "jmp", "mul", "imul", "div", "idiv", "ucomiss", "ucomisd", "comiss", "comisd",
      "prefetcht0", "prefetcht1", "prefetcht2", "prefetchnta", "prefetchw", "endbr64", "call")
 )  # fmt: skip
+_LEAVES_FLAGS = ("mov", "lea", "push", "pop", "nop")
 _BY_AMOUNT = ("add", "sub")
 _LONGEST_COPY = 4096
 
@@ -31,6 +32,17 @@ class CopyCode:
         stores = {a for a, i in self.instructions.items() if writes_memory(i)}
         elsewhere = {a for a in stores if not _is_on_stack(self.instructions[a])}
         return frozenset(calls | elsewhere or stores)
+
+    def on_counter(self, displacement: int) -> dict[int, Instruction]:
+        """Return what uses memory at a distance from a register, the stack's apart."""
+        return {
+            address: instruction for address, instruction in self.instructions.items()
+            if instruction.name != "lea" and any(
+                o.memory is not None and o.memory.plain and o.memory.displacement == displacement
+                and o.memory.base not in (None, Register.RSP, Register.RBP)
+                for o in instruction.operands
+            )
+        }  # fmt: skip
 
     def counts_more_than_one(self, displacement: int | None) -> bool:
         """Tell whether it adds anything but one to memory (at `displacement` from a register, if that is known)."""
@@ -70,6 +82,78 @@ def writes_memory(instruction: Instruction) -> bool:
 def _is_on_stack(instruction: Instruction) -> bool:
     memory = next((operand.memory for operand in instruction.operands if operand.memory), None)
     return memory is not None and memory.base in (Register.RSP, Register.RBP)
+
+
+def operations_in(copy: InlinedCopy, code: CopyCode, graph: FlowGraph, displacement: int) -> list[int]:
+    """Return where the blocks begin that each change the counter, once: exactly one of them is the operation.
+
+    Empty where the counter is changed in a loop, by more than one store on a way, or not in sight.
+    """
+    used = code.on_counter(displacement)
+    stores = {address for address, instruction in used.items() if writes_memory(instruction)}
+    if not stores or any(used[address].name == "cmpxchg" for address in stores):
+        return []
+    own = {address for address in graph.lines if copy.contains(address)}
+    if any(_within(graph, graph.successors.get(store, ()), own) & stores for store in stores):
+        return []
+    return sorted({_block_start(store, own, graph) for store in stores})
+
+
+def _block_start(address: int, own: Collection[int], graph: FlowGraph) -> int:
+    """Return the first instruction of the copy that leads to `address`, and to nothing else."""
+    while True:
+        before = graph.predecessors.get(address, ())
+        if len(before) != 1 or before[0] not in own or graph.successors.get(before[0]) != (address,):
+            return address
+        if graph.lines[before[0]].name == "call" or graph.is_decision(before[0]):
+            return address
+        address = before[0]
+
+
+def has_foreign_condition(
+    entry: int, copy: InlinedCopy, code: CopyCode, graph: FlowGraph, uses: Collection[int]
+) -> bool:
+    """Tell whether a copy's code holds a condition that comes before `uses` and is no test of a pointer for NULL.
+
+    Compilers attribute a condition of the surroundings to a copy when they merge it with the copy's own.
+    """
+    bases = {o.memory.base for address in uses for o in code.instructions[address].operands if o.memory}
+    after = graph.reachable([entry], -1)
+    untouched = _before(graph, entry, set(uses))
+    leading = graph.reachable(uses, -1, backwards=True)
+    return any(
+        graph.is_decision(address) and not _tests_for_null(address, code, graph, bases)
+        for address in after & untouched & leading
+        if copy.contains(address)
+    )
+
+
+def _before(graph: FlowGraph, entry: int, uses: set[int]) -> set[int]:
+    """Return what control passes from `entry` on before it comes to one of `uses`."""
+    todo, seen = [entry], {entry}
+    while todo:
+        address = todo.pop()
+        if address in uses:
+            continue
+        for to in graph.successors.get(address, ()):
+            if to not in seen:
+                seen.add(to)
+                todo.append(to)
+    return seen - uses
+
+
+def _tests_for_null(address: int, code: CopyCode, graph: FlowGraph, bases: Collection[int | None]) -> bool:
+    for before in graph.predecessors.get(address, ()):
+        while graph.lines[before].name.startswith(_LEAVES_FLAGS) and len(graph.predecessors.get(before, ())) == 1:
+            (before,) = graph.predecessors[before]
+        test = code.instructions.get(before)
+        if test is None or test.name not in ("test", "cmp") or test.operands[0].size != 8:
+            return False
+        first, second = test.operands
+        null = first == second if test.name == "test" else second.immediate == 0
+        if not null or (first.register is not None and first.register not in bases):
+            return False
+    return True
 
 
 def why_not_entry(entry: int, copy: InlinedCopy, graph: FlowGraph, effects: Collection[int]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracer.elf.image import Image
 from tracer.elf.inlined_copies import InlinedCopy
-from tracer.model.operations import FunctionSpec, Location, LocationKind, Operation, Register
+from tracer.model.operations import NOWHERE, FunctionSpec, Location, LocationKind, Operation, Register, argument
 from tracer.sites.copy_effects import writes_memory
 from tracer.sites.copy_locations import AlwaysNull, FindRule, NotThere, locate
 from tracer.sites.costs import InstructionClass, classify, is_refused
@@ -86,9 +86,23 @@ class _Walk:
             raise
         except NotThere as reason:  # DWARF may lose sight of a register that still holds the value
             self.reason = self.reason or reason
-        inside = self._copy.contains(address) or address == self._entry
+            self._known = self._known or self._by_use(instruction)
+        inside = self._copy.contains(address) or address == self._entry or self.change
         if self._known is not None and inside and _is_fit(instruction):
             self.found.append(Candidate(instruction, *self._known, self.change))
+
+    def _by_use(self, instruction: Instruction) -> tuple[Location, Location] | None:
+        """Return the register whose counter this instruction of the copy changes: that is the object."""
+        counter, memory = self._function.counter, instruction.operands[0].memory if instruction.operands else None
+        if (
+            self._function.object != argument(0) or self._function.holder
+            or counter.kind != LocationKind.OBJECT or counter.dereference
+            or memory is None or memory.base is None or not memory.plain or instruction.name not in _COUNTS
+            or not self._copy.contains(instruction.address)
+            or memory.displacement != counter.adjust + counter.offset
+        ):  # fmt: skip
+            return None
+        return Location(LocationKind.REGISTER, memory.base), NOWHERE
 
     def passes(self, instruction: Instruction) -> bool:
         """Go past the locked instruction that counts, if there is no place before it; tell whether it is one."""
