@@ -66,6 +66,7 @@ enum location_kind {
 	AT_RETURN,	/* the return value; only at a return probe */
 	AT_CONSTANT,	/* offset itself */
 	AT_OBJECT,	/* the object + offset; dereference and adjust come before the offset */
+	AT_CODE,	/* the probed instruction's address + offset */
 };
 
 /* DWARF's numbering of the x86-64 registers. */
@@ -94,6 +95,7 @@ enum site_flag {
 	SITE_REPLACES = 128,	/* a create of what is alive ends it, which is no error */
 	SITE_SHARES = 256,	/* a create of what is alive is a get */
 	SITE_FOLLOWS = 1024,	/* the counter is believed: some functions of the type were inlined */
+	SITE_INLINED = 2048,	/* a copy in another function: there is no return address, the stack begins here */
 	SITE_HANDLE = 512,	/* `name` is a handle that a call of OP_NAME returned, or unknown */
 };
 
@@ -110,7 +112,8 @@ struct site {
 	u8 failure;
 	u16 flags;
 	u16 group;		/* family of types whose addresses share one name space */
-	u16 return_distance;	/* bytes from rsp at the probe to the return address */
+	u16 return_distance;	/* bytes from rsp at the probe to the return address; SITE_INLINED: from the copy's
+				 * first instruction to the probe */
 	u64 type;		/* type for sites that are not SITE_NAMED */
 	struct location object;
 	struct location counter;

@@ -119,6 +119,17 @@ class Unresolved:
 
 
 @dataclass(frozen=True)
+class UncoveredCopies:
+    """Inlined copies of a function that no probe covers, and why."""
+
+    operation: str
+    type: str
+    function: str
+    copies: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class SiteInfo:
     """What a report says of a site: index as in the records' `site` field."""
 
@@ -132,7 +143,7 @@ class SiteInfo:
 class Coverage:
     attached: int = 0
     unresolved: tuple[Unresolved, ...] = ()
-    inlined_not_covered: tuple[tuple[str, int], ...] = ()
+    uncovered_copies: tuple[UncoveredCopies, ...] = ()
 
 
 @dataclass(frozen=True)

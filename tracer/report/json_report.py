@@ -103,7 +103,8 @@ def _probes(coverage: Coverage) -> Json:
             for u in coverage.unresolved
         ],
         "inlined_not_covered": [
-            {"function": function, "copies": copies} for function, copies in coverage.inlined_not_covered
+            {"function": c.function, "copies": c.copies, "operation": c.operation, "type": c.type, "reason": c.reason}
+            for c in coverage.uncovered_copies
         ],
     }
 

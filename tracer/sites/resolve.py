@@ -39,6 +39,12 @@ def resolve(image: Image, specs: Sequence[Spec], *, allocator: bool) -> tuple[li
     return list(search.sites.values()), list(dict.fromkeys(search.unresolved))
 
 
+def functions_for(image: Image, specs: Sequence[Spec], *, allocator: bool) -> list[FunctionSpec]:
+    """Return the functions of `specs` that are meant for this binary, whether or not it has them."""
+    search = _Search(image, read_symbol_table(image), allocator)
+    return [function for spec in specs for function in spec.functions if search.applies(function)]
+
+
 @lru_cache(maxsize=256)
 def common_fragment(names: tuple[str, ...]) -> str:
     """Return the longest text that all names hold: a binary that lacks it has none of them."""

@@ -64,7 +64,7 @@ function processesSection() {
   ];
   const list = sortableTable(columns, data.processes, {sortedBy: 3}).table;
   list.querySelectorAll('th button')[3].click();
-  const missed = [...data.unresolved.map(([name, reason]) => name + ' (' + reason + ')'), ...data.notInlined.map(([name, copies]) => name + ' (' + counted(copies, 'inlined copy').replace('copys', 'copies') + ')')];
+  const missed = [...data.unresolved.map(([name, reason]) => name + ' (' + reason + ')'), ...data.notInlined.map(([name, copies, reason]) => name + ' (' + counted(copies, 'inlined copy').replace('copys', 'copies') + ': ' + reason + ')')];
   section('processes', 'Processes', element('div', {class: 'panel'}, list),
     missed.length ? element('p', {class: 'note'}, 'Not covered by probes: ' + missed.join(', ') + '.') : null,
     data.notes.map((note) => element('p', {class: 'note'}, note)));
