@@ -66,6 +66,7 @@ enum location_kind {
 	AT_RETURN,	/* the return value; only at a return probe */
 	AT_CONSTANT,	/* offset itself */
 	AT_OBJECT,	/* the object + offset; dereference and adjust come before the offset */
+	AT_CODE,	/* the probed instruction's address + offset */
 };
 
 /* DWARF's numbering of the x86-64 registers. */
@@ -94,6 +95,7 @@ enum site_flag {
 	SITE_REPLACES = 128,	/* a create of what is alive ends it, which is no error */
 	SITE_SHARES = 256,	/* a create of what is alive is a get */
 	SITE_FOLLOWS = 1024,	/* the counter is believed: some functions of the type were inlined */
+	SITE_INLINED = 2048,	/* a copy in another function: there is no return address, the stack begins here */
 	SITE_HANDLE = 512,	/* `name` is a handle that a call of OP_NAME returned, or unknown */
 };
 
@@ -110,7 +112,8 @@ struct site {
 	u8 failure;
 	u16 flags;
 	u16 group;		/* family of types whose addresses share one name space */
-	u16 return_distance;	/* bytes from rsp at the probe to the return address */
+	u16 return_distance;	/* bytes from rsp at the probe to the return address; SITE_INLINED: from the copy's
+				 * first instruction to the probe */
 	u64 type;		/* type for sites that are not SITE_NAMED */
 	struct location object;
 	struct location counter;
@@ -286,16 +289,12 @@ enum loss {
 	LOSS_TOTALS_FULL,	/* stack totals not kept */
 	LOSS_PENDING_FULL,	/* calls nested deeper than PENDING_DEPTH */
 	LOSS_PENDING_STALE,	/* call that never returned was overwritten */
-	LOSS_RETURN_MISSED,	/* return without its call */
 	LOSS_THREADS_FULL,	/* too many threads */
 	LOSS_PROCESSES_FULL,
 	LOSS_CONTROL_FULL,	/* control ring full */
 	LOSS_HOLD_EXPIRED,	/* a process ran on before it was ready */
 	LOSS_TYPES_FULL,
-	LOSS_RELEASED_FULL,
 	LOSS_UNWIND_REFUSED,	/* tail call failed */
-	LOSS_FREES_UNKNOWN,	/* informative: frees of blocks not known */
-	LOSS_NOT_FOLLOWED,	/* a child was not followed */
 	LOSS_ARGUMENT_UNREAD,	/* an argument could not be read */
 	LOSS_GUESTS_FULL,	/* frames of an interpreter not kept */
 	LOSS_COUNT,
@@ -378,7 +377,7 @@ enum rule_kind {
 
 struct rule {
 	u8 kind;
-	u8 rbp_saved;	/* rbp is at CFA + rbp_offset */
+	u8 rbp_saved;	/* rbp is at CFA + rbp_offset; not of RULE_DEREFERENCE and RULE_REALIGNED, which say their own */
 	s16 rbp_offset;
 	s32 offset;
 };

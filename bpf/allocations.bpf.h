@@ -101,7 +101,7 @@ INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site
 	if (!freed || (freed > 16 && (bpf_get_prandom_u32() * freed) >> 32 >= 16))
 		return;
 	thread->intent.object = made;
-	walk_from_entry(ctx, thread, site->return_distance, PROGRAM_FREED);
+	walk_from_entry(ctx, thread, site, PROGRAM_FREED);
 }
 
 INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site *site)

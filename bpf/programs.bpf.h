@@ -31,10 +31,24 @@ INLINE void go_on(struct pt_regs *ctx, struct thread *thread, u32 then)
 	lose(LOSS_UNWIND_REFUSED);
 }
 
-/* Walk from the caller of the function that was entered. */
-INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, u32 return_distance, u32 then)
+/*
+ * Walk from the caller of the function that was entered. Where it was inlined:
+ * from the probed instruction, which is called by the address of the copy's
+ * first one.
+ */
+INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, struct site *site, u32 then)
 {
-	if (begin_walk_at(thread, thread->intent.site, ctx->sp + return_distance, ctx->bp))
+	u64 back = site->return_distance;
+	int is_known;
+
+	if (site->flags & SITE_INLINED) {
+		is_known = begin_walk(thread, (ctx->ip - back) | FRAME_EXACT, ctx->sp, ctx->bp);
+		thread->walk.pc += back;
+		thread->walk.back = back;
+	} else {
+		is_known = begin_walk_at(thread, thread->intent.site, ctx->sp + back, ctx->bp);
+	}
+	if (is_known)
 		go_on(ctx, thread, then);
 	else
 		walk_then(ctx, thread, then);

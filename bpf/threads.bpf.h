@@ -47,6 +47,7 @@ struct walk {
 	u32 table;
 	u32 last;	/* mapping of the last frame */
 	u32 is_caller;	/* pc is a return address: look up pc - 1 */
+	u64 back;	/* of the first frame: bytes from the address that it is called by to the one it is at */
 	u32 by_frame_pointer;
 	u32 status;
 	u32 done;
@@ -69,7 +70,7 @@ struct walk {
  * these would not be sound.
  */
 struct memo {
-	u64 pc;		/* 0: not in use */
+	u64 pc;		/* 0: not in use; FRAME_EXACT where it is no return address */
 	u64 sp;
 	u64 bp;
 	u64 epoch;

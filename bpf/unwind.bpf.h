@@ -284,15 +284,17 @@ INLINE void step(struct thread *thread)
 	if (look < mapping->start || look >= mapping->end) {
 		if (walk->is_caller && undo_trampoline(walk))
 			return;
-		keep_frame(thread, (u64)table->anonymous << FRAME_BINARY_SHIFT | exact | (walk->pc & (FRAME_EXACT - 1)));
+		keep_frame(thread, (u64)table->anonymous << FRAME_BINARY_SHIFT | exact |
+					   ((walk->pc - walk->back) & (FRAME_EXACT - 1)));
 	} else {
 		rule = rule_at(mapping, look - mapping->bias);
 		/* The kernel "returns" to the restorer's first byte: no call stands before it. */
 		if (rule && rule->kind == RULE_SIGNAL)
 			exact = FRAME_EXACT;
 		keep_frame(thread, (u64)mapping->binary << FRAME_BINARY_SHIFT | exact |
-					   ((walk->pc - mapping->bias) & (FRAME_EXACT - 1)));
+					   ((walk->pc - walk->back - mapping->bias) & (FRAME_EXACT - 1)));
 	}
+	walk->back = 0;
 	if (!walk->table)	/* nothing is known of this process yet: all its code would look as if it had no rules */
 		failure = STACK_NO_TABLE;
 	else if (!rule || rule->kind == RULE_NONE)
@@ -309,7 +311,10 @@ INLINE void step(struct thread *thread)
 		finish_walk(walk, STACK_COMPLETE);
 }
 
-/* Begin a walk at the caller of the probed function; returns whether a memo knows its stack already. */
+/*
+ * Begin a walk at the caller of the probed function, or at `pc` itself where
+ * it is marked FRAME_EXACT; returns whether a memo knows its stack already.
+ */
 INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 {
 	struct walk *walk = &thread->walk;
@@ -333,14 +338,15 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	memo->epoch = thread->epoch;
 	memo->words = 0;
 	memo->reach = 0;
-	walk->pc = pc;
+	walk->pc = pc & ~FRAME_EXACT;
 	walk->sp = sp;
 	walk->bp = bp;
 	walk->hash = 0xcbf29ce484222325ULL;
 	walk->instance = 0;
 	walk->table = thread->table;
 	walk->last = 0;
-	walk->is_caller = 1;
+	walk->back = 0;
+	walk->is_caller = !(pc & FRAME_EXACT);
 	walk->by_frame_pointer = 0;
 	walk->status = STACK_COMPLETE;
 	walk->done = 0;

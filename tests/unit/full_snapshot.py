@@ -5,13 +5,23 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import numpy as np
-from hand_made import DSO, LOSSES, events, objects, records, server
+from hand_made import DSO, LOSSES, SECOND, events, objects, records, server
 
 from tracer.model.frames import Frame
+from tracer.model.periods import Checkpoint
 from tracer.model.records import FREED_RECORD, StackStatus
 from tracer.model.selection import Selection
 from tracer.model.snapshot import Mapping, Snapshot, Stack
-from tracer.model.statistics import CONDENSED, DEATH, LIFE_BIN, LIFETIME, PAIR, STEP, BalancedStatistics
+from tracer.model.statistics import (
+    CHECKPOINT_TOTALS,
+    CONDENSED,
+    DEATH,
+    LIFE_BIN,
+    LIFETIME,
+    PAIR,
+    STEP,
+    BalancedStatistics,
+)
 
 WORDS = ("\udcff name", "ünï", "")
 
@@ -36,6 +46,8 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         guests=(Frame("f", "s.py", file="/s.py", line=3, kind="guest", language="Python"), Frame(None, kind="guest")),
         types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
         inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
+        checkpoints=(Checkpoint(1, 7 * SECOND),),
+        checkpoint_totals=records(CHECKPOINT_TOTALS, [{"stack": 1, "checkpoint": 1, "made": 4, "freed": 2, "site": 3}]),
         life_bins=records(LIFE_BIN, [{"stack": 1, "bin": i, "count": 100 - i} for i in (3, 31)]),
         free_sites=records(FREED_RECORD, [{"made": 1, "freed": 7, "count": 38}]),
         history=np.concatenate([snapshot.history, events({"time_ns": 1, "count": -5, "serial": (1 << 32) - 1})]),

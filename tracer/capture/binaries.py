@@ -14,7 +14,7 @@ from tracer.elf.image import PF_X, PT_LOAD, Image
 from tracer.elf.symbol_table import SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
 from tracer.model.operations import Placement
-from tracer.model.snapshot import Binary, Unresolved
+from tracer.model.snapshot import Binary, UncoveredCopies, Unresolved
 from tracer.procfs.maps import MapsEntry
 
 
@@ -22,8 +22,7 @@ from tracer.procfs.maps import MapsEntry
 class FoundSites:
     placements: Sequence[Placement]
     unresolved: Sequence[Unresolved]
-    inlined: Sequence[tuple[str, int]] = ()
-    """Functions, and their copies in the code of others, which no probe covers."""
+    uncovered: Sequence[UncoveredCopies] = ()
 
 
 END_OF_IDS = 0xE000

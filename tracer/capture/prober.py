@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tracer.capture.binaries import FindSites, OpenBinary
@@ -15,7 +14,7 @@ from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
 from tracer.errors import NothingToProbe
 from tracer.model.records import ControlKind
-from tracer.model.snapshot import Coverage, Unresolved
+from tracer.model.snapshot import Coverage, UncoveredCopies, Unresolved
 
 _STATE_IN_R_DEBUG = 24
 """Offset of r_state in struct r_debug (link.h, 64 bits)."""
@@ -121,7 +120,7 @@ class Prober:
         self._linked: dict[int, dict[int, OpenBinary]] = {}
         self._held: set[int] = set()
         self._unresolved: list[Unresolved] = []
-        self._inlined: Counter[str] = Counter()
+        self._uncovered: list[UncoveredCopies] = []
 
     def prepare(self, binary: OpenBinary) -> None:
         """Find a binary's sites, its holds and its unwind table."""
@@ -129,7 +128,7 @@ class Prober:
             return
         found = self._find_sites(binary.image)
         self._unresolved += found.unresolved
-        self._inlined.update(dict(found.inlined))
+        self._uncovered += found.uncovered
         self._sites.add(binary, found.placements)
         self._holds[binary.id] = _holds(binary)
         if binary.is_static or _is_libc(binary):
@@ -196,4 +195,4 @@ class Prober:
 
     @property
     def coverage(self) -> Coverage:
-        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)), tuple(self._inlined.items()))
+        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)), tuple(self._uncovered))

@@ -18,6 +18,7 @@ from tracer.books.mapped import MappedMemory
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites
 from tracer.capture.btf import kernel_offsets
+from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.follower import Follower, start_up_binaries
 from tracer.capture.guest_book import GuestBook
@@ -36,7 +37,7 @@ from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.model import records
-from tracer.model.records import LossKind, ProcessState
+from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Stack
 from tracer.procfs import process as proc
@@ -82,6 +83,7 @@ class Session:
         self.book = ProcessBook()
         self.history = History()
         self.mapped = MappedMemory()
+        self.checkpoints = Checkpoints()
         self.binaries = Binaries()
         self.maps = Maps.create(options.limits)
         self.programs = load_programs(self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi())
@@ -163,6 +165,10 @@ class Session:
         """End the trace at the next turn of the loop; safe in a signal handler."""
         self.stopped = True
 
+    def ask_for_checkpoint(self) -> None:
+        """Take a checkpoint at the next turn of the loop; safe in a signal handler."""
+        self.checkpoints.asked += 1
+
     def run(self, on_progress: Callable[[Callable[[], Progress]], None] | None = None) -> None:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
         poll = select.epoll()
@@ -172,6 +178,7 @@ class Session:
             while not self._is_over(deadline):
                 poll.poll(_TICK_SECONDS)
                 self.drain()
+                self._take_checkpoints()
                 if on_progress is not None:
                     on_progress(self._progress)
         finally:
@@ -179,11 +186,16 @@ class Session:
             self._ended_ns = time.monotonic_ns()
             self._shared["armed"] = 0
             self.drain()
+            self._take_checkpoints()
+
+    def _take_checkpoints(self) -> None:
+        """Take all that were asked for, the last ones of a trace that ends too."""
+        while self.checkpoints.asked > len(self.checkpoints.taken):
+            self.checkpoints.take(self.duration_ns, self.maps, self.history, self.drain)
 
     def _progress(self) -> Progress:
         counts = read_losses(self.maps.fds["LOSSES"])
-        lost = sum(count for kind, count in counts.items() if kind != LossKind.FREES_UNKNOWN)
-        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, lost)
+        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, sum(counts.values()))
 
     def _is_over(self, deadline: float | None) -> bool:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):

@@ -88,6 +88,13 @@ def duration_ns(text: str) -> int:
     return round(value)
 
 
+def interval(text: str) -> float:
+    value = seconds(text)
+    if value < 0.1:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than 0.1 seconds")
+    return value
+
+
 def add_target(parser: argparse.ArgumentParser) -> None:
     which = parser.add_argument_group("what to trace")
     which.add_argument("-p", "--pid", type=int, metavar="PID", help="attach to a running process")
@@ -203,6 +210,15 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         help="list only what is older than TIME (10, 500ms, 5m, 1h) at the end of the trace or of its process",
     )
     add_analysis(parser)
+
+
+def add_interval(parser: argparse.ArgumentParser) -> None:
+    during = parser.add_argument_group("while it runs (SIGUSR1 to refleak takes a checkpoint)")
+    during.add_argument(
+        "--interval", type=interval, metavar="S",
+        help="every S seconds print what is outstanding, and the difference to the time before; with -o FILE.SUFFIX"
+             " write whole reports too, FILE.0001.SUFFIX and so on",
+    )  # fmt: skip
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:

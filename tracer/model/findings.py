@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tracer.model.frames import Frame
+from tracer.model.periods import Period
 from tracer.model.selection import KEEPS_ALL, Sample, Selection
 from tracer.model.snapshot import Coverage, Loss, Process
 from tracer.model.trends import Trend
@@ -250,6 +251,8 @@ class Findings:
     """Which blocks were kept."""
     older_ns: int = 0
     """Of what is alive only what is at least so old is in `leaks`."""
+    periods: tuple[Period, ...] = ()
+    """Between checkpoints, in order of time; none where there was no checkpoint."""
 
     @property
     def is_whole(self) -> bool:

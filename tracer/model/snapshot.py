@@ -9,6 +9,7 @@ import numpy as np
 
 from tracer.model.frames import Frame
 from tracer.model.generated import GeneratedFrame
+from tracer.model.periods import Checkpoint
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
@@ -19,7 +20,7 @@ from tracer.model.records import (
     StackStatus,
 )
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.statistics import CONDENSED, LIFE_BIN, BalancedStatistics
+from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
 
 ANONYMOUS = "anonymous"
@@ -118,6 +119,17 @@ class Unresolved:
 
 
 @dataclass(frozen=True)
+class UncoveredCopies:
+    """Inlined copies of a function that no probe covers, and why."""
+
+    operation: str
+    type: str
+    function: str
+    copies: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class SiteInfo:
     """What a report says of a site: index as in the records' `site` field."""
 
@@ -131,7 +143,7 @@ class SiteInfo:
 class Coverage:
     attached: int = 0
     unresolved: tuple[Unresolved, ...] = ()
-    inlined_not_covered: tuple[tuple[str, int], ...] = ()
+    uncovered_copies: tuple[UncoveredCopies, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -182,6 +194,8 @@ class Snapshot:
     """Copies, made by fork, of blocks of the parent; keyed by the child."""
     inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
+    checkpoints: tuple[Checkpoint, ...] = ()
+    checkpoint_totals: Records = field(default_factory=lambda: _empty(CHECKPOINT_TOTALS))
     life_bins: Records = field(default_factory=lambda: _empty(LIFE_BIN))
     """Of the freed blocks, by stack."""
     free_sites: Records = field(default_factory=lambda: _empty(FREED_RECORD))

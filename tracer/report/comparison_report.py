@@ -70,7 +70,12 @@ def _amount(change: Change, amount: Amount) -> str:
 
 def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
     """Write one JSON document: `worse`, and a list for each of new, grown, shrunk and gone."""
-    document = {
+    JsonText(frame_document).write(comparison_document(comparison), stream)
+
+
+def comparison_document(comparison: Comparison) -> dict[str, object]:
+    """Return it as what JsonText writes."""
+    return {
         "format": FORMAT,
         "version": VERSION,
         "tool": {"name": "refleak", "version": __version__},
@@ -78,7 +83,6 @@ def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
         "same": len(comparison.of("same")),
         **{word: map(_document, comparison.of(word)) for word in _WORDS},
     }
-    JsonText(frame_document).write(document, stream)
 
 
 def _document(change: Change) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Reads the JSON report back, as far as a comparison needs: leaks and errors with their stacks."""
+"""Reads the JSON report back, as far as a comparison needs: leaks, errors, what was suppressed, with their stacks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Unfit(ValueError):
 
 
 def read_json(text: bytes, name: str) -> Findings:
-    """Return the leaks and errors of a report, and whether it was complete. Raises CannotRead."""
+    """Return the leaks and errors of a report, what it set aside, and whether it was complete. Raises CannotRead."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -51,8 +51,13 @@ def _findings(document: Any, name: str) -> Findings:
         target_ended=_maybe(report, "target_ended", bool) or False,
         losses=(), coverage=Coverage(), processes=(), allocations=AllocationTotals(0, 0, 0, 0), types=(),
         leaks=tuple(_leak(_object(leak)) for leak in _list(report, "leaks")),
+        suppressed=tuple(_leak(_object(leak)) for leak in _suppressed(report)),
         errors=tuple(_error(_object(error)) for error in _list(report, "errors")), selection=selection,
     )  # fmt: skip
+
+
+def _suppressed(report: Mapping[str, Any]) -> list[Any]:
+    return _list(_object(report.get("suppressed", {"entries": []})), "entries")
 
 
 def _selection(report: Mapping[str, Any]) -> Selection:
@@ -74,6 +79,7 @@ def _leak(leak: Mapping[str, Any]) -> Leak:
         pid=_get(leak, "pid", int), state=_get(leak, "state", str), count=count, bytes=size, sample=sample,
         stack=_stack(leak, "stack"),
         stack_complete=_get(leak, "stack_complete", bool), stack_status=_maybe(leak, "stack_status", str) or "complete",
+        suppressed_by=_maybe(leak, "suppressed_by", str),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from tracer.model.findings import (
     UnpairedGet,
 )
 from tracer.model.frames import Frame
+from tracer.model.periods import Period
 from tracer.model.selection import ANY_SIZE, Sample
 from tracer.model.snapshot import Coverage, Process
 from tracer.model.trends import Durations, Trend
@@ -28,6 +29,11 @@ FORMAT, VERSION = "refleak-report", 1
 def write_json(findings: Findings, stream: TextIO) -> None:
     """Write one JSON document, in ASCII, ended by a newline. Sizes in bytes, times in ns since the trace began."""
     JsonText(frame_document).write(document(findings), stream)
+
+
+def write_json_line(findings: Findings, stream: TextIO) -> None:
+    """Write the same document on one line, for a stream of them."""
+    JsonText(frame_document).write_line(document(findings), stream)
 
 
 def document(findings: Findings) -> dict[str, object]:
@@ -54,6 +60,7 @@ def document(findings: Findings) -> dict[str, object]:
             "bytes": sum(_kept_bytes(leak) or 0 for leak in findings.suppressed),
             "entries": (_leak(leak) for leak in findings.suppressed),
         },
+        "periods": [_period(period) for period in findings.periods],
         "notes": list(findings.notes),
     }
 
@@ -96,7 +103,8 @@ def _probes(coverage: Coverage) -> Json:
             for u in coverage.unresolved
         ],
         "inlined_not_covered": [
-            {"function": function, "copies": copies} for function, copies in coverage.inlined_not_covered
+            {"function": c.function, "copies": c.copies, "operation": c.operation, "type": c.type, "reason": c.reason}
+            for c in coverage.uncovered_copies
         ],
     }
 
@@ -191,6 +199,27 @@ def _trend(trend: Trend) -> Json:
         "peak": trend.peak,
         "count_per_minute": None if growth is None else round(growth.count_per_minute, 3),
         "bytes_per_minute": None if sizes is None else round(sizes),
+    }
+
+
+def _period(period: Period) -> Json:
+    return {
+        "number": period.number,
+        "from_ns": period.from_ns,
+        "until_ns": period.until_ns,
+        "entries": [
+            {
+                "id": row.id,
+                "kind": row.kind,
+                "type": row.type,
+                "made": row.made,
+                "freed": row.freed,
+                "outstanding": row.outstanding,
+                "outstanding_bytes": row.outstanding_bytes,
+                "stack": row.stack,
+            }
+            for row in period.rows
+        ],
     }
 
 

@@ -10,6 +10,7 @@ from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, duration
 from tracer.report.entries import STATES
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
+from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end, last_of
 from tracer.report.selection_words import limits, rate
 from tracer.report.source_place import main_frame
@@ -48,7 +49,7 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
         stream.write(f"and {counted(len(findings.errors) - top, 'more error')}\n\n")
     for number, leak in enumerate(leaks[:top], start=1):
         _write_details(f"{number}. {plain(leak_sentence(leak))}", _lines(leak), stream)
-    _write_rest(findings, stream)
+    _write_rest(findings, top, stream)
 
 
 def _write_table(leaks: Sequence[Leak], top: int, stream: TextIO) -> None:
@@ -99,17 +100,29 @@ def _write_details(title: str, lines: Sequence[str], stream: TextIO) -> None:
     stream.write(f"<details><summary>{title}</summary>\n<pre>{body}</pre>\n</details>\n\n")
 
 
-def _write_rest(findings: Findings, stream: TextIO) -> None:
+def _write_rest(findings: Findings, top: int, stream: TextIO) -> None:
     if findings.types:
         stream.write("| type | created | gets | puts | destroyed | alive |\n|---|--:|--:|--:|--:|--:|\n")
         for row in findings.types:
             numbers = (row.created, row.gets, row.puts, row.destroyed, row.outstanding)
             stream.write(f"| {code(row.type)} | {' | '.join(f'{number:,}' for number in numbers)} |\n")
         stream.write("\n")
+    _write_periods(findings, top, stream)
     if findings.suppressed:
         stream.write(f"Suppressed: {amount(findings.suppressed)}.\n\n")
     for note in findings.notes:
         stream.write(f"Note: {plain(note)}.\n\n")
+
+
+def _write_periods(findings: Findings, top: int, stream: TextIO) -> None:
+    for period in findings.periods:
+        stream.write(f"{plain(period_title(period, period is findings.periods[-1]))}\n\n")
+        if period.rows:
+            stream.write("| made | freed | left | bytes left | made in |\n|--:|--:|--:|--:|---|\n")
+        for row in period.rows[:top]:
+            freed, size = ("" if n is None else f"{n:,}" for n in (row.freed, row.outstanding_bytes))
+            stream.write(f"| {row.made:,} | {freed} | {row.outstanding:,} | {size} | {code(row_place(row))} |\n")
+        stream.write("\n" if period.rows else "")
 
 
 def code(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+from collections import Counter
 
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Process, Unresolved
@@ -92,9 +93,11 @@ def _add_coverage(page: Page, findings: Findings) -> None:
     missing = []
     if coverage.unresolved:
         missing.append(_unresolved(coverage.unresolved))
-    if coverage.inlined_not_covered:
-        copies = ", ".join(f"{function} ({count:,})" for function, count in coverage.inlined_not_covered)
-        missing.append(f"inlined copies not covered: {copies}")
+    if coverage.uncovered_copies:
+        copies = Counter[str]()
+        for uncovered in coverage.uncovered_copies:
+            copies[uncovered.function] += uncovered.copies
+        missing.append(f"inlined copies not covered: {', '.join(f'{name} ({n:,})' for name, n in copies.items())}")
     if missing:
         _labelled(page, "probes", f"{coverage.attached:,} attached; {'; '.join(missing)}")
 
