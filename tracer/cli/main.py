@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tracer import __version__
-from tracer.cli import diff, discover, doctor, options, probes, report, specs, trace
+from tracer.cli import diff, discover, doctor, options, probes, report, specs, top, trace
 from tracer.errors import NotPermitted, ProgramRefused, RefleakError
 
 _EXAMPLES = """\
@@ -19,10 +19,10 @@ examples:
 
   sudo refleak -o run.refleak --exec CMD ...       then, anywhere: refleak report run.refleak
 
-other commands: refleak report | diff | doctor | probes | specs | discover
+other commands: refleak report | diff | top | doctor | probes | specs | discover
 """
 COMMANDS: dict[str, ModuleType] = {
-    command.NAME: command for command in (report, diff, doctor, probes, specs, discover)
+    command.NAME: command for command in (report, diff, top, doctor, probes, specs, discover)
 }
 
 
