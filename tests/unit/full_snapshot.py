@@ -10,6 +10,7 @@ from hand_made import DSO, LOSSES, SECOND, events, objects, records, server
 from tracer.model.frames import Frame
 from tracer.model.periods import Checkpoint
 from tracer.model.records import FREED_RECORD, StackStatus
+from tracer.model.selection import Selection
 from tracer.model.snapshot import Mapping, Snapshot, Stack
 from tracer.model.statistics import (
     CHECKPOINT_TOTALS,
@@ -37,9 +38,12 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         snapshot,
         mode="attached",
         target_ended=False,
+        selection=Selection(16, 1 << 20, 4096),
         processes=processes,
         mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
-        stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(())},
+        stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(()),
+                78: Stack((0xFFFF << 48, 1 << 48 | 9, 0xFFFF << 48 | 1))},
+        guests=(Frame("f", "s.py", file="/s.py", line=3, kind="guest", language="Python"), Frame(None, kind="guest")),
         types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
         inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
         checkpoints=(Checkpoint(1, 7 * SECOND),),

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import jsonschema
 import pytest
 from hand_made import LOSSES, Code, blocks, process, server, snapshot
 from junitparser import Error, Failure, JUnitXml, Skipped
+from pydantic import ValidationError
+from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as OfficialSchema
 from sarif_pydantic import Sarif
 
 from tracer.analysis import analyse
@@ -28,7 +29,6 @@ from tracer.report.markdown import code, plain, write_markdown
 from tracer.report.sarif import write_sarif
 from tracer.report.source_place import source_place
 
-SCHEMA = json.loads((Path(__file__).parent / "schemas" / "sarif.schema.json").read_text())
 HOSTILE = "]]></x><b>`|*\x1b[31m\n\x00\udcff\ufffe&amp;\"'~~@all"
 
 
@@ -51,7 +51,7 @@ def sarif(found: Findings, root: str | None = None) -> dict[str, Any]:
     out = io.StringIO()
     write_sarif(found, out, root)
     document = json.loads(out.getvalue())
-    jsonschema.validate(document, SCHEMA)
+    OfficialSchema.model_validate(document)
     Sarif.model_validate(document)
     (run,) = document["runs"]
     for result in run["results"]:
@@ -62,6 +62,15 @@ def sarif(found: Findings, root: str | None = None) -> dict[str, Any]:
 def test_sarif_is_valid_whatever_was_found() -> None:
     for found in (findings(), hostile(), analyse(snapshot(), {}), analyse(snapshot(processes=()), {})):
         sarif(found, "/src")
+
+
+def test_the_schema_refuses_what_is_no_sarif() -> None:
+    out = io.StringIO()
+    write_sarif(findings(), out, None)
+    document = json.loads(out.getvalue())
+    document["runs"][0]["results"][0]["level"] = "fatal"
+    with pytest.raises(ValidationError, match="level"):
+        OfficialSchema.model_validate(document)
 
 
 def test_sarif_has_a_result_per_entry_and_error() -> None:

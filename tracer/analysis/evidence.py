@@ -15,7 +15,9 @@ class Evidence:
     def __init__(self, snapshot: Snapshot, symbols: Symbols, samples: int) -> None:
         self.snapshot = snapshot
         self.samples = samples
-        self.book = StackBook(snapshot.stacks, snapshot.binaries, symbols)
+        self.book = StackBook(
+            snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type}
+        )
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
 
     def state(self, pid: int, generation: int) -> str:

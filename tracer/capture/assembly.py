@@ -14,8 +14,9 @@ from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.model import records
-from tracer.model.records import LossKind
-from tracer.model.snapshot import Loss, Records, Snapshot
+from tracer.model.generated import GeneratedFrame
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
+from tracer.model.snapshot import ANONYMOUS, Binary, Loss, Records, Snapshot
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
@@ -101,6 +102,13 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss("mapping table not kept: too many processes or mappings", session.tables.refused, "trace fewer")
     if session.rows.refused:
         yield Loss("unwind table not kept: too many binaries", session.rows.refused, "trace fewer")
+    if session.spaces.generated.unlisted:
+        count = len(session.spaces.generated.unlisted)
+        yield Loss("code of a JIT that could not be followed: too many mappings", count, "none yet")
+    for reason, count in session.jit.refused.items():
+        yield Loss(f"code of a JIT that could not be followed: {reason}", count, "none")
+    if session.code.lost:
+        yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")
     if session.sites.refused:
         yield Loss("site not probed: too many", session.sites.refused, "give fewer specs")
     if session.follower.not_followed:
@@ -118,6 +126,9 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
     walk = _Walk(session, drains=running and drain)
     live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
     keys, values = walk.space_totals()
+    if not session.options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
+        values["freed"] += values["unknown_frees"]
+        values["unknown_frees"] = 0
     processes = session.book.records(keys, values)
     mappings = session.spaces.records
     type_totals = session.history.type_totals()
@@ -128,12 +139,14 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         mode=session.mode,
         duration_ns=session.duration_ns,
         processes=processes,
-        binaries=tuple(binary.record for binary in session.binaries.all),
+        binaries=tuple(_binaries(session)),
+        generated=_generated(session),
         mappings=mappings,
         sites=tuple(session.sites.infos),
         types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
         type_totals=type_totals,
         stacks=session.stacks,
+        guests=tuple(session.guests.frames),
         allocations=live,
         objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
         mapped=session.mapped.so_far() if running else session.mapped.live(),
@@ -150,9 +163,32 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
+        notes=session.notes,
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
+        selection=session.options.selection,
     )
+
+
+def _binaries(session: Session) -> Iterator[Binary]:
+    """Yield all that were mapped, and those images of JITs that a stack goes through."""
+    yield from (binary.record for binary in session.binaries.all)
+    for id_ in sorted(session.seen.ids):
+        image = session.binaries.generated.get(id_)
+        yield image.record if image is not None else Binary(id_, "", kind=ANONYMOUS)
+
+
+def _generated(session: Session) -> dict[int, GeneratedFrame]:
+    """Return the frames in code that was made at run time: by the JIT's log, or by its image's symbols, which are here
+    for who reads a recording without symbols."""
+    found = dict(session.code.frames())
+    for key in session.seen.first:
+        image = session.binaries.generated.get(key >> FRAME_BINARY_SHIFT)
+        address = key & FRAME_ADDRESS_MASK
+        symbol = image.symbols.covering(address if key & FRAME_EXACT else address - 1) if image else None
+        if symbol is not None:
+            found[key] = GeneratedFrame(symbol.name, offset=address - symbol.address)
+    return found
 
 
 def _frees(session: Session) -> Records:

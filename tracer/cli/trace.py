@@ -41,6 +41,7 @@ STOPPED_EARLY = 130
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_target(parser)
     options.add_kinds(parser)
+    options.add_selection(parser)
     options.add_specs(parser)
     options.add_limits(parser)
     options.add_report(parser)
@@ -74,6 +75,7 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
     check_output(arguments)
+    options.selection_of(arguments)
     catalogue_of(arguments)  # raises what is wrong with the specs, before anything is started
     recorder = recorder_of(arguments)
     try:
@@ -127,7 +129,10 @@ def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
         event_ring_bytes=_power_of_two(arguments.ring_size),
     )
-    return CaptureOptions(site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration)
+    return CaptureOptions(
+        site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration,
+        options.selection_of(arguments), guests=arguments.guest == "auto",
+    )
 
 
 def _power_of_two(size: int) -> int:

@@ -10,6 +10,7 @@ from tracer.report.amount_words import amount
 from tracer.report.entry_sentence import error_sentence
 from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end
+from tracer.report.selection_words import limits, rate
 from tracer.report.stack_lines import name, place
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.verdict_line import REMARKS, verdict
@@ -30,11 +31,13 @@ def html_document(findings: Findings) -> Json:
         "mode": findings.mode,
         "durationNs": findings.duration_ns,
         "events": findings.events_seen,
-        "complete": findings.complete,
+        "complete": findings.is_whole,
+        "sampling": rate(findings.selection) if findings.selection.is_sampled else None,
+        "only": limits(findings),
         "losses": [[loss.count, loss.reason, loss.remedy] for loss in findings.losses],
         "attached": findings.coverage.attached,
         "unresolved": [[u.function, u.reason] for u in findings.coverage.unresolved],
-        "notInlined": [list(pair) for pair in findings.coverage.inlined_not_covered],
+        "notInlined": [[c.function, c.copies, c.reason] for c in findings.coverage.uncovered_copies],
         "names": {str(pid): program for pid, program in process_names(findings).items()},
         "processes": [
             [p.pid, p.parent, command(p), p.started_ns, p.ended_ns, end(p), p.made, p.freed] for p in findings.processes
@@ -85,6 +88,7 @@ def _leak(leak: Leak, frames: _Frames) -> Json:
         "reachability": leak.reachability,
         "count": leak.count,
         "bytes": leak.bytes,
+        "error": [leak.sample.bytes_error, leak.sample.count_error, leak.kept] if leak.sample else None,
         "least": leak.size_min,
         "most": leak.size_max,
         "trend": leak.trend.word if leak.trend else None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TextIO
 
 from tracer.model.comparison import Amount, Change, Comparison
@@ -11,6 +10,8 @@ from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, duration
 from tracer.report.comparison_report import comparison_document
 from tracer.report.entry_sentence import short_place
+from tracer.report.json_report import frame_document
+from tracer.report.json_text import JsonText
 from tracer.report.page import Page, stream_color, stream_width
 from tracer.report.weights import reported
 
@@ -82,5 +83,4 @@ def write_interval_json(number: int, findings: Findings, comparison: Comparison,
         ],
         "difference": comparison_document(comparison),
     }
-    stream.write(json.dumps(document) + "\n")
-    stream.flush()
+    JsonText(frame_document).write_line(document, stream)

@@ -12,6 +12,7 @@ from tracer.report.entries import STATES
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
 from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end, last_of
+from tracer.report.selection_words import limits, rate
 from tracer.report.source_place import main_frame
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.verdict_line import verdict
@@ -32,6 +33,11 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
         last = last_of(findings, findings.processes[0].pid)
         ended = f", {end(last)}" if last else ""
         stream.write(f"{code(command(findings.processes[0]))}{ended}, traced for {duration(findings.duration_ns)}\n\n")
+    if looked_at := limits(findings):
+        stream.write(f"Only: {plain(looked_at)}.")
+        if findings.selection.is_sampled:
+            stream.write(f" Blocks: {plain(rate(findings.selection))}; their amounts are estimates.")
+        stream.write("\n\n")
     for loss in findings.losses:
         cure = f" (cure: {code(loss.remedy)})" if loss.remedy else ""
         stream.write(f"**Not complete:** {loss.count:,} lost: {plain(loss.reason)}{cure}\n\n")
@@ -50,10 +56,11 @@ def _write_table(leaks: Sequence[Leak], top: int, stream: TextIO) -> None:
     stream.write("| # | kind | type | state | trend | count | bytes | made in | id |\n")
     stream.write("|--:|---|---|---|---|--:|--:|---|---|\n")
     for number, leak in enumerate(leaks[:top], start=1):
-        size = "" if leak.bytes is None else f"{leak.bytes:,}"
+        about = "~" if leak.sample else ""
+        size = "" if leak.bytes is None else f"{about}{leak.bytes:,}"
         state, word = STATES.get(leak.state, leak.state), (leak.trend and leak.trend.word) or ""
         stream.write(
-            f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {word} | {leak.count:,} | {size}"
+            f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {word} | {about}{leak.count:,} | {size}"
             f" | {code(short_place(main_frame(leak)))} | {code(leak.id)} |\n"
         )
     if len(leaks) > top:
