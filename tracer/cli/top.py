@@ -44,17 +44,10 @@ _PAGE = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    options.add_target(parser)
+    trace.add_options(parser)
     parser.add_argument(
         "--interval", type=options.interval, default=1.0, metavar="S", help="look again every S seconds (1)"
     )
-    options.add_kinds(parser)
-    options.add_specs(parser)
-    options.add_limits(parser)
-    options.add_report(parser)
-    options.add_recording(parser)
-    options.add_policy(parser)
-    options.add_verbosity(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

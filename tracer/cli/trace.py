@@ -39,13 +39,18 @@ STOPPED_EARLY = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_options(parser)
+    options.add_interval(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every way to trace has."""
     options.add_target(parser)
     options.add_kinds(parser)
     options.add_selection(parser)
     options.add_specs(parser)
     options.add_limits(parser)
     options.add_report(parser)
-    options.add_interval(parser)
     options.add_recording(parser)
     options.add_policy(parser)
     options.add_verbosity(parser)
