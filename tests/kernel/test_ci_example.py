@@ -30,9 +30,9 @@ def check(folder: Path, *options: str, command: str = "./leaky") -> subprocess.C
 
 
 def results(folder: Path) -> list[tuple[str, int]]:
-    """Return (file, line) of each result of the SARIF file."""
+    """Return (file, line) of each result of the SARIF file that is not suppressed."""
     (run,) = json.loads((folder / "out/leaks.sarif").read_text())["runs"]
-    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"] if not result.get("suppressions")]
     return [(place["artifactLocation"]["uri"], place["region"]["startLine"]) for place in places]
 
 
