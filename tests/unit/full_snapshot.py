@@ -8,6 +8,7 @@ import numpy as np
 from hand_made import DSO, LOSSES, SECOND, events, objects, records, server
 
 from tracer.model.frames import Frame
+from tracer.model.generated import GeneratedFrame
 from tracer.model.periods import Checkpoint
 from tracer.model.records import FREED_RECORD, StackStatus
 from tracer.model.selection import Selection
@@ -39,6 +40,7 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         mode="attached",
         target_ended=False,
         selection=Selection(16, 1 << 20, 4096),
+        generated={0xFFFF << 48 | 5: GeneratedFrame("f", "a.lua", 3, "Lua", 4, "\udcff")},
         processes=processes,
         mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
         stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(()),
