@@ -11,7 +11,7 @@ import numpy as np
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.maps import Maps
 from tracer.model import records
-from tracer.model.operations import Location, Operation, Placement
+from tracer.model.operations import Location, Operation, Placement, SiteFlag
 from tracer.model.snapshot import Records, SiteInfo
 
 
@@ -38,7 +38,8 @@ class SiteTable:
                 continue
             spec = placement.site.function
             self._rows[index : index + 1] = self._row(placement)
-            self.infos.append(SiteInfo(spec.operation, spec.function, Path(binary.path).name, spec.type_name))
+            self.infos.append(SiteInfo(spec.operation, spec.function, Path(binary.path).name, spec.type_name,
+                                       bool(spec.flags & SiteFlag.COUNTER)))  # fmt: skip
             binary.placements.append((index, placement))
 
     def _row(self, placement: Placement) -> Records:

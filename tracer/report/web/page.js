@@ -6,6 +6,7 @@ function head() {
   if (root) scope.append(element('code', null, root[2]), ', ' + root[5] + ', ');
   scope.append((data.mode === 'launched' ? 'launched and ' : 'attached to and ') + 'traced for ' + duration(data.durationNs) + ', '
     + counted(data.events, 'event') + (data.complete ? ', complete: 0 lost' : ', not complete') + ', ' + counted(data.attached, 'probe'));
+  for (const doubt of data.doubts) verdict.after(element('p', {class: 'lost'}, doubt));
   for (const [count, reason, remedy] of data.losses) {
     scope.after(element('p', {class: 'lost'}, grouped(count) + ' lost: ' + reason + (remedy ? '; cure: ' + remedy : '')));
   }
