@@ -61,6 +61,8 @@ def test_the_objects_that_live_are_right_whatever_was_inlined(
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_atomic_copies_in_loops_are_counted_each_time(compiler: str, tmp_path: Path) -> None:
-    report = trace(tmp_path, compiler, "-O2", "-DATOMIC", "-DSTRAIGHT")
+    """Without the loops that compilers unroll and the conditions that they merge, no copy is refused."""
+    no_unrolling = ["-fno-unroll-loops"] if compiler == "clang" else []
+    report = trace(tmp_path, compiler, "-O2", "-DATOMIC", "-DSTRAIGHT", *no_unrolling)
     assert unseen(report) == {}
-    assert totals(report) == (3, 1 + 17 + 1 + 1, 1 + 17 + 1 + 3, 2, 1)
+    assert totals(report) == (3, 1 + 17 + 1, 1 + 17 + 3, 2, 1)
