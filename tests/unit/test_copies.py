@@ -13,7 +13,17 @@ from tracer.elf.image import Image
 from tracer.elf.inlined_copies import InlinedCopy, Parameter
 from tracer.elf.unwind_rules import Rule
 from tracer.elf.value_expressions import Base, ValuePlace
-from tracer.model.operations import FunctionSpec, Location, LocationKind, Operation, Register, SiteFlag, Spec, argument
+from tracer.model.operations import (
+    Failure,
+    FunctionSpec,
+    Location,
+    LocationKind,
+    Operation,
+    Register,
+    SiteFlag,
+    Spec,
+    argument,
+)
 from tracer.model.records import RuleKind
 from tracer.sites.copies import PlacedCopies, place_copies
 from tracer.sites.copy_locations import AlwaysNull, NotThere, locate
@@ -52,8 +62,9 @@ def placed(folder: Path, compiler: str, *functions: FunctionSpec) -> tuple[Image
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_each_copy_has_one_probe_that_is_passed_when_it_counts(compiler: str, tmp_path: Path) -> None:
     image, facts, found = placed(tmp_path, compiler, GET)
-    assert found.uncovered == []
-    assert len(found.placements) >= len(facts.copies["item_ref"]) - 1  # one may hold another's
+    unrolled = {"gcc": [], "clang": ["it can be entered elsewhere than where it begins"]}
+    assert [one.reason for one in found.uncovered] == unrolled[compiler]
+    assert len(found.placements) >= len(facts.copies["item_ref"]) - 2  # one is a wrapper's, one unrolled
     for one in found.placements:
         assert one.site.inlined
         assert one.site.function.flags >= SiteFlag.ENTRY_RESULT | SiteFlag.INLINED | SiteFlag.COUNTER
@@ -65,8 +76,6 @@ def test_each_copy_has_one_probe_that_is_passed_when_it_counts(compiler: str, tm
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_a_get_that_may_fail_is_refused(compiler: str, tmp_path: Path) -> None:
-    from tracer.model.operations import Failure
-
     attempt = replace(GET, function="item_try", failure=Failure.NULL)
     _, _, found = placed(tmp_path, compiler, attempt)
     assert found.placements == []

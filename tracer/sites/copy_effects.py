@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tracer.elf.image import Image
 from tracer.elf.inlined_copies import InlinedCopy
+from tracer.elf.value_expressions import Base, ValuePlace
 from tracer.sites.flow_graph import FlowGraph
 from tracer.sites.instructions import Instruction, decode, pointer_register
 
@@ -121,6 +122,8 @@ def has_foreign_condition(
         return False
     operands = (operand for address in uses for operand in code.instructions[address].operands)
     bases = {o.memory.base for o in operands if o.memory is not None and o.memory.base is not None}
+    given = (parameter.at(entry) for parameter in copy.parameters)
+    bases.update(p.register for p in given if isinstance(p, ValuePlace) and p.base is Base.REGISTER)
     after = graph.reachable([entry], -1)
     untouched = _before(graph, entry, set(uses))
     leading = graph.reachable(uses, -1, backwards=True)
