@@ -100,7 +100,10 @@ class _Placer:
         self._graphs: dict[object, FlowGraph | None] = {}
         self.seen = [_Seen(function, copy, code_of(image, copy, self._stack(copy))) for function, copy in copies]
         self._by_offset: dict[int, list[_Seen]] = {}
+        self._inner: dict[int, list[_Seen]] = {}
         for seen in self.seen:
+            for offset in seen.copy.around:
+                self._inner.setdefault(offset, []).append(seen)
             self._by_offset.setdefault(seen.copy.offset, []).append(seen)
         self._merging = {(s.function.group, s.copy.function_ranges) for s in self.seen if not self._effects(s)}
 
@@ -151,8 +154,8 @@ class _Placer:
 
     def _inside(self, seen: _Seen) -> Iterator[_Seen]:
         """Yield the copies inside of one that do the same to the same type."""
-        for other in self.seen:
-            if seen.copy.offset in other.copy.around and seen.is_like(other.function):
+        for other in self._inner.get(seen.copy.offset, ()):
+            if seen.is_like(other.function):
                 yield other
 
     def _of_others(self, seen: _Seen) -> set[int]:
