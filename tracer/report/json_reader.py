@@ -43,12 +43,13 @@ def _findings(document: Any, name: str) -> Findings:
             f"{name} has version {version} of the JSON report; this refleak reads up to {VERSION}",
             "read it with the refleak that made it, or a newer one",
         )
+    suppressed = _object(report.get("suppressed", {"entries": []}))
     return Findings(
         mode=_get(report, "mode", str), duration_ns=_get(report, "duration_ns", int),
         complete=_get(report, "complete", bool), target_ended=_maybe(report, "target_ended", bool) or False,
         losses=(), coverage=Coverage(), processes=(), allocations=AllocationTotals(0, 0, 0, 0), types=(),
         leaks=tuple(_leak(_object(leak)) for leak in _list(report, "leaks")),
-        suppressed=tuple(_leak(_object(leak)) for leak in _list(_object(report.get("suppressed", {"entries": []})), "entries")),
+        suppressed=tuple(_leak(_object(leak)) for leak in _list(suppressed, "entries")),
         errors=tuple(_error(_object(error)) for error in _list(report, "errors")),
     )  # fmt: skip
 
