@@ -46,6 +46,7 @@ struct walk {
 	u32 table;
 	u32 last;	/* mapping of the last frame */
 	u32 is_caller;	/* pc is a return address: look up pc - 1 */
+	u64 back;	/* of the first frame: bytes from the address that it is called by to the one it is at */
 	u32 by_frame_pointer;
 	u32 status;
 	u32 done;
@@ -66,7 +67,7 @@ struct walk {
  * fewer words than it read would not be sound.
  */
 struct memo {
-	u64 pc;		/* 0: not in use */
+	u64 pc;		/* 0: not in use; FRAME_EXACT where it is no return address */
 	u64 sp;
 	u64 bp;
 	u64 epoch;
@@ -88,10 +89,14 @@ struct thread {
 	u32 table;
 	u32 tid;
 	struct space_totals totals;
+	struct draws draws;
+	u64 is_copy;	/* its process may hold blocks of its parent's */
 	struct pending pending;
 	struct intent intent;
 	struct walk walk;
 	struct stack stack;
+	u32 places[MAX_FRAMES + 1];	/* of each frame of it: its stack pointer, from the walk's origin */
+	u32 guest;	/* enum guest_kind: interpreters that it may run */
 	struct memo memo[MEMOS];
 	u64 window[MEMO_REACH / 8];	/* the stack as it is now */
 };
@@ -128,11 +133,13 @@ INLINE u64 current_epoch(void)
 	return SHARED->epoch + SHARED->published;
 }
 
+INLINE u32 guests_of(struct thread *thread);
+
 INLINE void refresh_thread(struct thread *thread, u32 pid)
 {
 	struct process *process = find(MAP(PROCESSES), &pid);
 	u64 epoch = current_epoch();
-	u32 *table;
+	u32 *table, space;
 
 	thread->traced = 0;
 	thread->epoch = epoch;
@@ -145,8 +152,11 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 		thread->generation = process->generation;
 	}
 	thread->forked_ns = process->forked_ns;
-	table = find(MAP(TABLE_OF), &pid);
-	thread->table = table ? *table : 0;
+	thread->is_copy = process->is_copy;
+	space = process->space;
+	table = find(MAP(TABLE_OF), &space);
+	thread->table = table ? *table & ~TABLE_SHARED : 0;
+	thread->guest = guests_of(thread);
 	thread->traced = 1;
 }
 

@@ -8,7 +8,9 @@ from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
 from tracer.analysis.mapped import mapping_leaks
+from tracer.analysis.older import older_than
 from tracer.analysis.options import AnalysisOptions
+from tracer.analysis.periods import periods
 from tracer.analysis.references import inherited_references, reference_leaks
 from tracer.analysis.setting_aside import set_aside
 from tracer.analysis.suppression import unused_notes
@@ -24,7 +26,9 @@ _DEFAULTS = AnalysisOptions()
 
 def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DEFAULTS) -> Findings:
     """Judge a snapshot. Pure: the same snapshot gives the same findings, in the same order."""
-    evidence = Evidence(snapshot, symbols, options.samples)
+    everything = evidence = Evidence(snapshot, symbols, options.samples)
+    if options.older_ns:
+        evidence = Evidence(older_than(snapshot, options.older_ns, everything.end_ns), symbols, options.samples)
     merged = [
         *reference_leaks(evidence),
         *inherited_references(evidence),
@@ -42,15 +46,18 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         coverage=snapshot.coverage,
         processes=snapshot.processes,
         allocations=allocation_totals(snapshot),
-        types=type_rows(evidence),
+        types=type_rows(everything),
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
-        errors=error_findings(evidence),
+        errors=error_findings(everything),
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
         notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,
         code=code_ranges(snapshot),
-        freed=freed_by_stack(evidence) if options.freed_stacks else (),
+        freed=freed_by_stack(everything) if options.freed_stacks else (),
         survivors=survivors(snapshot),
+        selection=snapshot.selection,
+        older_ns=options.older_ns,
+        periods=periods(everything),
     )
 
 

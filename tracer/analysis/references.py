@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from tracer.analysis.balance_tree import balance_tree
+from tracer.analysis.births import births
 from tracer.analysis.drift import drifted
 from tracer.analysis.elsewhere import elsewhere_notes
 from tracer.analysis.evidence import INHERITED, Evidence
@@ -19,11 +20,14 @@ from tracer.analysis.own_frame import own_frame
 from tracer.analysis.pairing import verdicts
 from tracer.analysis.signature import signatures
 from tracer.analysis.stacks import SymbolizedStack
+from tracer.analysis.trends import trend
+from tracer.analysis.turnover import TurnoverBook, object_turnover
 from tracer.analysis.unpaired import Verdict
 from tracer.model.findings import Balance, Instance, Leak, StackCount
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, ObjectFlag
 from tracer.model.snapshot import Records
+from tracer.model.trends import Trend
 
 _KIND = "reference"
 _GET, _PUT = int(Operation.GET), int(Operation.PUT)  # an enum's own attributes are slow to read
@@ -57,6 +61,7 @@ class _Merge:
         self._evidence = evidence
         self._objects = objects
         self._inherited = inherited
+        self._turnover: dict[int, TurnoverBook] = {}
         self._calls = calls(history, owner, condensed, owners(condensed, objects))
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
         self._drifted = drifted(objects, history, owner)
@@ -109,8 +114,17 @@ class _Merge:
             unpaired=verdict.unpaired,
             healthy=verdict.healthy,
             balance=None if self._inherited else self._balance(rows, made),
+            trend=None if self._inherited else self._trend(pid, generation, type_, parts, rows),
             notes=(*elsewhere_notes(stack.frames, others), *self._notes(rows, made)),
         )
+
+    def _trend(self, pid: int, generation: int, type_: int, parts: list[_Part], rows: Indices) -> Trend:
+        """Judge by the objects of the entry, and by all that were created at the same stacks."""
+        if type_ not in self._turnover:
+            self._turnover[type_] = object_turnover(self._evidence.snapshot, type_)
+        times, bounds = self._columns["time_ns"][rows], np.array([0, len(rows)])
+        (born,) = births(times, np.zeros(len(rows), np.uint64), bounds, [self._evidence.span(pid, generation)])
+        return trend(born, self._turnover[type_].of(part.stack for part in parts), has_size=False)
 
     def _instances(self, rows: Indices) -> tuple[Instance, ...]:
         sample = oldest(rows, self._columns["time_ns"], self._columns["address"], self._evidence.samples)

@@ -23,6 +23,8 @@ _TRUST: Mapping[Level, float] = {Level.PATH: 1, Level.CALLS: 0.3, Level.CALL: 0.
 _LEAST = 1e-4
 _NEARNESS = 3.0
 _MOST_NEAR = 5
+_ONE_CALL = 9.0
+"""How much likelier a function itself gives back what it took than any other that is as near."""
 _MOST_APART = 6
 _DISTANCE = 0.8
 _GUESS = 0.02
@@ -226,8 +228,16 @@ class Siblings:
             shared = common(taken, given)
             apart = min(len(taken) + len(given) - 2 * shared, _MOST_APART)
             near = _NEARNESS ** max(0, min(shared - self._trunk, _MOST_NEAR)) * _DISTANCE**apart
+            if self._is_one_call(get, put):
+                near *= _ONE_CALL
             self._near[get, put] = near
         return near
+
+    def _is_one_call(self, get: int, put: int) -> bool:
+        """Tell whether both may be done by one and the same call of a function, as a local variable's are."""
+        places = self._birth_places if get in self._births else self._get_places
+        taken, given = places.from_caller(get), self.put_places.from_caller(put)
+        return bool(taken and given) and taken[0][0] == given[0][0] and taken[1:] == given[1:]
 
     def _get_path(self, stack: int) -> Path:
         return (self._birth_places if stack in self._births else self._get_places).path(stack)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
@@ -10,7 +10,7 @@ from pathlib import PurePath
 from tracer.analysis.identity import frame_key
 from tracer.model.findings import FrameList
 from tracer.model.frames import Frame, Symbols
-from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, StackStatus
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus
 from tracer.model.snapshot import Binary, Stack
 
 STATUS_WORDS: Mapping[StackStatus, str] = {
@@ -53,8 +53,13 @@ class _Call:
 class StackBook:
     """Symbolize the stacks of a snapshot, each once."""
 
-    def __init__(self, stacks: Mapping[int, Stack], binaries: tuple[Binary, ...], symbols: Symbols) -> None:
+    def __init__(
+        self, stacks: Mapping[int, Stack], binaries: tuple[Binary, ...], symbols: Symbols,
+        traced: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        """`traced`: the functions that have probes, which their stacks leave out."""
         self._stacks = stacks
+        self._traced = frozenset(traced)
         self._binaries = {binary.id: binary for binary in binaries}
         self._symbols = symbols
         self._done: dict[int, SymbolizedStack] = {}
@@ -79,6 +84,8 @@ class StackBook:
         if stack is None:
             return _LOST_STACK
         calls = [self._calls.get(key) or self._call(key) for key in stack.frames]
+        if calls and stack.frames[0] & FRAME_EXACT:
+            calls[0] = self._around_copy(calls[0])
         numbers = tuple(chain.from_iterable([call.numbers for call in calls]))
         number = self._numbers.setdefault(numbers, len(self._numbers))
         frames = tuple(chain.from_iterable([call.frames for call in calls]))
@@ -92,9 +99,15 @@ class StackBook:
         call = self._calls[key] = _Call(frames, tuple(self._keys.setdefault(key, key) for key in keys), numbers)
         return call
 
+    def _around_copy(self, call: _Call) -> _Call:
+        """Leave out the traced function where it was inlined, with what is inlined in it: as where it was called."""
+        inlined = [n for n, frame in enumerate(call.frames[:-1]) if frame.inlined and frame.function in self._traced]
+        first = inlined[-1] + 1 if inlined else 0
+        return _Call(call.frames[first:], call.keys[first:], call.numbers[first:])
+
     def _miss(self, key: int) -> Frame:
         binary = self._binaries.get(key >> FRAME_BINARY_SHIFT)
-        module = PurePath(binary.path).name if binary else None
+        module = (PurePath(binary.path).name or None) if binary else None
         return Frame(
             None, module, binary.path if binary else None, binary.build_id if binary else None,
             address=key & FRAME_ADDRESS_MASK, why_unknown="not symbolized",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
@@ -19,7 +20,7 @@ from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.programs import Programs
 from tracer.errors import KernelLacks
-from tracer.model.operations import Placement, SiteFlag
+from tracer.model.operations import Operation, Placement, SiteFlag
 from tracer.model.records import ControlKind
 
 EVERY_PROCESS = 0
@@ -66,7 +67,7 @@ class Attacher:
         self.attached += len(binary.placements)
 
     def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
-        if not placed:
+        if not placed or name not in self._programs.fds:
             return
         program = self._programs[name]
         cookies = [index for index, _ in placed]
@@ -104,6 +105,16 @@ class Attacher:
             )
         else:
             fds.extend(self._perf(program, binary.open_path, file_offset, cookie, pid or -1, at_return))
+
+    def attach_watch(self, pid: int, binary: OpenBinary, calls: Sequence[tuple[int, int]]) -> None:
+        """Follow what a process does to its executable memory: (file offset behind a system call, its number) each."""
+        program, fds = self._programs["on_mapping"], self._fds.setdefault(pid, [])
+        offsets, cookies = [offset for offset, _ in calls], [number << 8 for _, number in calls]
+        if self._programs.multi:
+            fds.append(kernel.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=False))
+            return
+        for offset, cookie in zip(offsets, cookies, strict=True):
+            fds.extend(self._perf(program, binary.open_path, offset, cookie, pid, False))
 
     def attach_tracepoints(self) -> None:
         """Watch forks, execs and exits; raises KernelLacks."""
@@ -146,9 +157,11 @@ class Attacher:
 
 def _by_programs(placed: list[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:
     """Tell the built-in functions, whose programs are made for speed, from those that specs describe."""
+    guests = [p for p in placed if p[1].site.function.operation == Operation.GUEST]
+    placed = [p for p in placed if p[1].site.function.operation != Operation.GUEST]
     built_in = [p for p in placed if p[1].site.function.group == 0]
     described = [p for p in placed if p[1].site.function.group != 0]
-    return ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described)
+    return ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described), ("on_guest", "", guests)
 
 
 def _offset(placement: Placement, at_return: bool) -> int:

@@ -48,7 +48,8 @@ def symbols_of(recording: Recording, arguments: argparse.Namespace) -> Symbols:
         return embedded
     keys = set(chain.from_iterable(stack.frames for stack in recording.snapshot.stacks.values()))
     options = SymbolOptions(demangle=not arguments.no_demangle, debug_directories=tuple(arguments.debug_dir))
-    found = symbolize(keys, [_identified(binary) for binary in recording.snapshot.binaries], options)
+    binaries = [_identified(binary) for binary in recording.snapshot.binaries]
+    found = symbolize(keys, binaries, options, generated=recording.snapshot.generated)
     return {key: _better(frames, (embedded or {}).get(key)) for key, frames in found.items()}
 
 

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tracer.model.frames import Frame
+from tracer.model.periods import Period
+from tracer.model.selection import KEEPS_ALL, Sample, Selection
 from tracer.model.snapshot import Coverage, Loss, Process
+from tracer.model.trends import Trend
 
 FrameList = tuple[Frame, ...]
 
@@ -113,6 +116,7 @@ class Leak:
     state: str
     """"leaked", "outstanding", "inherited" or "alive-at-exec"."""
     count: int
+    """Of all there are: estimated where blocks were sampled, and so are `bytes`, `made` and `freed`."""
     bytes: int | None
     stack: FrameList
     stack_complete: bool
@@ -133,9 +137,19 @@ class Leak:
     """Of references."""
     made: int | None = None
     freed: int | None = None
+    freed_at: tuple[StackCount, ...] = ()
+    """Where blocks of the same stacks were freed, of those frees that were looked at; most first."""
+    trend: Trend | None = None
     notes: tuple[str, ...] = ()
     """Facts about this entry: counter changed without a stub, ..."""
     suppressed_by: str | None = None
+    sample: Sample | None = None
+    """What the estimates rest on; None where nothing is estimated."""
+
+    @property
+    def kept(self) -> int:
+        """How many of the objects or blocks were kept: all, or those that were drawn."""
+        return self.count if self.sample is None else self.sample.count
 
 
 @dataclass(frozen=True)
@@ -169,9 +183,12 @@ class TypeRow:
 @dataclass(frozen=True)
 class AllocationTotals:
     made: int
+    """Of every size, and exact also where blocks were sampled."""
     freed: int
     outstanding: int
+    """Of the sizes that were kept; estimated where blocks were sampled."""
     outstanding_bytes: int
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)
@@ -230,6 +247,17 @@ class Findings:
     """By allocation stack; only where AnalysisOptions.freed_stacks asks for it: there may be a million."""
     survivors: tuple[Survivors, ...] = ()
     """Over the time of the trace, ascending; at most 100, none where nothing is outstanding."""
+    selection: Selection = KEEPS_ALL
+    """Which blocks were kept."""
+    older_ns: int = 0
+    """Of what is alive only what is at least so old is in `leaks`."""
+    periods: tuple[Period, ...] = ()
+    """Between checkpoints, in order of time; none where there was no checkpoint."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether all was seen: nothing was lost, and no block was passed over by sampling."""
+        return self.complete and not self.selection.is_sampled
 
     @property
     def leaked(self) -> tuple[Leak, ...]:
