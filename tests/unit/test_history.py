@@ -110,6 +110,20 @@ def test_a_busy_live_object_stays_small() -> None:
     assert rows_of(history.balanced.pairs) == [(7, 1, 6, 1, 0), (7, 2, 4, 1, 0), (7, 3, 4, 50_000, 0)]
 
 
+def test_of_too_many_live_events_those_of_the_busiest_objects_become_counts() -> None:
+    history, sizes = History(live_events=100), [3, 11, 21, 31, 41, 51]
+    rows = [event(CREATE, serial, serial, address=64 * serial) for serial in range(1, 7)]
+    for serial, size in enumerate(sizes, start=1):
+        rows += [event(GET + i % 2, 9 + i, serial, address=64 * serial, stack=i % 2) for i in range(size - 1)]
+    history.add(batch(*rows))
+    live, condensed = history.live_events(), history.condensed()
+    kept = np.bincount(live["serial"], minlength=7)[1:]
+    pairs = dict(zip(condensed["serial"].tolist(), condensed["count"].tolist(), strict=True))
+    assert kept.tolist() == [3, 11, 21, 31, 1, 1] and pairs == {5: 20, 6: 25}
+    half = sum(size // 2 for size in sizes)
+    assert history.type_totals() == (TypeTotals(7, 10, 0, created=6, gets=half, puts=half),)
+
+
 def test_the_end_of_one_busy_object_leaves_the_others_counts() -> None:
     history = History(buffer_events=1, reorder_ns=0, busy_events=2)
     for serial in (1, 2):

@@ -16,7 +16,7 @@ class Condensed:
     """What was taken out of the histories of busy objects; grows with the objects and their distinct stacks."""
 
     def __init__(self) -> None:
-        self._tally = self._empty()
+        self._tally = Tally(CONDENSED, (*IDENTITY, "get_stack", "put_stack"))
 
     def condense(self, events: Records, owner: Indices) -> npt.NDArray[np.bool_]:
         """Take in the paired gets and puts of `events`, and return which events those are.
@@ -39,12 +39,12 @@ class Condensed:
 
     def serials(self) -> npt.NDArray[np.uint32]:
         """Return the serials of the objects that rows are kept of."""
-        serials: npt.NDArray[np.uint32] = np.unique(self.rows()["serial"])
+        serials: npt.NDArray[np.uint32] = np.unique(self._tally.unordered()["serial"])
         return serials
 
     def remove(self, creates: Records) -> Records:
         """Forget the objects that `creates` (their CREATE events) began; return what was kept of them, as PAIRs."""
-        rows = self.rows()
+        rows = self._tally.unordered()
         gone = np.isin(rows["serial"], creates["serial"])
         if not bool(gone.any()):
             return np.zeros(0, dtype=PAIR)
@@ -55,13 +55,8 @@ class Condensed:
         for name in ("get_stack", "put_stack", "count", "exact"):
             pairs[name] = rows[name][gone]
         pairs["type"] = creates["value"][owner[gone]]
-        self._tally = self._empty()
-        self._tally.add(rows[~gone])
+        self._tally.drop(gone)
         return pairs
-
-    @staticmethod
-    def _empty() -> Tally:
-        return Tally(CONDENSED, (*IDENTITY, "get_stack", "put_stack"))
 
 
 def _owners(rows: Records, creates: Records) -> Indices:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.books.grouping import Indices
+from tracer.books.hashing import Hashes, mixed
 from tracer.books.tally import changes
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
@@ -14,8 +15,6 @@ from tracer.model.statistics import STEP
 MOST_STEPS = 64
 MOST_OF_TYPE = 256
 MOST_COURSES = 8192
-
-Hashes = npt.NDArray[np.uint64]
 
 
 class Courses:
@@ -102,14 +101,6 @@ def _hashes(events: Records, starts: Indices, owner: Indices) -> Hashes:
     creates = events["operation"] == Operation.CREATE
     position = (np.arange(len(events)) - starts[owner]).astype(np.uint64)
     state = (events["stack"] ^ position << np.uint64(8)) + events["operation"]
-    state[creates] += _mixed(events["value"][creates] + events["count"][creates].astype(np.uint32))
-    sums: Hashes = np.add.reduceat(_mixed(state), starts)
+    state[creates] += mixed(events["value"][creates] + events["count"][creates].astype(np.uint32))
+    sums: Hashes = np.add.reduceat(mixed(state), starts)
     return sums
-
-
-def _mixed(state: Hashes) -> Hashes:
-    """The finalizer of splitmix64 (Steele, Lea, Flood 2014)."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))

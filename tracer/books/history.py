@@ -13,7 +13,7 @@ from tracer.books.broken_rules import BrokenRules
 from tracer.books.condensed import Condensed
 from tracer.books.courses import Courses
 from tracer.books.fates import ABSENT, Fate, Fates, judge
-from tracer.books.grouping import REORDER_NS, Grouping, chosen, group, in_time_order
+from tracer.books.grouping import REORDER_NS, Grouping, Indices, chosen, group, in_time_order
 from tracer.books.suspects import Suspects
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, EventFlag
@@ -22,8 +22,8 @@ from tracer.model.statistics import BalancedStatistics
 
 BUFFER_EVENTS = 500_000
 BUSY_EVENTS = 1024
-QUIET_EVENTS = 16
-LIVE_EVENTS = 2_000_000
+QUIET_EVENTS = 4
+LIVE_EVENTS = 1_000_000
 _END_OF_TIME = 2**64 - 1
 
 
@@ -35,7 +35,8 @@ class History:
     flagged LAST, or when another is created at its key; it is folded once its last event is older than
     the newest event by `reorder_ns`, since processors deliver their events in turns. The pairs of a
     live object with more than `busy_events` events are reduced to counts (`condensed`); where more
-    than `live_events` are kept, that bound falls in proportion, down to QUIET_EVENTS.
+    than `live_events` would be kept, those of the busiest objects until no more are, but for those of
+    QUIET_EVENTS or fewer.
 
     The history of an object whose create was lost is not kept: half of one accuses the wrong get.
     """
@@ -140,7 +141,9 @@ class History:
         if not self._batches:
             return np.zeros(0, dtype=EVENT)
         if len(self._batches) > 1:
-            self._batches = [in_time_order(np.concatenate(self._batches))]
+            joined = np.concatenate(self._batches)
+            self._batches.clear()  # before another copy is made
+            self._batches.append(in_time_order(joined))
         return self._batches[0]
 
     def _fold(self, until_ns: int) -> None:
@@ -177,15 +180,21 @@ class History:
         self._courses.fold(folded, owner, create, whole & healthy)
         self._balance.add_pairs(self._condensed.remove(creates))
 
+    def _bound(self, sizes: Indices) -> int:
+        """Return how many events an object may have so that all that have no more fit together."""
+        sizes = np.sort(sizes)
+        fitting = int(np.searchsorted(np.cumsum(sizes), self._most_live_events, side="right"))
+        bound = int(sizes[fitting]) - 1 if fitting < len(sizes) else self._busy_events
+        return min(self._busy_events, max(QUIET_EVENTS, bound))
+
     def _condense(
         self, events: Records, grouping: Grouping, fates: Fates, until_ns: int, kept: int
     ) -> npt.NDArray[np.bool_]:
         """Reduce the settled pairs of busy live objects to counts; return the places of their events."""
-        bound = self._busy_events
-        if kept > self._most_live_events:
-            bound = min(bound, max(QUIET_EVENTS, bound * self._most_live_events // kept))
         sizes = np.diff(np.append(grouping.starts, len(events)))
-        busy = (fates.fate == Fate.ALIVE) & (fates.create != ABSENT) & (sizes > bound)
+        alive = (fates.fate == Fate.ALIVE) & (fates.create != ABSENT)
+        bound = self._busy_events if kept <= self._most_live_events else self._bound(sizes[alive])
+        busy = alive & (sizes > bound)
         taken: npt.NDArray[np.bool_] = busy[grouping.owner]
         if not bool(taken.any()):
             return taken
