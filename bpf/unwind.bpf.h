@@ -79,7 +79,7 @@ INLINE struct mapping *locate(struct walk *walk, struct table *table, u64 addres
 
 INLINE struct rule *rule_at(struct mapping *mapping, u64 link_address)
 {
-	u64 page = (link_address >> PAGE_BITS) - mapping->first_link_page;
+	u64 page = (u32)((link_address >> PAGE_BITS) - mapping->first_link_page);
 	u64 low, length, index;
 
 	if (page >= mapping->page_count)
@@ -273,6 +273,7 @@ INLINE void keep_frame(struct thread *thread, u64 frame)
 
 	MASK(depth, MAX_FRAMES + 1);
 	thread->stack.frames[depth] = frame;
+	thread->places[depth] = thread->walk.sp - thread->walk.origin;
 	thread->stack.depth = depth + 1;
 	thread->walk.hash = (thread->walk.hash ^ frame) * 0x9e3779b97f4a7c15ULL;
 	thread->walk.hash ^= thread->walk.hash >> 29;
@@ -285,16 +286,18 @@ INLINE void step(struct thread *thread)
 	u64 look = walk->pc - walk->is_caller;
 	u64 index = walk->table;
 	u64 exact = walk->is_caller ? 0 : FRAME_EXACT;
+	struct table *table;
 	struct mapping *mapping;
 	struct rule *rule = 0;
 	int failure;
 
 	MASK(index, TABLES);
-	mapping = locate(walk, &VALUE(struct tables, TABLE_VALUES)->table[index], look);
+	table = &VALUE(struct tables, TABLE_VALUES)->table[index];
+	mapping = locate(walk, table, look);
 	if (look < mapping->start || look >= mapping->end) {
 		if (walk->is_caller && undo_trampoline(walk))
 			return;
-		keep_frame(thread, walk->pc | exact);
+		keep_frame(thread, (u64)table->anonymous << FRAME_BINARY_SHIFT | exact | (walk->pc & (FRAME_EXACT - 1)));
 	} else {
 		rule = rule_at(mapping, look - mapping->bias);
 		/* The kernel "returns" to the restorer's first byte: no call stands before it. */

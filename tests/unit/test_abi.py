@@ -23,6 +23,7 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "event": records.EVENT,
     "stack": records.STACK,
     "stack_totals": records.STACK_TOTALS,
+    "free_site": records.FREE_SITE,
     "type_name": records.TYPE_NAME,
     "control": records.CONTROL,
     "process": records.PROCESS,
@@ -33,6 +34,11 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "table": records.TABLE,
     "rule": records.RULE,
     "shared": records.SHARED,
+    "python": records.PYTHON,
+    "lua": records.LUA,
+    "guest_frame": records.GUEST_FRAME,
+    "guest_stack": records.GUEST_STACK,
+    "guest_code": records.GUEST_CODE,
 }
 ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "operation": (operations.Operation, "OP_"),
@@ -48,10 +54,11 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "loss": (records.LossKind, "LOSS_"),
     "process_state": (records.ProcessState, "PROCESS_"),
     "rule_kind": (records.RuleKind, "RULE_"),
+    "guest_record": (records.GuestRecord, "GUEST_"),
 }
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
-    "HOLD_SLOTS",
+    "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
 )  # fmt: skip
 
 
@@ -135,4 +142,5 @@ def test_limit(name: str, compiled: dict[str, tuple[int, ...]]) -> None:
 def test_joined_records_keep_the_layout_of_their_parts() -> None:
     assert records.ALLOCATION_RECORD.itemsize == records.KEY.itemsize + records.ALLOCATION.itemsize
     assert records.OBJECT_RECORD.itemsize == records.KEY.itemsize + records.OBJECT.itemsize
-    assert records.TOTALS_RECORD.itemsize == 8 + records.STACK_TOTALS.itemsize
+    lives = records.STACK_TOTALS["lives"].itemsize
+    assert records.TOTALS_RECORD.itemsize == 8 + records.STACK_TOTALS.itemsize - lives

@@ -195,7 +195,7 @@ def test_markdown_begins_with_the_verdict() -> None:
         "## :x: refleak: LEAK: 2 objects of 1 type, 28.1 KiB in 9 blocks, 1.0 MiB in 1 mapping, 1 error (over-put)"
     )
     assert lines[6] == (
-        "| 1 | reference | <code>dso</code> | leaked | 2 |  "
+        "| 1 | reference | <code>dso</code> | leaked | one-off | 2 |  "
         "| <code>dso&#95;&#95;new &#40;dso&#46;c&#58;88&#41;</code> | <code>7fa9f1eb05b7</code> |"
     )
     assert markdown(analyse(snapshot(), {})).startswith("## :white_check_mark: refleak: clean\n")
@@ -206,8 +206,8 @@ def test_markdown_stays_short() -> None:
     many = findings(leaks=tuple(replace(one, id=f"{number:012x}") for number in range(5000)))
     text = markdown(many)
     assert len(text) < 20_000
-    assert "| | and 4,990 more entries | | | 34,930 | 143,073,280 | | |" in text
-    assert "| | **all** | | | 35,000 | 143,360,000 | | |" in text
+    assert "| | and 4,990 more entries | | | | 34,930 | 143,073,280 | | |" in text
+    assert "| | **all** | | | | 35,000 | 143,360,000 | | |" in text
 
 
 class Elements(HTMLParser):
@@ -225,7 +225,7 @@ def test_markdown_stands_any_name() -> None:
     parser.feed(text)
     assert parser.seen == {"code", "details", "summary", "pre"}
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert {len(row.split("|")) for row in rows} == {10}
+    assert {len(row.split("|")) for row in rows} == {11}
     assert all(character.isprintable() or character == "\n" for character in text)
     for block in re.findall(r"<pre>(.*?)</pre>", text, re.DOTALL):
         assert "\n\n" not in block

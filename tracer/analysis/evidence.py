@@ -33,6 +33,11 @@ class Evidence:
         process = self.processes.get((pid, generation))
         return self.snapshot.duration_ns if process is None or process.ended_ns is None else process.ended_ns
 
+    def span(self, pid: int, generation: int) -> tuple[int, int]:
+        """Return when a process's books opened and closed, ns since the trace began."""
+        process = self.processes.get((pid, generation))
+        return (0 if process is None else process.started_ns), self.end_ns(pid, generation)
+
     def type_name(self, type_hash: int) -> str:
         return self.snapshot.types.get(type_hash) or f"type {type_hash:#x}"
 

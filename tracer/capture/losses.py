@@ -27,6 +27,7 @@ _WORDS: dict[LossKind, tuple[str, str]] = {
     LossKind.HOLD_EXPIRED: ("a process ran on before its probes were in place", "run refleak with a higher priority"),
     LossKind.TYPES_FULL: ("type name not kept: too many types", "--type"),
     LossKind.UNWIND_REFUSED: ("event whose stack walk the kernel refused", "report it, with `refleak doctor`"),
+    LossKind.GUESTS_FULL: ("stack without the frames of its interpreter: their ring was full", "none"),
     LossKind.ARGUMENT_UNREAD: ("argument that could not be read", "none: its page was not in memory"),
 }
 

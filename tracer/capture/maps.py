@@ -20,6 +20,8 @@ THREAD_BYTES = 56 << 10
 """Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
 CALLS_BYTES = 3328
 """Room for `struct calls` of bpf/calls.bpf.h, which asserts that it fits."""
+GUEST_BYTES = 36 << 10
+"""Room for `struct guest` of bpf/guests.bpf.h, which asserts that it fits."""
 PROGRAM_SLOTS = 16
 DELAY_BYTES = 1 << 18
 """Read at each turn of a hold, only to pass time."""
@@ -38,6 +40,7 @@ class Limits:
     processes: int = 1 << 15
     event_ring_bytes: int = 1 << 26
     stack_ring_bytes: int = 1 << 24
+    guest_ring_bytes: int = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,12 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "RELEASED": _Map(MapType.LRU_HASH, key, records.RELEASED.itemsize, 1 << 16),
         "BY_OBJECT": hash_map(key, records.COUNTERS.itemsize, objects),
         "STACKS": hash_map(8, records.STACK_TOTALS.itemsize, limits.stacks),
+        "FREE_SITES": hash_map(records.FREE_SITE.itemsize, 8, limits.stacks),
         "TYPES": hash_map(8, records.TYPE_NAME.itemsize, 1 << 16),
         "THREADS": hash_map(4, THREAD_BYTES, limits.threads),
         "CALLS": hash_map(4, CALLS_BYTES, limits.threads),
+        "GUESTS": hash_map(4, GUEST_BYTES, limits.threads),
+        "GUEST_CODES": hash_map(8, 8, 1 << 18),
         "HANDLES": hash_map(key, 8, 1 << 16),
         "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),
         "TABLE_OF": hash_map(4, 4, limits.processes),
@@ -80,6 +86,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),
         "EVENTS": _Map(MapType.RINGBUF, 0, 0, limits.event_ring_bytes),
         "STACK_RING": _Map(MapType.RINGBUF, 0, 0, limits.stack_ring_bytes),
+        "GUEST_RING": _Map(MapType.RINGBUF, 0, 0, limits.guest_ring_bytes),
         "CONTROL": _Map(MapType.RINGBUF, 0, 0, 1 << 20),
         "PROGRAMS": _Map(MapType.PROG_ARRAY, 4, 4, PROGRAM_SLOTS),
         "SITES": value(records.SITE.itemsize * records.MAX_SITES),
@@ -87,6 +94,9 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "DELAY": value(DELAY_BYTES),
         "BLANK_THREAD": value(THREAD_BYTES),
         "BLANK_CALLS": value(CALLS_BYTES),
+        "BLANK_GUEST": value(GUEST_BYTES),
+        "PYTHONS": value(records.PYTHON.itemsize * records.TABLES),
+        "LUAS": value(records.LUA.itemsize * records.LUA_LAYOUTS),
         "ROWS": value(4 * ROW_COUNT),
         "PAGES": value(4 * PAGE_COUNT),
         "RULES": value(records.RULE.itemsize * records.RULES),
@@ -94,8 +104,9 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
     }
 
 
-VIEWED = ("SITES", "SHARED", "ROWS", "PAGES", "RULES", "TABLE_VALUES")
-RINGS = ("EVENTS", "STACK_RING", "CONTROL")
+VIEWED = ("SITES", "SHARED", "RULES", "PYTHONS", "LUAS")
+"""Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
+RINGS = ("EVENTS", "STACK_RING", "GUEST_RING", "CONTROL")
 
 
 @dataclass
@@ -129,6 +140,25 @@ class Maps:
         if count < 0:
             count = len(self._views[name]) // kind.itemsize
         return np.frombuffer(self._views[name], kind, count)
+
+    def write(self, name: str, at: int, data: npt.NDArray[Any]) -> None:
+        """Copy an array into an array map's only value, from its byte `at` on."""
+        with self._part(name, at, data.nbytes) as part:
+            begin = at % mmap.PAGESIZE
+            part[begin : begin + data.nbytes] = data.tobytes()
+
+    def read(self, name: str, at: int, dtype: np.dtype[np.void]) -> np.void:
+        """Return a copy of one record of an array map's only value, at its byte `at`."""
+        with self._part(name, at, dtype.itemsize) as part:
+            begin = at % mmap.PAGESIZE
+            record: np.void = np.frombuffer(part[begin : begin + dtype.itemsize], dtype)[0]
+            return record
+
+    def _part(self, name: str, at: int, size: int) -> mmap.mmap:
+        """Map the pages that hold some bytes, and no more: what stays mapped counts as this process's memory."""
+        start = at & -mmap.PAGESIZE
+        pages = at - start + size + mmap.PAGESIZE - 1 & -mmap.PAGESIZE
+        return mmap.mmap(self.fds[name], pages, mmap.MAP_SHARED, offset=start)
 
     @property
     def macros(self) -> list[str]:

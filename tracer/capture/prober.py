@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tracer.capture.binaries import FindSites, OpenBinary
+from tracer.capture.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.capture.links import EVERY_PROCESS, Attacher
 from tracer.capture.mapping_calls import mapping_calls
 from tracer.capture.sites import SiteTable
@@ -81,13 +82,26 @@ def _start_hold(binary: OpenBinary) -> list[_Hold]:
     return [_Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
 
 
+def _jit_hold(binary: OpenBinary) -> list[_Hold]:
+    """Return where a JIT tells gdb of its code, and note its descriptor. Both may be local symbols."""
+    symbols = binary.symbols
+    if not symbols.mentions(REGISTER_FUNCTION):
+        return []
+    here, descriptor = binary.link_address(REGISTER_FUNCTION), binary.link_address(DESCRIPTOR)
+    offset = binary.file_offset(REGISTER_FUNCTION)
+    if here is None or offset is None or descriptor is None:
+        return []
+    binary.jit_descriptor = descriptor
+    return [_Hold(offset, ControlKind.JIT, descriptor - here)]
+
+
 def _holds(binary: OpenBinary) -> list[_Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
     is_loader = binary.file_offset("_dl_debug_state") is not None
     found = _loader_hold(binary) if is_loader else []
     if _is_libc(binary):
         found += _fork_holds(binary) + _exec_holds(binary)
-    return found + _start_hold(binary)
+    return found + _start_hold(binary) + _jit_hold(binary)
 
 
 def _is_libc(binary: OpenBinary) -> bool:

@@ -10,10 +10,15 @@ MAX_FRAMES = 127
 MAX_SITES = 4096
 NAME_BYTES = 64
 PATH_BYTES = 256
+LIFE_BINS = 32
+LIFE_SHIFT = 12
+"""The first bin of lives ends at 2**LIFE_SHIFT ns."""
 FRAME_BINARY_SHIFT = 48
 FRAME_EXACT = 1 << 47
 """Set in a frame key whose address is the very instruction, not the one after a call."""
 FRAME_ADDRESS_MASK = FRAME_EXACT - 1
+GUEST_BINARY = 0xFFFF
+"""In place of a binary's id: the rest of the frame key is an index into Snapshot.guests."""
 TABLE_MAPPINGS = 1024
 TABLES = 256
 TABLE_SHARED = 1 << 31
@@ -69,8 +74,11 @@ STACK_TOTALS = np.dtype(
     [
         ("made", "<u8"), ("made_bytes", "<u8"), ("freed", "<u8"), ("freed_bytes", "<u8"),
         ("life_ns", "<u8"), ("life_min_ns", "<u8"), ("life_max_ns", "<u8"),
+        ("peak", "<u8"), ("level", "<u8"), ("risen", "<u8"), ("site", "<u4"), ("reserved", "<u4"),
+        ("lives", "<u4", (LIFE_BINS,)),
     ]
 )
+FREE_SITE = np.dtype([("made", "<u8"), ("freed", "<u8")])
 TYPE_NAME = np.dtype(
     [("pointer", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("unread", "<u2"), ("name", f"S{NAME_BYTES}")],
     align=True,
@@ -86,7 +94,7 @@ CONTROL = np.dtype(
 PROCESS = np.dtype(
     [
         ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
-        ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("reserved", "<u2"),
+        ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("is_copy", "<u2"),
     ],
     align=True,
 )
@@ -105,19 +113,70 @@ MAPPING = np.dtype(
     ],
     align=True,
 )
-TABLE = np.dtype([("count", "<u4"), ("reserved", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
+TABLE = np.dtype([("count", "<u4"), ("anonymous", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
 RULE = np.dtype([("kind", "u1"), ("rbp_saved", "u1"), ("rbp_offset", "<i2"), ("offset", "<i4")], align=True)
+PYTHON = np.dtype(
+    [
+        ("runtime", "<u8"), ("code_type", "<u8"),
+        *(
+            (name, "<u2")
+            for name in (
+                "interpreters", "next_interpreter", "threads", "next_thread", "thread_id", "current",
+                "c_frame", "c_frame_current", "c_frame_previous", "code", "previous", "instruction",
+                "mark", "mark_value", "mark_is_frame", "first_instruction", "first_line", "file", "name",
+                "line_table", "by_content", "ascii_text", "wide_text", "reserved",
+            )
+        ),
+    ],
+    align=True,
+)
+LUA = np.dtype(
+    [
+        *(
+            (name, "<u2")
+            for name in (
+                "status", "call", "base_call", "saved_pc", "call_size", "function", "previous", "call_pc", "proto",
+                "is_c", "code", "lines", "line_count", "absolute", "absolute_count", "defined", "source",
+            )
+        ),
+        ("reserved", "<u2", (7,)),
+    ]
+)
+LUA_LAYOUTS = 8
+GUEST_FRAMES = 128
+GUEST_NO_LINE = 0xFFFFFFFF
+GUEST_FRAME = np.dtype([("code", "<u8"), ("where", "<u4"), ("place", "<u4")])
+GUEST_STACK = np.dtype(
+    [
+        ("id", "<u8"), ("kind", "<u4"), ("depth", "<u4"), ("native", "<u8"), ("native_depth", "<u4"), ("is_cut", "<u4"),
+        ("places", "<u4", (MAX_FRAMES + 1,)), ("frames", GUEST_FRAME, (GUEST_FRAMES,)),
+    ],
+    align=True,
+)
+GUEST_CODE = np.dtype(
+    [
+        ("id", "<u8"), ("kind", "<u4"), ("first_line", "<u4"), ("table_bytes", "<u4"), ("extra_bytes", "<u4"),
+        ("name_length", "<u4"), ("name_state", "<u4"), ("file_length", "<u4"), ("file_state", "<u4"),
+        ("name", "u1", (256,)), ("file", "u1", (512,)), ("extra", "u1", (1024,)), ("table", "u1", (16384,)),
+    ],
+    align=True,
+)
 HOLD_SLOTS = 1024
 SHARED = np.dtype(
-    [("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"), ("released", "<u8", (HOLD_SLOTS,))]
+    [
+        ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
+        ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
+    ]
 )
 
 ALLOCATION_RECORD = np.dtype(KEY.descr + ALLOCATION.descr)
 """A live allocation with its key: what a walk of the live map gives."""
 OBJECT_RECORD = np.dtype(KEY.descr + OBJECT.descr)
 """A live object with its key."""
-TOTALS_RECORD = np.dtype([("stack", "<u8"), *STACK_TOTALS.descr])
-"""Totals of one allocation stack."""
+TOTALS_RECORD = np.dtype([("stack", "<u8"), *(field for field in STACK_TOTALS.descr if field[0] != "lives")])
+"""Totals of one allocation stack; its `lives` are rows of LIFE_BIN."""
+FREED_RECORD = np.dtype([*FREE_SITE.descr, ("count", "<u8")])
+"""Where blocks of one stack were freed, of those frees that were looked at."""
 MAPPED_RECORD = np.dtype(
     [
         ("start", "<u8"), ("length", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),
@@ -180,6 +239,14 @@ class ControlKind(IntEnum):
     STARTED = 9
     EXECUTES_AT = 10
     FORKS = 11
+    JIT = 12
+
+
+class GuestRecord(IntEnum):
+    STACK = 0
+    PYTHON = 1
+    LUA = 2
+    LUA_LINES = 3
 
 
 class RuleKind(IntEnum):
@@ -209,6 +276,7 @@ class LossKind(IntEnum):
     TYPES_FULL = 11
     UNWIND_REFUSED = 12
     ARGUMENT_UNREAD = 13
+    GUESTS_FULL = 14
 
 
 class ProcessState(IntEnum):
