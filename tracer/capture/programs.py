@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tracer.capture import kernel
@@ -124,7 +126,9 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
     for name in _TRACEPOINTS:
         fds[name] = _load(code, name, ProgramType.RAW_TRACEPOINT)
     try:
-        fds |= {name: _load(code, name, ProgramType.KPROBE, attach, sleepable=True) for name in _HOLDS}
+        with ThreadPoolExecutor(len(_HOLDS)) as pool:  # at once: the verifier walks each of their turns
+            load = partial(_load, code, kind=ProgramType.KPROBE, attach=attach, sleepable=True)
+            fds |= dict(zip(_HOLDS, pool.map(load, _HOLDS), strict=True))
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         fds["on_mapping"] = _load(code, "on_mapping_passing", ProgramType.KPROBE, attach)
         return Programs(fds, multi, can_hold=False, guests_refused=refused)
