@@ -51,7 +51,9 @@ def _in(frame: Frame, modules: re.Pattern[str]) -> bool:
 def caller(functions: str) -> Matcher:
     """Match where the allocator's caller is one of these functions (a regular expression), in whatever binary."""
     pattern = re.compile(functions)
-    return lambda stack: stack[0].function is not None and pattern.fullmatch(stack[0].function) is not None
+    return lambda stack: (
+        stack[0].kind != "guest" and stack[0].function is not None and bool(pattern.fullmatch(stack[0].function))
+    )
 
 
 def caller_in(modules: re.Pattern[str]) -> Matcher:
@@ -69,14 +71,17 @@ def inside(modules: re.Pattern[str], functions: str) -> Matcher:
 
 
 def way_to(functions: str, modules: re.Pattern[str], least: int = 1) -> Matcher:
-    """Match where all frames up to one of these functions are code of these binaries, and at least `least` of them."""
+    """Match where all frames up to one of these functions are code of these binaries, and at least `least` of them.
+
+    Frames of a script stand for the interpreter's loop, which runs them.
+    """
     pattern = re.compile(functions)
 
     def matches(stack: FrameList) -> bool:
         for depth, frame in enumerate(stack, start=1):
-            if not _in(frame, modules):
+            if not _in(frame, modules) and not (frame.kind == "guest" and modules is _PYTHON):
                 return False
-            if frame.function is not None and pattern.fullmatch(frame.function):
+            if frame.kind != "guest" and frame.function is not None and pattern.fullmatch(frame.function):
                 return depth >= least
         return False
 
