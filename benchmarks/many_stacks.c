@@ -2,7 +2,8 @@
  * Leave BLOCKS blocks alive that were allocated from STACKS different stacks.
  * usage: many_stacks BLOCKS STACKS
  * Prints the monotonic clock (ns) at the start of main and at its end. A stack
- * is a number, and its bits say which of two functions calls on at each level.
+ * is a number, and its bits say which of two functions calls on at each level
+ * (noipa: the compiler would make one of two that do the same).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,19 +21,19 @@ static long long now(void)
 
 static void descend(unsigned path, int level);
 
-__attribute__((noinline)) static void even(unsigned path, int level)
+__attribute__((noipa)) static void even(unsigned path, int level)
 {
 	descend(path, level);
 	__asm__ volatile("" : : : "memory");	/* no tail call: the frame must stay */
 }
 
-__attribute__((noinline)) static void odd(unsigned path, int level)
+__attribute__((noipa)) static void odd(unsigned path, int level)
 {
 	descend(path, level);
 	__asm__ volatile("" : : : "memory");
 }
 
-__attribute__((noinline)) static void descend(unsigned path, int level)
+__attribute__((noipa)) static void descend(unsigned path, int level)
 {
 	if (level == 0) {
 		void *volatile block = malloc(24);

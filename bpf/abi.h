@@ -24,8 +24,10 @@ typedef int64_t s64;
 #define NAME_BYTES 64
 #define PATH_BYTES 256
 #define PENDING_DEPTH 32
+#define LIFE_BINS 32
+#define LIFE_SHIFT 12
 
-/* A frame is a binary's id above a link address; id 0 is code in no binary. */
+/* A frame is a binary's id above a link address; for code in no binary, its table's `anonymous` above its address. */
 #define FRAME_BINARY_SHIFT 48
 /* The address is the very instruction, not one after a call: above a signal frame. */
 #define FRAME_EXACT (1ULL << 47)
@@ -64,6 +66,7 @@ enum location_kind {
 	AT_RETURN,	/* the return value; only at a return probe */
 	AT_CONSTANT,	/* offset itself */
 	AT_OBJECT,	/* the object + offset; dereference and adjust come before the offset */
+	AT_CODE,	/* the probed instruction's address + offset */
 };
 
 /* DWARF's numbering of the x86-64 registers. */
@@ -92,6 +95,7 @@ enum site_flag {
 	SITE_REPLACES = 128,	/* a create of what is alive ends it, which is no error */
 	SITE_SHARES = 256,	/* a create of what is alive is a get */
 	SITE_FOLLOWS = 1024,	/* the counter is believed: some functions of the type were inlined */
+	SITE_INLINED = 2048,	/* a copy in another function: there is no return address, the stack begins here */
 	SITE_HANDLE = 512,	/* `name` is a handle that a call of OP_NAME returned, or unknown */
 };
 
@@ -108,7 +112,8 @@ struct site {
 	u8 failure;
 	u16 flags;
 	u16 group;		/* family of types whose addresses share one name space */
-	u16 return_distance;	/* bytes from rsp at the probe to the return address */
+	u16 return_distance;	/* bytes from rsp at the probe to the return address; SITE_INLINED: from the copy's
+				 * first instruction to the probe */
 	u64 type;		/* type for sites that are not SITE_NAMED */
 	struct location object;
 	struct location counter;
@@ -223,6 +228,18 @@ struct stack_totals {
 	u64 life_ns;	/* sum over the freed */
 	u64 life_min_ns;
 	u64 life_max_ns;
+	u64 peak;	/* most that was alive at once */
+	u64 level;	/* what was alive when it last rose by more than an eighth above the level before */
+	u64 risen;	/* `made` at that moment */
+	u32 site;	/* of the last that was made */
+	u32 reserved;
+	u32 lives[LIFE_BINS];	/* the freed by age: below 4096 ns, then each bin twice as long */
+};
+
+/* Where a block was made and where it was freed; its value counts the frees that were looked at. */
+struct free_site {
+	u64 made;	/* stacks */
+	u64 freed;
 };
 
 struct type_name {
@@ -242,17 +259,18 @@ enum control_kind {
 	CONTROL_LOADER,		/* the dynamic loader changed the mappings; held */
 	CONTROL_FORKED,		/* a forked child before its first own step; held */
 	CONTROL_EXECUTES,	/* about to exec `path`; held */
-	CONTROL_MAPPED,		/* executable memory was mapped by the program */
-	CONTROL_UNMAPPED,
+	CONTROL_MAPPED,		/* the program made memory executable, or moved some; held */
+	CONTROL_UNMAPPED,	/* the program took executable memory away */
 	CONTROL_STARTED,	/* first instruction of the program's image; held */
 	CONTROL_EXECUTES_AT,	/* the same by execveat */
 	CONTROL_FORKS,		/* the maker of a forked child goes on; held */
+	CONTROL_JIT,		/* __jit_debug_register_code: address is the descriptor's; held */
 };
 
 struct control {
 	u64 time_ns;
-	u64 address;	/* fork: parent; mapped: start */
-	u64 length;	/* mapped: bytes; exit: wait status */
+	u64 address;	/* fork: parent; mapped, unmapped: start; held: by the cookie's distance from the probe */
+	u64 length;	/* mapped, unmapped: bytes; exit: wait status */
 	u64 ticket;	/* held: what to release */
 	u32 pid;
 	u32 tid;
@@ -271,16 +289,12 @@ enum loss {
 	LOSS_TOTALS_FULL,	/* stack totals not kept */
 	LOSS_PENDING_FULL,	/* calls nested deeper than PENDING_DEPTH */
 	LOSS_PENDING_STALE,	/* call that never returned was overwritten */
-	LOSS_RETURN_MISSED,	/* return without its call */
 	LOSS_THREADS_FULL,	/* too many threads */
 	LOSS_PROCESSES_FULL,
 	LOSS_CONTROL_FULL,	/* control ring full */
 	LOSS_HOLD_EXPIRED,	/* a process ran on before it was ready */
 	LOSS_TYPES_FULL,
-	LOSS_RELEASED_FULL,
 	LOSS_UNWIND_REFUSED,	/* tail call failed */
-	LOSS_FREES_UNKNOWN,	/* informative: frees of blocks not known */
-	LOSS_NOT_FOLLOWED,	/* a child was not followed */
 	LOSS_ARGUMENT_UNREAD,	/* an argument could not be read */
 	LOSS_GUESTS_FULL,	/* frames of an interpreter not kept */
 	LOSS_COUNT,
@@ -295,7 +309,7 @@ struct process {
 	u16 generation;	/* of that memory */
 	u16 own_generation;
 	u16 state;	/* enum process_state */
-	u16 reserved;
+	u16 is_copy;	/* its memory began as a copy of its parent's, until it execs */
 };
 
 /* What one address space did; by struct key without an address. */
@@ -304,7 +318,7 @@ struct space_totals {
 	u64 made_bytes;
 	u64 freed;
 	u64 freed_bytes;
-	u64 unknown_frees;
+	u64 unknown_frees;	/* of blocks not kept, or not made here */
 	u64 events;
 };
 
@@ -333,17 +347,19 @@ struct mapping {
 	u64 bias;	/* address - link address */
 	u32 first_page;	/* index into the page table of its binary's rows */
 	u32 page_count;
-	u32 first_link_page;
+	u32 first_link_page;	/* its low 32 bits: code made at run time is linked where it stands */
 	u32 binary;
 };
 
 #define TABLE_MAPPINGS 1024
 #define TABLES 256
+/* In a process's table number: a forked relative has the same table, which then is not changed in place. */
+#define TABLE_SHARED (1U << 31)
 #define RULES 16384
 
 struct table {
 	u32 count;
-	u32 reserved;
+	u32 anonymous;	/* id of code in none of the mappings; another where such code was replaced */
 	struct mapping mappings[TABLE_MAPPINGS];
 };
 
@@ -356,11 +372,12 @@ enum rule_kind {
 	RULE_DEREFERENCE,	/* CFA = *(rsp + offset) + rbp_offset */
 	RULE_SIGNAL,		/* registers from the signal frame's ucontext */
 	RULE_UNSUPPORTED,
+	RULE_REALIGNED,		/* CFA = *(rbp + offset), and rbp is at rbp + rbp_offset */
 };
 
 struct rule {
 	u8 kind;
-	u8 rbp_saved;	/* rbp is at CFA + rbp_offset */
+	u8 rbp_saved;	/* rbp is at CFA + rbp_offset; not of RULE_DEREFERENCE and RULE_REALIGNED, which say their own */
 	s16 rbp_offset;
 	s32 offset;
 };
@@ -482,6 +499,9 @@ struct shared {
 	u64 epoch;	/* grows when a process changes; BPF's */
 	u64 published;	/* grows when a mapping table changes; Python's */
 	u64 follow;	/* forked children are traced too */
+	u64 min_size;	/* blocks that are kept: of at least so many bytes */
+	u64 max_size;
+	u64 sample_bytes; /* mean distance of the draws; 0: all blocks are kept */
 	u64 released[HOLD_SLOTS];
 };
 

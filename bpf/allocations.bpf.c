@@ -10,6 +10,24 @@ int allocated(struct pt_regs *ctx)
 	return 0;
 }
 
+int freed(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	struct free_site key = {};
+	u64 *count, one = 1;
+
+	if (!thread)
+		return 0;
+	intern_stack(thread, &key.freed);
+	key.made = thread->intent.object;
+	count = find(MAP(FREE_SITES), &key);
+	if (count)
+		add(count, 1);
+	else
+		put(MAP(FREE_SITES), &key, &one, NOEXIST);
+	return 0;
+}
+
 int mapped(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
@@ -22,7 +40,7 @@ int mapped(struct pt_regs *ctx)
 		return 0;
 	intent = &thread->intent;
 	totals = intern_stack(thread, &stack);
-	count_made(totals, intent->size);
+	count_made(totals, intent->size, intent->site);
 	event = new_event(thread, intent->operation, intent->address);
 	if (!event)
 		return 0;

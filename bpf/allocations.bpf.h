@@ -61,30 +61,47 @@ INLINE void keep_block(struct thread *thread, u64 address, u16 group, struct all
 		lose(LOSS_LIVE_FULL);
 }
 
-/* Account for a block's end. A child made since may still hold a copy of it. */
-INLINE void block_ended(struct thread *thread, u64 address, u16 group, struct allocation *block)
+/* Account for a block's end. A child made since may still hold a copy of it. Returns what count_freed does. */
+INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct allocation *block)
 {
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), freed;
 
 	thread->totals.freed++;
 	thread->totals.freed_bytes += block->size;
-	count_freed(block->stack, block->size, now - block->time_ns);
+	freed = count_freed(block->stack, block->size, now - block->time_ns);
 	if (thread->forked_ns > block->time_ns) {
 		struct key key = key_of(thread, address, group);
 		struct ghost ghost = { .allocation = *block, .freed_ns = now };
 
 		put(MAP(GHOSTS), &key, &ghost, ANY);
 	}
+	return freed;
 }
 
-/* A free of a block that this process did not make: its parent's copy, or older than the trace. */
+/* A free of a block that is not known: not kept, its parent's copy, or older than the trace. */
 INLINE void unknown_freed(struct thread *thread, u64 address, u16 group)
 {
 	struct key key = key_of(thread, address, group);
-	u64 now = bpf_ktime_get_ns();
+	u64 now;
 
 	thread->totals.unknown_frees++;
+	if (!thread->is_copy)
+		return;
+	now = bpf_ktime_get_ns();
 	put(MAP(INHERITED_FREES), &key, &now, NOEXIST);
+}
+
+/*
+ * Find out where a block is freed, of some: all of the first 16 that its stack
+ * made, and the nth with a chance of 16 to n. To walk the stack at each free
+ * would double the cost of a block.
+ */
+INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site *site, u64 made, u64 freed)
+{
+	if (!freed || (freed > 16 && (bpf_get_prandom_u32() * freed) >> 32 >= 16))
+		return;
+	thread->intent.object = made;
+	walk_from_entry(ctx, thread, site, PROGRAM_FREED);
 }
 
 INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site *site)
@@ -96,7 +113,7 @@ INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site
 	if (!address)
 		return;
 	if (take_block(thread, address, site->group, &block))
-		block_ended(thread, address, site->group, &block);
+		look_at_free(ctx, thread, site, block.stack, block_ended(thread, address, site->group, &block));
 	else if (!thread->pending.slot || thread->pending.address != address)
 		unknown_freed(thread, address, site->group);
 }
@@ -164,7 +181,7 @@ INLINE int realloc_returned(struct thread *thread, struct site *site, u64 result
 	return result != 0;
 }
 
-/* Settle the pending call; returns whether something was made, with the intent to keep it. */
+/* Settle the pending call; returns whether something was made that is to be kept, with the intent to. */
 INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 {
 	struct pending *pending = &thread->pending;
@@ -205,8 +222,8 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 	}
 	intent->address = result;
 	if (operation == OP_REALLOC)
-		return realloc_returned(thread, site, result);
-	return result != 0;
+		result = realloc_returned(thread, site, result);
+	return result && block_made(thread, intent->size);
 }
 
 /* Keep the block of the intent, whose stack is known. */
@@ -219,14 +236,12 @@ INLINE void keep_allocated(struct thread *thread)
 
 	MASK(index, MAX_SITES);
 	totals = intern_stack(thread, &stack);
-	count_made(totals, intent->size);
+	count_made(totals, intent->size, index);
 	block.size = intent->size;
 	block.time_ns = bpf_ktime_get_ns();
 	block.stack = stack;
 	block.tid = thread->tid;
 	block.site = index;
-	thread->totals.made++;
-	thread->totals.made_bytes += block.size;
 	keep_block(thread, intent->address, SITES->site[index].group, &block);
 }
 

@@ -147,6 +147,8 @@ INLINE u64 read_call(struct pt_regs *ctx, struct thread *thread, struct site *si
 		return object;
 	}
 	intend_object(thread, site, site->flags & SITE_OUT_POINTER ? 0 : object);
+	if (site->flags & SITE_INLINED && !(intent->flags & OBJECT_COUNT_UNREAD))
+		intent->count_read -= (s32)value_at(ctx, registers, &site->size);
 	intent->count = site->count.kind ? value_at(ctx, registers, &site->count) : 0;
 	intent->value = value_at(ctx, registers, site->operation == OP_CREATE || site->operation == OP_NAME ?
 				 &site->name : &site->holder);
@@ -168,7 +170,7 @@ int on_call(struct pt_regs *ctx)
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->site[index];
-	slot = ctx->sp + site->return_distance;
+	slot = ctx->sp + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	intent = &thread->intent;
 	intent->site = index;
 	intent->operation = site->operation;
@@ -192,8 +194,7 @@ int on_call(struct pt_regs *ctx)
 	if (!intent->count)
 		intent->count = 1;
 	intent->name = intent->value;
-	walk_from_entry(ctx, thread, site->return_distance,
-			site->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
+	walk_from_entry(ctx, thread, site, site->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
 	return 0;
 }
 
@@ -252,7 +253,7 @@ INLINE void memory_returned(struct pt_regs *ctx, struct thread *thread, struct s
 	} else if (call->state & CALL_HAD_UNKNOWN && freed) {
 		unknown_freed(thread, old, site->group);
 	}
-	if (intent->address)
+	if (intent->address && block_made(thread, intent->size))
 		settle(ctx, thread, PROGRAM_ALLOCATED);
 }
 

@@ -71,8 +71,11 @@ int on_fork(struct tracepoint *ctx)
 	process.state = PROCESS_TRACED;
 	process.own_generation = before ? before->own_generation + 1 : 1;
 	process.space = shares ? forker->space : child;
+	process.is_copy = shares ? forker->is_copy : 1;
 	process.generation = shares ? forker->generation : process.own_generation;
-	table = find(MAP(TABLE_OF), &parent);
+	table = find(MAP(TABLE_OF), &forker->space);
+	if (table && !shares)
+		*table |= TABLE_SHARED;
 	put(MAP(TABLE_OF), &child, table ? table : &zero, ANY);
 	if (!shares)
 		copy_guest(child);
@@ -114,6 +117,7 @@ int on_exec(struct tracepoint *ctx)
 	process->space = pid;
 	process->state = PROCESS_TRACED;
 	process->forked_ns = 0;
+	process->is_copy = 0;
 	put(MAP(TABLE_OF), &pid, &no_table, ANY);
 	next_epoch();
 	control = new_control(CONTROL_EXEC, pid);
@@ -166,15 +170,38 @@ int on_exit(struct tracepoint *ctx)
 }
 
 /*
- * Hold the current thread until the tracer is ready for it.
+ * Wait until a ticket is released; returns 0 where that took too long.
  *
  * The thread sleeps in no queue and gets no signal: it goes round this loop,
  * whose helper reschedules, until its ticket is released or the loop is at its
  * end. So it goes on by itself after a moment, whatever becomes of the tracer,
  * and nobody can see that it waited. The helper reads code of the target only
  * to take its time: tail calls, for more turns, are denied to sleepable programs.
- * The attach cookie is the kind in its low byte; for the loader the rest is
- * the distance from the probed instruction to _r_debug.r_state.
+ */
+INLINE int wait_for_release(u64 slot, u64 wanted, u64 code)
+{
+	void *task = (void *)bpf_get_current_task_btf();
+
+	MASK(slot, HOLD_SLOTS);
+	BARRIER(code);
+#pragma unroll 1
+	for (int i = 0; i < HOLD_TURNS; i++) {
+		if (SHARED->released[slot] == wanted)
+			return 1;
+#pragma unroll
+		for (int j = 0; j < HOLD_READS; j++)
+			bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, (void *)code);
+		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)code, task, 0);
+	}
+	return 0;
+}
+
+/*
+ * Hold the current thread until the tracer is ready for it.
+ *
+ * The attach cookie is the kind in its low byte; the rest is the distance from
+ * the probed instruction to _r_debug.r_state for the loader, to
+ * __jit_debug_descriptor for a JIT.
  */
 int on_hold(struct pt_regs *ctx)
 {
@@ -182,14 +209,12 @@ int on_hold(struct pt_regs *ctx)
 	s64 cookie = bpf_get_attach_cookie(ctx);
 	u32 pid = id >> 32;
 	u16 kind = cookie & 255;
-	void *task = (void *)bpf_get_current_task_btf();
 	struct process *process = find(MAP(PROCESSES), &pid);
 	struct control *control;
-	u64 slot = (u32)id, wanted, path = ctx->di, second = ctx->si, code = ctx->ip;
+	u64 wanted, path = ctx->di, second = ctx->si;
 
 	if (!process || process->state != PROCESS_TRACED || !SHARED->armed)
 		return 0;
-	MASK(slot, HOLD_SLOTS);
 	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx))
 		return 0;	/* the parent's return from fork */
 	if (kind == CONTROL_FORKS && (s64)RETURN_VALUE(ctx) <= 0)
@@ -206,25 +231,16 @@ int on_hold(struct pt_regs *ctx)
 		return 0;
 	control->ticket = bpf_ktime_get_ns();
 	control->generation = process->generation;
-	BARRIER(code);
 	BARRIER(path);
 	BARRIER(second);
+	control->address = ctx->ip + (cookie >> 8);	/* always: each branch has the loop below verified once more */
 	if (kind == CONTROL_EXECUTES_AT)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)
 		bpf_probe_read_user_str(control->path, sizeof(control->path), (void *)path);
 	wanted = control->ticket;
 	bpf_ringbuf_submit(control, WAKE_NOW);
-#pragma unroll 1
-	for (int i = 0; i < HOLD_TURNS; i++) {
-		if (SHARED->released[slot] == wanted)
-			return 0;
-#pragma unroll
-		for (int j = 0; j < HOLD_READS; j++)
-			bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, (void *)code);
-		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)code, task, 0);
-	}
-	if (kind != CONTROL_FORKS)	/* nothing is lost by a maker that goes on too early */
+	if (!wait_for_release((u32)id, wanted, ctx->ip) && kind != CONTROL_FORKS)	/* nothing is lost by a maker that goes on too early */
 		lose(LOSS_HOLD_EXPIRED);
 	return 0;
 }

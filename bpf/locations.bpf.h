@@ -23,6 +23,8 @@ INLINE u64 value_at(struct pt_regs *ctx, const u64 *registers, const struct loca
 		value = RETURN_VALUE(ctx);
 	} else if (kind == AT_CONSTANT) {
 		value = (s64)at->offset;
+	} else if (kind == AT_CODE) {
+		value = ctx->ip + (s64)at->offset;
 	} else {
 		return 0;
 	}

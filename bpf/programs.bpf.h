@@ -9,6 +9,7 @@ enum program {
 	PROGRAM_MAPPED,
 	PROGRAM_REFERENCE,
 	PROGRAM_DELETE,
+	PROGRAM_FREED,
 	PROGRAM_GUEST,
 	PROGRAM_GUEST_KEEP,
 	PROGRAM_COUNT,
@@ -30,14 +31,28 @@ INLINE void go_on(struct pt_regs *ctx, struct thread *thread, u32 then)
 	lose(LOSS_UNWIND_REFUSED);
 }
 
-/* Walk from the caller of the function that was entered. */
-INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, u32 return_distance, u32 then)
+/*
+ * Walk from the caller of the function that was entered. Where it was inlined:
+ * from the probed instruction, which is called by the address of the copy's
+ * first one.
+ */
+INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, struct site *site, u32 then)
 {
-	u64 slot = ctx->sp + return_distance;
-	u64 pc = 0;
+	u64 sp = ctx->sp, pc = 0, back = site->return_distance;
+	int is_known;
 
-	bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
-	if (begin_walk(thread, pc, slot + 8, ctx->bp))
+	if (site->flags & SITE_INLINED) {
+		pc = (ctx->ip - back) | FRAME_EXACT;
+	} else {
+		sp += back;
+		back = 0;
+		bpf_probe_read_user(&pc, sizeof(pc), (void *)sp);
+		sp += 8;
+	}
+	is_known = begin_walk(thread, pc, sp, ctx->bp);
+	thread->walk.pc += back;
+	thread->walk.back = back;
+	if (is_known)
 		go_on(ctx, thread, then);
 	else
 		walk_then(ctx, thread, then);

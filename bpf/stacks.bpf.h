@@ -12,7 +12,6 @@ INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 {
 	struct stack *stack = &thread->stack;
 	u64 depth = stack->depth;
-	struct stack_totals none = {};
 	struct stack_totals *totals;
 	u64 hash = thread->walk.hash ^ thread->walk.status;
 
@@ -36,7 +35,7 @@ INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 		lose(LOSS_STACKS_FULL);
 		return 0;
 	}
-	if (put(MAP(STACKS), &hash, &none, NOEXIST)) {
+	if (put(MAP(STACKS), &hash, BLANK_THREAD, NOEXIST)) {	/* zeros, more than enough */
 		totals = find(MAP(STACKS), &hash);
 		if (!totals)
 			lose(LOSS_TOTALS_FULL);
@@ -45,27 +44,63 @@ INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 	return find(MAP(STACKS), &hash);
 }
 
-INLINE void count_made(struct stack_totals *totals, u64 size)
+/* Note how much of what a stack made is alive. Threads that race here may each miss the other's last one. */
+INLINE void note_level(struct stack_totals *totals)
+{
+	s64 alive = totals->made - totals->freed;
+
+	if (alive > (s64)totals->peak)
+		totals->peak = alive;
+	if (alive > (s64)(totals->level + (totals->level >> 3))) {
+		totals->level = alive;
+		totals->risen = totals->made;
+	}
+}
+
+INLINE void count_made(struct stack_totals *totals, u64 size, u32 site)
 {
 	if (!totals)
 		return;
 	add(&totals->made, 1);
 	add(&totals->made_bytes, size);
+	totals->site = site;
+	note_level(totals);
 }
 
-INLINE void count_freed(u64 stack, u64 size, u64 life_ns)
+/* The bin of a life: by halving, without branches, as the unwinder's searches. */
+INLINE u64 life_bin(u64 life_ns)
+{
+	u64 rest = life_ns >> (LIFE_SHIFT - 1);
+	u64 bin = 0;
+
+#pragma unroll
+	for (int half = 16; half > 0; half >>= 1) {
+		u64 step = half & -at_least(rest, 1ULL << half);
+
+		rest >>= step;
+		bin += step;
+	}
+	bin |= -at_least(rest, 2);	/* longer than the last bin but one: all go into the last */
+	MASK(bin, LIFE_BINS);
+	return bin;
+}
+
+/* Returns how many were freed, this one included; 0 where no totals are kept. */
+INLINE u64 count_freed(u64 stack, u64 size, u64 life_ns)
 {
 	struct stack_totals *totals = find(MAP(STACKS), &stack);
 
 	if (!totals)
-		return;
+		return 0;
 	add(&totals->freed, 1);
+	__sync_fetch_and_add(&totals->lives[life_bin(life_ns)], 1);
 	add(&totals->freed_bytes, size);
 	add(&totals->life_ns, life_ns);
 	if (!totals->life_min_ns || life_ns < totals->life_min_ns)
 		totals->life_min_ns = life_ns;
 	if (life_ns > totals->life_max_ns)
 		totals->life_max_ns = life_ns;
+	return totals->freed;
 }
 
 #endif

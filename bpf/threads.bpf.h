@@ -46,6 +46,7 @@ struct walk {
 	u32 table;
 	u32 last;	/* mapping of the last frame */
 	u32 is_caller;	/* pc is a return address: look up pc - 1 */
+	u64 back;	/* of the first frame: bytes from the address that it is called by to the one it is at */
 	u32 by_frame_pointer;
 	u32 status;
 	u32 done;
@@ -66,7 +67,7 @@ struct walk {
  * fewer words than it read would not be sound.
  */
 struct memo {
-	u64 pc;		/* 0: not in use */
+	u64 pc;		/* 0: not in use; FRAME_EXACT where it is no return address */
 	u64 sp;
 	u64 bp;
 	u64 epoch;
@@ -88,6 +89,8 @@ struct thread {
 	u32 table;
 	u32 tid;
 	struct space_totals totals;
+	struct draws draws;
+	u64 is_copy;	/* its process may hold blocks of its parent's */
 	struct pending pending;
 	struct intent intent;
 	struct walk walk;
@@ -136,7 +139,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 {
 	struct process *process = find(MAP(PROCESSES), &pid);
 	u64 epoch = current_epoch();
-	u32 *table;
+	u32 *table, space;
 
 	thread->traced = 0;
 	thread->epoch = epoch;
@@ -149,8 +152,10 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 		thread->generation = process->generation;
 	}
 	thread->forked_ns = process->forked_ns;
-	table = find(MAP(TABLE_OF), &pid);
-	thread->table = table ? *table : 0;
+	thread->is_copy = process->is_copy;
+	space = process->space;
+	table = find(MAP(TABLE_OF), &space);
+	thread->table = table ? *table & ~TABLE_SHARED : 0;
 	thread->guest = guests_of(thread);
 	thread->traced = 1;
 }

@@ -45,17 +45,11 @@ INLINE u64 at_least(u64 a, u64 b)
 	return difference ^ 1;
 }
 
-/* The mapping whose start is the last at or below `address`; the caller checks its end. */
-INLINE struct mapping *locate(struct walk *walk, struct table *table, u64 address)
+/* The index of the last mapping that starts at or below `address`; 0 where none does. */
+INLINE u64 index_below(struct table *table, u64 address)
 {
-	u64 last = walk->last;
 	u64 low = 0;
-	struct mapping *mapping;
 
-	MASK(last, TABLE_MAPPINGS);
-	mapping = &table->mappings[last];
-	if (address >= mapping->start && address < mapping->end)
-		return mapping;
 #pragma unroll
 	for (int step = TABLE_MAPPINGS / 2; step > 0; step >>= 1) {
 		u64 candidate = low + step;
@@ -64,13 +58,28 @@ INLINE struct mapping *locate(struct walk *walk, struct table *table, u64 addres
 		low += step & -at_least(address, table->mappings[candidate].start);
 		MASK(low, TABLE_MAPPINGS);
 	}
-	walk->last = low;
-	return &table->mappings[low];
+	return low;
+}
+
+/* The mapping whose start is the last at or below `address`; the caller checks its end. */
+INLINE struct mapping *locate(struct walk *walk, struct table *table, u64 address)
+{
+	u64 last = walk->last;
+	struct mapping *mapping;
+
+	MASK(last, TABLE_MAPPINGS);
+	mapping = &table->mappings[last];
+	if (address >= mapping->start && address < mapping->end)
+		return mapping;
+	last = index_below(table, address);
+	walk->last = last;
+	MASK(last, TABLE_MAPPINGS);
+	return &table->mappings[last];
 }
 
 INLINE struct rule *rule_at(struct mapping *mapping, u64 link_address)
 {
-	u64 page = (link_address >> PAGE_BITS) - mapping->first_link_page;
+	u64 page = (u32)((link_address >> PAGE_BITS) - mapping->first_link_page);
 	u64 low, length, index;
 
 	if (page >= mapping->page_count)
@@ -203,7 +212,7 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 	u64 cfa;
 	u8 kind = rule->kind;
 
-	if (kind == RULE_RBP)
+	if (kind == RULE_RBP || kind == RULE_REALIGNED)
 		walk->uses_first_bp |= !walk->restored_bp;
 	if (kind == RULE_RSP) {
 		cfa = walk->sp + (s64)rule->offset;
@@ -216,6 +225,15 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 			return STACK_FAULT;
 		note(thread, walk->sp + (s64)rule->offset, cfa);
 		cfa += (s64)rule->rbp_offset;
+	} else if (kind == RULE_REALIGNED) {
+		u64 at = walk->bp + (s64)rule->offset, rbp_at = walk->bp + (s64)rule->rbp_offset;
+
+		if (bpf_probe_read_user(&cfa, 8, (void *)at) ||
+		    bpf_probe_read_user(&walk->bp, 8, (void *)rbp_at))
+			return STACK_FAULT;
+		walk->restored_bp = 1;
+		note(thread, at, cfa);
+		note(thread, rbp_at, walk->bp);
 	} else {
 		return STACK_UNSUPPORTED;
 	}
@@ -268,25 +286,31 @@ INLINE void step(struct thread *thread)
 	u64 look = walk->pc - walk->is_caller;
 	u64 index = walk->table;
 	u64 exact = walk->is_caller ? 0 : FRAME_EXACT;
+	struct table *table;
 	struct mapping *mapping;
 	struct rule *rule = 0;
 	int failure;
 
 	MASK(index, TABLES);
-	mapping = locate(walk, &VALUE(struct tables, TABLE_VALUES)->table[index], look);
+	table = &VALUE(struct tables, TABLE_VALUES)->table[index];
+	mapping = locate(walk, table, look);
 	if (look < mapping->start || look >= mapping->end) {
 		if (walk->is_caller && undo_trampoline(walk))
 			return;
-		keep_frame(thread, walk->pc | exact);
+		keep_frame(thread, (u64)table->anonymous << FRAME_BINARY_SHIFT | exact |
+					   ((walk->pc - walk->back) & (FRAME_EXACT - 1)));
 	} else {
 		rule = rule_at(mapping, look - mapping->bias);
 		/* The kernel "returns" to the restorer's first byte: no call stands before it. */
 		if (rule && rule->kind == RULE_SIGNAL)
 			exact = FRAME_EXACT;
 		keep_frame(thread, (u64)mapping->binary << FRAME_BINARY_SHIFT | exact |
-					   ((walk->pc - mapping->bias) & (FRAME_EXACT - 1)));
+					   ((walk->pc - walk->back - mapping->bias) & (FRAME_EXACT - 1)));
 	}
-	if (!rule || rule->kind == RULE_NONE)
+	walk->back = 0;
+	if (!walk->table)	/* nothing is known of this process yet: all its code would look as if it had no rules */
+		failure = STACK_NO_TABLE;
+	else if (!rule || rule->kind == RULE_NONE)
 		failure = step_by_frame_pointer(thread);
 	else if (rule->kind == RULE_END)
 		return finish_walk(walk, STACK_COMPLETE);
@@ -341,7 +365,10 @@ INLINE struct memo *find_memo(struct thread *thread, u64 index, u64 pc, u64 sp, 
 	return 0;
 }
 
-/* Begin a walk at the caller of the probed function; returns whether a memo knows its stack already. */
+/*
+ * Begin a walk at the caller of the probed function, or at `pc` itself where
+ * it is marked FRAME_EXACT; returns whether a memo knows its stack already.
+ */
 INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 {
 	struct walk *walk = &thread->walk;
@@ -365,14 +392,15 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	memo->epoch = thread->epoch;
 	memo->words = 0;
 	memo->reach = 0;
-	walk->pc = pc;
+	walk->pc = pc & ~FRAME_EXACT;
 	walk->sp = sp;
 	walk->bp = bp;
 	walk->hash = 0xcbf29ce484222325ULL;
 	walk->instance = 0;
 	walk->table = thread->table;
 	walk->last = 0;
-	walk->is_caller = 1;
+	walk->back = 0;
+	walk->is_caller = !(pc & FRAME_EXACT);
 	walk->by_frame_pointer = 0;
 	walk->status = STACK_COMPLETE;
 	walk->done = 0;

@@ -11,6 +11,7 @@ variant=stubs program=perf
 case ${1-} in
     "") ;;
     --unmodified) variant=unmodified program=perf-unmodified ;;
+    --make) variant=unmodified log=$2 ;; # of mutate.sh: make what has changed in the unmodified one
     *) sed -n '2,5s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 
@@ -24,6 +25,15 @@ flags=(NO_LIBPERL=1 NO_LIBPYTHON=1 NO_LIBBPF=1 NO_BPF_SKEL=1 NO_SLANG=1 NO_GTK2=
 recipe() {
     printf '%s\n' "$variant" "${parts[@]}" "${flags[@]}"
     [ "$variant" = unmodified ] || cat "$here/refcount_stubs.h" "$here/refcount_stubs.c"
+}
+
+# make(1) in a variant's tree; its output goes to a file.
+build() {
+    local tree=$1 log=$2
+    make -C "$tree/source/tools/perf" -j"$(nproc)" O="$tree/output" "${flags[@]}" perf >"$log" 2>&1 && return
+    tail -20 "$log" >&2
+    echo "perf was not built; the whole log is $log" >&2
+    return 1
 }
 
 unpack() {
@@ -44,20 +54,38 @@ add_stubs() {
     grep -q refcount_stubs.h "$header"
 }
 
-stamp=$(recipe | sha256sum | cut -d' ' -f1)
+# Begin with the objects of the other variant, half of which are the same: make(1) finds out which by their dates, but
+# the commands that it compares hold the names of the trees.
+share() {
+    local other=$1 tree=$2 file
+    cp -a "$other/output" "$tree/output"
+    grep -rlIF "$other/" "$tree/output" | while read -r file; do
+        touch -r "$file" "$tree/date"
+        sed -i "s|$other/|$tree/|g" "$file"
+        touch -r "$tree/date" "$file"
+    done
+}
+
 work=$cache/$variant
+if [ -n "${log-}" ]; then
+    build "$work" "$log"
+    exit
+fi
+stamp=$(recipe | sha256sum | cut -d' ' -f1)
 mkdir -p "$here/build" "$work"
 if [ ! -x "$work/output/perf" ] || [ "$(cat "$work/stamp" 2>/dev/null)" != "$stamp" ]; then
     "$(readlink -f "$here/../../.ci/install")" "${packages[@]}"
     rm -rf "$work/stamp" "$work/output"
     unpack "$work/source"
+    for other in "$cache/stubs" "$cache/unmodified"; do
+        if [ "$other" != "$work" ] && [ -f "$other/stamp" ] && [ ! -e "$work/output" ]; then
+            share "$other" "$work"
+            touch "$work/source/tools/include/linux/refcount.h" # what differs is newer than every object
+        fi
+    done
     [ "$variant" = unmodified ] || add_stubs "$work/source"
     mkdir -p "$work/output"
-    if ! make -C "$work/source/tools/perf" -j"$(nproc)" O="$work/output" "${flags[@]}" perf >"$work/log" 2>&1; then
-        tail -20 "$work/log" >&2
-        echo "perf was not built; the whole log is $work/log" >&2
-        exit 1
-    fi
+    build "$work" "$work/log"
     echo "$stamp" >"$work/stamp"
 fi
 # Compared, since it may be there from another cache; moved, since it may be running.

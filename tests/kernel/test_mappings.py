@@ -71,3 +71,13 @@ def test_without_mappings(refleak: Refleak) -> None:
     run = refleak("--no-mappings", target=("alloc_functions", "mmap"))
     run.check_whole()
     assert (run.leaks, run.report["probes"]["attached"]) == ([], 9)
+
+
+def test_a_forked_childs_copy_is_no_leak_of_its_own(refleak: Refleak) -> None:
+    run = refleak(target=("munmap_parts", "fork"))
+    run.check_whole()
+    assert run.report["totals"]["mappings"] == {"outstanding": 2, "outstanding_bytes": 9 * PAGE}
+    found = [(leak["state"], leak["stack"][0]["function"], leak["bytes"]) for leak in run.leaks]
+    assert sorted(found) == [
+        ("inherited", "map_pages", 5 * PAGE), ("leaked", "map_over", 3 * PAGE), ("leaked", "map_pages", 6 * PAGE),
+    ]  # fmt: skip

@@ -5,12 +5,23 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import numpy as np
-from hand_made import DSO, LOSSES, events, objects, records, server
+from hand_made import DSO, LOSSES, SECOND, events, objects, records, server
 
 from tracer.model.frames import Frame
-from tracer.model.records import StackStatus
+from tracer.model.periods import Checkpoint
+from tracer.model.records import FREED_RECORD, StackStatus
+from tracer.model.selection import Selection
 from tracer.model.snapshot import Mapping, Snapshot, Stack
-from tracer.model.statistics import CONDENSED, DEATH, LIFETIME, PAIR, STEP, BalancedStatistics
+from tracer.model.statistics import (
+    CHECKPOINT_TOTALS,
+    CONDENSED,
+    DEATH,
+    LIFE_BIN,
+    LIFETIME,
+    PAIR,
+    STEP,
+    BalancedStatistics,
+)
 
 WORDS = ("\udcff name", "ünï", "")
 
@@ -27,6 +38,7 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         snapshot,
         mode="attached",
         target_ended=False,
+        selection=Selection(16, 1 << 20, 4096),
         processes=processes,
         mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
         stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(()),
@@ -34,6 +46,10 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         guests=(Frame("f", "s.py", file="/s.py", line=3, kind="guest", language="Python"), Frame(None, kind="guest")),
         types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
         inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
+        checkpoints=(Checkpoint(1, 7 * SECOND),),
+        checkpoint_totals=records(CHECKPOINT_TOTALS, [{"stack": 1, "checkpoint": 1, "made": 4, "freed": 2, "site": 3}]),
+        life_bins=records(LIFE_BIN, [{"stack": 1, "bin": i, "count": 100 - i} for i in (3, 31)]),
+        free_sites=records(FREED_RECORD, [{"made": 1, "freed": 7, "count": 38}]),
         history=np.concatenate([snapshot.history, events({"time_ns": 1, "count": -5, "serial": (1 << 32) - 1})]),
         condensed=records(CONDENSED, [{"address": 0x9000, "serial": 3, "count": 41, "exact": 2}]),
         balanced=BalancedStatistics(
@@ -41,6 +57,7 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
             records(DEATH, [{"type": DSO, "create_stack": 5, "last_stack": 7, "count": 3}]),
             records(LIFETIME, [{"type": DSO, "create_stack": 5, "count": 3, "sum_ns": 60, "max_ns": 1 << 63}]),
             records(STEP, [{"course": i, "count": 1 - i, "type": DSO, "operation": 1} for i in range(3)]),
+            records(LIFE_BIN, [{"stack": 5, "type": DSO, "bin": 4, "count": 3}]),
         ),
         error_history=events({"time_ns": 4, "serial": 2, "flags": 1}),
         losses=LOSSES,

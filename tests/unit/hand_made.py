@@ -28,6 +28,7 @@ from tracer.model.snapshot import (
     Snapshot,
     Stack,
     TypeTotals,
+    UncoveredCopies,
     Unresolved,
 )
 
@@ -168,7 +169,11 @@ def server() -> tuple[Snapshot, Code]:
         ),
         totals=records(TOTALS_RECORD, [{"stack": page, "made": 18_000, "freed": 17_993}]),
         type_totals=(TypeTotals(DSO, 812, 1, 40, 120, 119, 38), TypeTotals(MAP, 812, 1, 7, 3, 10, 7)),
-        coverage=Coverage(34, (Unresolved("get", "map", "map__get", "inlined everywhere"),), (("map__get", 3),)),
+        coverage=Coverage(
+            34,
+            (Unresolved("get", "map", "map__get", "inlined everywhere"),),
+            (UncoveredCopies("get", "map", "map__get", 3, "its parameter was optimised away"),),
+        ),
     )  # fmt: skip
     return snap, code
 

@@ -23,6 +23,7 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "event": records.EVENT,
     "stack": records.STACK,
     "stack_totals": records.STACK_TOTALS,
+    "free_site": records.FREE_SITE,
     "type_name": records.TYPE_NAME,
     "control": records.CONTROL,
     "process": records.PROCESS,
@@ -57,7 +58,7 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
 }
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
-    "HOLD_SLOTS", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
+    "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
 )  # fmt: skip
 
 
@@ -141,4 +142,5 @@ def test_limit(name: str, compiled: dict[str, tuple[int, ...]]) -> None:
 def test_joined_records_keep_the_layout_of_their_parts() -> None:
     assert records.ALLOCATION_RECORD.itemsize == records.KEY.itemsize + records.ALLOCATION.itemsize
     assert records.OBJECT_RECORD.itemsize == records.KEY.itemsize + records.OBJECT.itemsize
-    assert records.TOTALS_RECORD.itemsize == 8 + records.STACK_TOTALS.itemsize
+    lives = records.STACK_TOTALS["lives"].itemsize
+    assert records.TOTALS_RECORD.itemsize == 8 + records.STACK_TOTALS.itemsize - lives

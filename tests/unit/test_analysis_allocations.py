@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tracer.analysis import AnalysisOptions, analyse, has_findings
 from tracer.model.findings import AllocationTotals
-from tracer.model.records import ALLOCATION_RECORD, TOTALS_RECORD, StackStatus
+from tracer.model.records import ALLOCATION_RECORD, TOTALS_RECORD, MappedFlag, StackStatus
 
 
 def test_an_empty_snapshot_gives_empty_findings() -> None:
@@ -139,6 +139,19 @@ def test_mappings_are_an_own_kind_and_come_last() -> None:
     assert first.kind == "allocation"
     assert (second.kind, second.type, second.count, second.bytes) == ("mapping", "mmap", 2, 12288)
     assert [i.address for i in second.instances] == [0x7000, 0x9000]
+
+
+def test_a_forked_childs_copy_of_a_mapping_is_no_leak() -> None:
+    code = Code()
+    stack = code.stack(1, code.frame("mmap", binary=2), code.frame("f", "f.c:1"))
+    own = {"start": 0x9000, "length": 8192, "pid": 813, "flags": 0x22}
+    copy = {"start": 0x7000, "length": 4096, "pid": 813, "flags": 0x22 | MappedFlag.INHERITED}
+    found = analyse(snapshot(code, mapped=mapped(copy, own, stack=stack)), code.symbols)
+    assert [(leak.state, leak.bytes) for leak in found.leaks] == [("outstanding", 8192), ("inherited", 4096)]
+    assert found.survivors[-1].bytes == 8192
+    alone = analyse(snapshot(code, mapped=mapped(copy, stack=stack)), code.symbols)
+    assert [leak.state for leak in alone.leaks] == ["inherited"] and alone.survivors == ()
+    assert not has_findings(alone)
 
 
 def test_an_unknown_stack_is_empty_and_says_so() -> None:

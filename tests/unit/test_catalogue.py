@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
-from collections import Counter
 from collections.abc import Callable
 
 from tracer.elf.debug_facts import DebugFacts, FunctionFacts, Member, Pointee
-from tracer.model.operations import FunctionSpec, Location, LocationKind, Operation, Site, SiteFlag, argument
+from tracer.model.operations import FunctionSpec, Location, LocationKind, Operation, SiteFlag, argument
+from tracer.model.snapshot import Unresolved
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.files import parse_spec
 from tracer.specs.options import parse_type_option
-from tracer.specs.refinement import refine
+from tracer.specs.refinement import following, refinement
 
 FAMILY = '[[type]]\nname = "{type}"\ncreate = "{type}_new"\nget = "{type}_get"\nput = "{type}_put"\n'
 CONN = "conn:create=conn_new,get=conn_ref,put=conn_unref,counter=member:refs"
@@ -50,42 +50,38 @@ def test_a_family_needs_both_get_and_put() -> None:
     assert described(catalogue) == first[:1]
 
 
-def facts(inlined: dict[str, int] | None = None) -> DebugFacts:
+def facts() -> DebugFacts:
     pointee = Pointee("conn", 1)
     functions = {name: FunctionFacts(name, (pointee,), Pointee()) for name in ("conn_ref", "conn_unref")}
-    return DebugFacts(functions, {"conn": (Member("refs", 24, "int"),)}, Counter(inlined or {}))
+    return DebugFacts(functions, {"conn": (Member("refs", 24, "int"),)})
 
 
-def sites(catalogue: Catalogue) -> list[Site]:
-    return [Site(function, "/x", 16 * n, 16 * n) for n, function in enumerate(described(catalogue))]
+def refined(catalogue: Catalogue, known: DebugFacts) -> tuple[list[FunctionSpec], tuple[Unresolved, ...]]:
+    found = refinement([1], catalogue.types, known)
+    return [found.apply(function) for function in described(catalogue)], found.unresolved
 
 
 def test_a_counter_is_found_by_its_member() -> None:
-    catalogue = Catalogue([parse_type_option(CONN)])
-    refined = refine(sites(catalogue), catalogue.types, facts())
-    assert {s.function.counter for s in refined.sites} == {Location(LocationKind.OBJECT, adjust=24)}
-    assert all(s.function.flags == SiteFlag.COUNTER for s in refined.sites)
-    assert (refined.unresolved, refined.inlined) == ([], ())
+    functions, unresolved = refined(Catalogue([parse_type_option(CONN)]), facts())
+    assert {f.counter for f in functions} == {Location(LocationKind.OBJECT, adjust=24)}
+    assert all(f.flags == SiteFlag.COUNTER for f in functions)
+    assert unresolved == ()
 
 
 def test_a_counter_that_is_not_found_is_said() -> None:
-    catalogue = Catalogue([parse_type_option(CONN)])
-    refined = refine(sites(catalogue), catalogue.types, DebugFacts())
-    assert not any(s.function.flags for s in refined.sites)
-    assert [(u.type, u.reason) for u in refined.unresolved] == [
-        ("conn", "no refs in DWARF: counts are followed, not read")
-    ]
+    functions, unresolved = refined(Catalogue([parse_type_option(CONN)]), DebugFacts())
+    assert not any(f.flags for f in functions)
+    assert [(u.type, u.reason) for u in unresolved] == [("conn", "no refs in DWARF: counts are followed, not read")]
 
 
-def test_with_inlined_gets_the_counter_is_believed() -> None:
-    catalogue = Catalogue([parse_type_option(CONN)])
-    inlined = refine(sites(catalogue), catalogue.types, facts({"conn_ref": 3, "other": 1}))
-    assert inlined.inlined == (("conn_ref", 3),)
-    assert {s.function.flags for s in inlined.sites} == {SiteFlag.COUNTER | SiteFlag.FOLLOWS}
-    of_create = refine(sites(catalogue), catalogue.types, facts({"conn_new": 3}))
-    assert {s.function.flags for s in of_create.sites} == {SiteFlag.COUNTER}
+def test_the_counter_of_a_type_is_believed_if_it_changes_unseen() -> None:
+    functions, _ = refined(Catalogue([parse_type_option(CONN)]), facts())
+    assert {following(f, {1}).flags for f in functions} == {SiteFlag.COUNTER | SiteFlag.FOLLOWS}
+    assert {following(f, {2}).flags for f in functions} == {SiteFlag.COUNTER}
+    uncounted, _ = refined(Catalogue([parse_type_option(CONN)]), DebugFacts())
+    assert not any(following(f, {1}).flags for f in uncounted)
 
 
-def test_built_in_sites_are_left_alone() -> None:
-    site = Site(FunctionSpec("malloc", Operation.ALLOC), "/x", 0, 0)
-    assert refine([site], {}, facts({"malloc": 9})).sites == [site]
+def test_built_in_functions_are_left_alone() -> None:
+    malloc = FunctionSpec("malloc", Operation.ALLOC)
+    assert refinement([0], {}, facts()).apply(malloc) == malloc

@@ -85,7 +85,17 @@ def test_without_privileges_it_says_what_it_could_not_test(
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["privileges"]["meaning"] == "CAP_BPF, CAP_PERFMON missing"
     assert checks["privileges"]["remedy"] == "run the same command with sudo"
-    assert {name for name, check in checks.items() if check["state"] == "untested"} == {"BPF", "links", "holds"}
+    untested = {name for name, check in checks.items() if check["state"] == "untested"}
+    assert untested == {"BPF", "links", "holds", "costs"}
+
+
+def test_costs_are_said_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = {"nop5": 210.0, "nop": 400.0, "push": 460.0, "call": 450.0, "branch": 470.0, "other": 16_300.0}
+    monkeypatch.setattr(doctor, "known_costs", lambda _directory: measured)
+    (check,) = doctor._costs(False)
+    assert check.meaning == (
+        "an empty probe: 0.2 us on a 5-byte nop, 0.5 us on a push, 0.5 us on a jump, 16.3 us where it is single-stepped"
+    )
 
 
 def test_kernel_without_type_information(monkeypatch: pytest.MonkeyPatch) -> None:

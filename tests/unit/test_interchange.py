@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import jsonschema
 import pytest
 from hand_made import LOSSES, Code, blocks, process, server, snapshot
 from junitparser import Error, Failure, JUnitXml, Skipped
+from pydantic import ValidationError
+from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as OfficialSchema
 from sarif_pydantic import Sarif
 
 from tracer.analysis import analyse
@@ -28,7 +29,6 @@ from tracer.report.markdown import code, plain, write_markdown
 from tracer.report.sarif import write_sarif
 from tracer.report.source_place import source_place
 
-SCHEMA = json.loads((Path(__file__).parent / "schemas" / "sarif.schema.json").read_text())
 HOSTILE = "]]></x><b>`|*\x1b[31m\n\x00\udcff\ufffe&amp;\"'~~@all"
 
 
@@ -51,7 +51,7 @@ def sarif(found: Findings, root: str | None = None) -> dict[str, Any]:
     out = io.StringIO()
     write_sarif(found, out, root)
     document = json.loads(out.getvalue())
-    jsonschema.validate(document, SCHEMA)
+    OfficialSchema.model_validate(document)
     Sarif.model_validate(document)
     (run,) = document["runs"]
     for result in run["results"]:
@@ -62,6 +62,15 @@ def sarif(found: Findings, root: str | None = None) -> dict[str, Any]:
 def test_sarif_is_valid_whatever_was_found() -> None:
     for found in (findings(), hostile(), analyse(snapshot(), {}), analyse(snapshot(processes=()), {})):
         sarif(found, "/src")
+
+
+def test_the_schema_refuses_what_is_no_sarif() -> None:
+    out = io.StringIO()
+    write_sarif(findings(), out, None)
+    document = json.loads(out.getvalue())
+    document["runs"][0]["results"][0]["level"] = "fatal"
+    with pytest.raises(ValidationError, match="level"):
+        OfficialSchema.model_validate(document)
 
 
 def test_sarif_has_a_result_per_entry_and_error() -> None:
@@ -186,7 +195,7 @@ def test_markdown_begins_with_the_verdict() -> None:
         "## :x: refleak: LEAK: 2 objects of 1 type, 28.1 KiB in 9 blocks, 1.0 MiB in 1 mapping, 1 error (over-put)"
     )
     assert lines[6] == (
-        "| 1 | reference | <code>dso</code> | leaked | 2 |  "
+        "| 1 | reference | <code>dso</code> | leaked | one-off | 2 |  "
         "| <code>dso&#95;&#95;new &#40;dso&#46;c&#58;88&#41;</code> | <code>7fa9f1eb05b7</code> |"
     )
     assert markdown(analyse(snapshot(), {})).startswith("## :white_check_mark: refleak: clean\n")
@@ -197,8 +206,8 @@ def test_markdown_stays_short() -> None:
     many = findings(leaks=tuple(replace(one, id=f"{number:012x}") for number in range(5000)))
     text = markdown(many)
     assert len(text) < 20_000
-    assert "| | and 4,990 more entries | | | 34,930 | 143,073,280 | | |" in text
-    assert "| | **all** | | | 35,000 | 143,360,000 | | |" in text
+    assert "| | and 4,990 more entries | | | | 34,930 | 143,073,280 | | |" in text
+    assert "| | **all** | | | | 35,000 | 143,360,000 | | |" in text
 
 
 class Elements(HTMLParser):
@@ -216,7 +225,7 @@ def test_markdown_stands_any_name() -> None:
     parser.feed(text)
     assert parser.seen == {"code", "details", "summary", "pre"}
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert {len(row.split("|")) for row in rows} == {10}
+    assert {len(row.split("|")) for row in rows} == {11}
     assert all(character.isprintable() or character == "\n" for character in text)
     for block in re.findall(r"<pre>(.*?)</pre>", text, re.DOTALL):
         assert "\n\n" not in block

@@ -53,7 +53,10 @@ def test_a_full_report_is_valid_and_says_all() -> None:
     assert document["probes"] == {
         "attached": 34,
         "unresolved": [{"operation": "get", "type": "map", "function": "map__get", "reason": "inlined everywhere"}],
-        "inlined_not_covered": [{"function": "map__get", "copies": 3}],
+        "inlined_not_covered": [
+            {"function": "map__get", "copies": 3, "operation": "get", "type": "map",
+             "reason": "its parameter was optimised away"},
+        ],
     }
     assert [(p["pid"], p["parent"], p["ended"]) for p in document["processes"]] == [
         (812, None, {"code": 0, "signal": None, "by_exec": False}),

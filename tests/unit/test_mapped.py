@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from naive_history import batch, event
 
 from tracer.books.mapped import MappedMemory, RemapFlag
-from tracer.books.mapped_space import MappedFlag, MappedTotals
+from tracer.books.mapped_space import MappedTotals
 from tracer.model.operations import Operation
+from tracer.model.records import MappedFlag
 
 MAP, UNMAP, REMAP, UNDO = Operation.MAP, Operation.UNMAP, Operation.REMAP, Operation.UNDO
 PAGE = 4096

@@ -11,7 +11,7 @@ from hand_made import DSO, LOSSES, SECOND, Code, blocks, events, objects, proces
 
 from tracer.analysis import AnalysisOptions, analyse
 from tracer.model.findings import Findings
-from tracer.model.frames import Frame
+from tracer.model.frames import NO_SYMBOL, Frame
 from tracer.model.operations import Operation
 from tracer.model.records import ErrorKind, StackStatus
 from tracer.report import TextOptions, write_text
@@ -97,6 +97,7 @@ map             7       3      10            7        0
          < thread__insert_map thread.c:9 < main srv.c:21
     2 puts
       2  __refcnt__put refcnt.c:14 < map__delete map.c:203 < main srv.c:21
+    one-off: all made at once, and none that stayed in the 61.0 s since
     note: the counter of 1 of 2 changed without a traced call: one reads 3 where
           gets and puts give 2
     at 0x9000, 0x9040; oldest 61.0 s
@@ -109,6 +110,7 @@ map             7       3      10            7        0
       serve           http.c:77
       main            srv.c:21
     made here 18,000, freed 17,993
+    one-off: all made within 6.0 s, and none that stayed in the 55.0 s since
     at 0x5500, 0x6500, 0x7500 and 4 more; oldest 61.0 s
 
 and 2 more entries: 13 bytes in 1 block, 1.0 MiB in 1 mapping (--top 4 lists
@@ -121,6 +123,7 @@ all)
       malloc                 [libc.so.6]
       libstdc++.so.6+0x10c0  (stripped)
       (stack cut here: the next caller has no unwind table)
+    one-off: made once, and none that stayed in the 61.0 s since
     at 0x300; age 61.0 s
 
 inherited by fork, no leak: 8.0 KiB in 2 blocks
@@ -302,6 +305,14 @@ def test_start_up_code_is_left_out_but_not_a_lone_stranger() -> None:
     report = text(analyse(snapshot(code, allocations=live), code.symbols))
     assert "_start" not in report
     assert report.count("libc.so.6+0x1010") == 1
+
+
+def test_missing_symbols_are_said_once_with_what_to_do() -> None:
+    code = Code()
+    stack = code.stack(1, *(code.frame(None, why_unknown=NO_SYMBOL) for _ in range(2)), code.frame("main", "m.c:1"))
+    report = text(analyse(snapshot(code, allocations=blocks({"address": 1, "stack": stack})), code.symbols))
+    assert NO_SYMBOL not in report
+    assert "note: no symbols for srv (2 places): install their debug symbols, or name them\n" in report
 
 
 def test_frames_of_scripts_and_generated_code_are_marked() -> None:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracer.analysis.blocks import MergedBlocks, blocks_of, merge_blocks
+from tracer.analysis.estimates import alike
 from tracer.analysis.evidence import Evidence
+from tracer.analysis.free_sites import FreeSites
+from tracer.analysis.trends import trend
+from tracer.analysis.turnover import TurnoverBook, block_turnover
 from tracer.model.findings import Leak
+from tracer.model.selection import Selection
 from tracer.model.snapshot import Snapshot
 
 _KIND = "allocation"
@@ -16,9 +21,12 @@ def allocation_leaks(evidence: Evidence) -> list[Leak]:
     """Merge the live allocations; add what was made and freed at the same stacks."""
     snapshot = evidence.snapshot
     merged = merge_blocks(blocks_of(snapshot.allocations, "address", "size"), _KIND, evidence)
-    turnover = _turnover(snapshot)
+    book, sites = block_turnover(snapshot), FreeSites(evidence)
     several = len(snapshot.processes) > 1
-    return [_with_turnover(entry, turnover, several) for entry in merged]
+    if snapshot.selection.is_sampled:
+        totals = _drawn_totals(snapshot)
+        return [_estimated(entry, totals, sites, several, snapshot.selection) for entry in merged]
+    return [_over_time(entry, book, sites, several) for entry in merged]
 
 
 def inherited_allocations(evidence: Evidence) -> list[Leak]:
@@ -27,16 +35,36 @@ def inherited_allocations(evidence: Evidence) -> list[Leak]:
     return [entry.leak for entry in merge_blocks(blocks, _KIND, evidence, inherited=True)]
 
 
-def _turnover(snapshot: Snapshot) -> dict[int, tuple[int, int]]:
-    columns = (snapshot.totals[name].tolist() for name in ("stack", "made", "freed"))
-    return {stack: (made, freed) for stack, made, freed in zip(*columns, strict=True)}
+def _over_time(entry: MergedBlocks, book: TurnoverBook, sites: FreeSites, several: bool) -> Leak:
+    turnover = book.of(entry.stacks)
+    leak = replace(entry.leak, freed_at=sites.of(entry.stacks))
+    if turnover is not None and several and turnover.made - turnover.freed != leak.count:
+        turnover = replace(turnover, peak=None)  # totals are by stack, not by process: not this process's alone
+    elif turnover is not None:
+        leak = replace(leak, made=turnover.made, freed=turnover.freed)
+    return replace(leak, trend=trend(entry.births, turnover))
 
 
-def _with_turnover(entry: MergedBlocks, turnover: dict[int, tuple[int, int]], several: bool) -> Leak:
-    known = [turnover[stack] for stack in entry.stacks if stack in turnover]
+_Totals = tuple[int, int, int, int]
+
+
+def _drawn_totals(snapshot: Snapshot) -> dict[int, _Totals]:
+    """Return (made, bytes made, freed, bytes freed) of the blocks that were drawn, by stack."""
+    columns = (snapshot.totals[name].tolist() for name in ("stack", "made", "made_bytes", "freed", "freed_bytes"))
+    return {row[0]: row[1:] for row in zip(*columns, strict=True)}
+
+
+def _estimated(
+    entry: MergedBlocks, totals: dict[int, _Totals], sites: FreeSites, several: bool, selection: Selection
+) -> Leak:
+    """Estimate what was made and freed; what was drawn by chance has no course over time."""
+    leak = replace(entry.leak, freed_at=sites.of(entry.stacks))
+    known = [totals[stack] for stack in entry.stacks if stack in totals]
     if len(known) < len(entry.stacks):
-        return entry.leak
-    made, freed = sum(m for m, _ in known), sum(f for _, f in known)
-    if several and made - freed != entry.leak.count:
-        return entry.leak  # totals are by stack, not by process: these are not this process's alone
-    return replace(entry.leak, made=made, freed=freed)
+        return leak
+    are_all = sum(each[0] - each[2] for each in known) == leak.kept
+    if several and not are_all:
+        return leak  # totals are by stack, not by process: these are not this process's alone
+    freed = sum(alike(each[2], each[3], selection)[0] for each in known)
+    made = freed + leak.count if are_all else sum(alike(each[0], each[1], selection)[0] for each in known)
+    return replace(leak, made=made, freed=freed)

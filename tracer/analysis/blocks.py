@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from tracer.analysis.births import Births, births
 from tracer.analysis.elsewhere import elsewhere_notes
+from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.identity import stable_id
 from tracer.analysis.own_frame import own_frame
 from tracer.model.findings import Instance, Leak
+from tracer.model.selection import KEEPS_ALL, Sample
 from tracer.model.snapshot import Records
 
 Key = tuple[int, int, str, str]
@@ -42,12 +45,13 @@ def blocks_of(records: Records, address: str, size: str) -> Blocks:
     return Blocks(*(np.ascontiguousarray(records[name]) for name in fields))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MergedBlocks:
     """One entry before it is told what it means, and the raw stack ids that it merges."""
 
     leak: Leak
     stacks: tuple[int, ...]
+    births: Births
 
 
 def merge_blocks(blocks: Blocks, kind: str, evidence: Evidence, inherited: bool = False) -> list[MergedBlocks]:
@@ -58,17 +62,17 @@ def merge_blocks(blocks: Blocks, kind: str, evidence: Evidence, inherited: bool 
     codes = {name: code for code, name in enumerate(sorted(set(names)))}
     allocator = np.array([codes[name] for name in names])[blocks.site]
     raw = group_rows(blocks.pid, blocks.generation, allocator, blocks.stack)
-    keys = [_key(blocks, names, row, kind, evidence) for row in raw.first.tolist()]
+    columns = (blocks.pid, blocks.generation, blocks.site, blocks.stack)
+    rows = zip(*(column[raw.first].tolist() for column in columns), strict=True)
+    keys = [_key(pid, generation, names[site], stack, kind, evidence) for pid, generation, site, stack in rows]
     members: defaultdict[Key, list[int]] = defaultdict(list)
     for group, key in enumerate(keys):
         members[key].append(group)
     return _measure(blocks, raw, members, kind, evidence, inherited)
 
 
-def _key(blocks: Blocks, names: list[str], row: int, kind: str, evidence: Evidence) -> Key:
-    name = names[int(blocks.site[row])]
-    stack = evidence.book.get(int(blocks.stack[row]))
-    return int(blocks.pid[row]), int(blocks.generation[row]), name, stable_id(kind, name or None, stack.keys)
+def _key(pid: int, generation: int, name: str, stack: int, kind: str, evidence: Evidence) -> Key:
+    return pid, generation, name, stable_id(kind, name or None, evidence.book.get(stack).keys)
 
 
 def _measure(
@@ -78,29 +82,33 @@ def _measure(
     position[[group for groups in members.values() for group in groups]] = np.arange(len(raw))
     order, bounds = sorted_runs(position[raw.label], len(raw))
     sizes, starts = blocks.size[order].astype(np.uint64), bounds[:-1]
-    total, low, high = (f.reduceat(sizes, starts) for f in (np.add, np.minimum, np.maximum))
+    low, high = (f.reduceat(sizes, starts).tolist() for f in (np.minimum, np.maximum))
+    whole = estimated(sizes, starts, evidence.snapshot.selection if kind == "allocation" else KEEPS_ALL)
+    counts, total = whole.counts.tolist(), whole.bytes.tolist()
+    stacks, ends = blocks.stack[raw.first].tolist(), bounds.tolist()
+    spans = [evidence.span(pid, generation) for pid, generation, *_ in members]
+    born = births(blocks.time[order], sizes, bounds[np.cumsum([0, *map(len, members.values())])], spans)
     merged, at = [], 0
-    for key, groups in members.items():
+    for birth, (key, groups) in zip(born, members.items(), strict=True):
         span = slice(at, at + len(groups))
         at += len(groups)
-        counts = np.diff(bounds[span.start : span.stop + 1]).tolist()
-        stacks = [int(blocks.stack[raw.first[group]]) for group in groups]
-        entry = _entry(key, kind, evidence, list(zip(stacks, counts, total[span].tolist(), strict=True)))
-        rows = order[bounds[span.start] : bounds[span.stop]]
-        entry = replace(
-            entry,
-            size_min=int(low[span].min()),
-            size_max=int(high[span].max()),
-            instances=_instances(blocks, oldest(rows, blocks.time, blocks.address, evidence.samples), evidence),
-            state=INHERITED if inherited else entry.state,
-        )
-        merged.append(MergedBlocks(entry, tuple(stacks)))
+        parts = list(zip([stacks[group] for group in groups], counts[span], total[span], strict=True))
+        rows = oldest(order[ends[span.start] : ends[span.stop]], blocks.time, blocks.address, evidence.samples)
+        entry = _entry(
+            key, kind, evidence, parts,
+            size_min=min(low[span]), size_max=max(high[span]), instances=_instances(blocks, rows, evidence),
+            state=INHERITED if inherited else evidence.state(key[0], key[1]), sample=whole.sample(span),
+        )  # fmt: skip
+        merged.append(MergedBlocks(entry, tuple(part[0] for part in parts), birth))
     return merged
 
 
-def _entry(key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int]]) -> Leak:
+def _entry(
+    key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int]], *, state: str, size_min: int,
+    size_max: int, instances: tuple[Instance, ...], sample: Sample | None,
+) -> Leak:
     """`parts`: (stack id, count, bytes) of each raw stack; the one with most bytes stands for all."""
-    pid, generation, name, id_ = key
+    pid, _, name, id_ = key
     parts = sorted(parts, key=lambda part: (-part[2], -part[1], part[0]))
     stack = evidence.book.get(parts[0][0])
     others = [(evidence.book.get(id_).frames, count, size) for id_, count, size in parts[1:]]
@@ -109,12 +117,16 @@ def _entry(key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, 
         kind=kind,
         type=name or None,
         pid=pid,
-        state=evidence.state(pid, generation),
+        state=state,
         count=sum(count for _, count, _ in parts),
         bytes=sum(size for _, _, size in parts),
         stack=stack.frames,
         stack_complete=stack.complete,
         stack_status=stack.status,
+        instances=instances,
+        sample=sample,
+        size_min=size_min,
+        size_max=size_max,
         own_frame=own_frame(stack.frames),
         notes=elsewhere_notes(stack.frames, others),
     )

@@ -15,6 +15,8 @@ def elsewhere_notes(stack: FrameList, others: list[tuple[FrameList, int, int]]) 
 
     Bytes of 0 are left out: objects have none.
     """
+    if not others:
+        return ()
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for frames, count, size in others:

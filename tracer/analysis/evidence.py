@@ -15,7 +15,9 @@ class Evidence:
     def __init__(self, snapshot: Snapshot, symbols: Symbols, samples: int) -> None:
         self.snapshot = snapshot
         self.samples = samples
-        self.book = StackBook(snapshot.stacks, snapshot.binaries, symbols)
+        self.book = StackBook(
+            snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type}
+        )
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
 
     def state(self, pid: int, generation: int) -> str:
@@ -32,6 +34,11 @@ class Evidence:
         """Return when a process's books closed: its end, or the end of the trace."""
         process = self.processes.get((pid, generation))
         return self.snapshot.duration_ns if process is None or process.ended_ns is None else process.ended_ns
+
+    def span(self, pid: int, generation: int) -> tuple[int, int]:
+        """Return when a process's books opened and closed, ns since the trace began."""
+        process = self.processes.get((pid, generation))
+        return (0 if process is None else process.started_ns), self.end_ns(pid, generation)
 
     def type_name(self, type_hash: int) -> str:
         return self.snapshot.types.get(type_hash) or f"type {type_hash:#x}"

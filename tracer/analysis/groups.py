@@ -56,6 +56,8 @@ def sorted_runs(label: Indices, groups: int) -> tuple[Indices, Indices]:
 
 def oldest(rows: Indices, times: Column, addresses: Column, most: int) -> Indices:
     """Return at most `most` of `rows`, those of the smallest time, ties by address. Linear in the rows."""
+    if len(rows) <= 1 <= most:
+        return rows
     if len(rows) > most > 0:
         limit = np.partition(times[rows], most - 1)[most - 1]
         rows = rows[times[rows] <= limit]

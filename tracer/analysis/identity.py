@@ -33,10 +33,8 @@ def frame_key(frame: Frame) -> str:
 
 def stable_id(kind: str, type_name: str | None, frame_keys: Iterable[str]) -> str:
     """Return 12 hex digits (BLAKE2b, RFC 7693) over kind, type and the frames' keys, leaf first."""
-    digest = blake2b(digest_size=_ID_BYTES)
-    for part in (kind, type_name or "", *frame_keys):
-        digest.update(part.encode("utf-8", "surrogateescape") + b"\0")
-    return digest.hexdigest()
+    text = "\0".join((kind, type_name or "", *frame_keys, ""))
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=_ID_BYTES).hexdigest()
 
 
 def keys_of(stack: FrameList) -> tuple[str, ...]:

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from tracer.analysis.blocks import blocks_of, merge_blocks
 from tracer.analysis.evidence import Evidence
+from tracer.analysis.trends import trend
 from tracer.model.findings import Leak
+from tracer.model.records import MappedFlag
+from tracer.model.snapshot import Records
 
 
 def mapping_leaks(evidence: Evidence) -> list[Leak]:
-    """Merge the live pieces of mmap and mremap; a piece counts as one block."""
-    blocks = blocks_of(evidence.snapshot.mapped, "start", "length")
-    return [entry.leak for entry in merge_blocks(blocks, "mapping", evidence)]
+    """Merge the live pieces of mmap and mremap; a piece counts as one block. What a forked process holds of its
+    parent's is told apart.
+
+    What was unmapped is not known by stack, so that no word can rest on it.
+    """
+    records = evidence.snapshot.mapped
+    inherited = (records["flags"] & np.uint32(MappedFlag.INHERITED)) != 0
+    return [*_merged(records[~inherited], evidence), *_merged(records[inherited], evidence, inherited=True)]
+
+
+def _merged(records: Records, evidence: Evidence, *, inherited: bool = False) -> list[Leak]:
+    blocks = blocks_of(records, "start", "length")
+    merged = merge_blocks(blocks, "mapping", evidence, inherited)
+    return [replace(entry.leak, trend=trend(entry.births, None)) for entry in merged]

@@ -11,37 +11,56 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from tracer.analysis.runtime import LIBC, LOADER, MUSL, is_allocator
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
 
-Matcher = Callable[[FrameList], bool]
+_LOOP = Frame(None, "python3")
+"""What a frame of a script stands for: the interpreter's loop that runs it."""
+BUILT_IN = "built-in:"
+"""Begins the names of these rules in reports."""
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """Tells of the frames from the allocator's caller outwards."""
+
+    first: Callable[[Frame], bool]
+    """Whether the caller itself permits a match: most rules are out by this."""
+    whole: Callable[[FrameList], bool] = lambda stack: True
 
 
 @dataclass(frozen=True)
 class OneOff:
     name: str
     reason: str
-    matches_stack: Matcher
-    """Tells of the frames from the allocator's caller outwards."""
+    matcher: Matcher
     kinds: tuple[str, ...] = ("allocation",)
 
     def __str__(self) -> str:
-        return f"built-in:{self.name}"
-
-    def matches(self, kind: str, stack: FrameList) -> bool:
-        """`stack`: from the allocator's caller outwards, not empty."""
-        return kind in self.kinds and self.matches_stack(stack)
+        return BUILT_IN + self.name
 
 
 def one_off(leak: Leak) -> OneOff | None:
     """Return the first rule that knows where an entry was allocated."""
+    if leak.kind == "reference":
+        return None
     leaf = next((i for i, frame in enumerate(leak.stack) if not is_allocator(frame)), len(leak.stack))
     stack = leak.stack[leaf:]
-    if leak.kind == "reference" or not stack:
+    if not stack:
         return None
-    return next((rule for rule in ONE_OFFS if rule.matches(leak.kind, stack)), None)
+    caller = _LOOP if stack[0].language == "Python" and stack[0].kind == "guest" else stack[0]
+    possible = _possible(caller.function, caller.module)
+    return next((rule for rule in possible if leak.kind in rule.kinds and rule.matcher.whole(stack)), None)
+
+
+@cache
+def _possible(function: str | None, module: str | None) -> tuple[OneOff, ...]:
+    """Return the rules that an allocator's caller permits."""
+    frame = Frame(function, module)
+    return tuple(rule for rule in ONE_OFFS if rule.matcher.first(frame))
 
 
 def _in(frame: Frame, modules: re.Pattern[str]) -> bool:
@@ -51,22 +70,21 @@ def _in(frame: Frame, modules: re.Pattern[str]) -> bool:
 def caller(functions: str) -> Matcher:
     """Match where the allocator's caller is one of these functions (a regular expression), in whatever binary."""
     pattern = re.compile(functions)
-    return lambda stack: (
-        stack[0].kind != "guest" and stack[0].function is not None and bool(pattern.fullmatch(stack[0].function))
-    )
+    return Matcher(lambda frame: frame.function is not None and pattern.fullmatch(frame.function) is not None)
 
 
 def caller_in(modules: re.Pattern[str]) -> Matcher:
     """Match where the allocator's caller is code of these binaries."""
-    return lambda stack: _in(stack[0], modules)
+    return Matcher(lambda frame: _in(frame, modules))
 
 
 def inside(modules: re.Pattern[str], functions: str) -> Matcher:
     """Match where the allocator's caller is internal to these binaries: has no name (exported ones do), or is one of
     these functions."""
     pattern = re.compile(functions)
-    return lambda stack: _in(stack[0], modules) and (
-        stack[0].function is None or pattern.fullmatch(stack[0].function) is not None
+    return Matcher(
+        lambda frame: _in(frame, modules)
+        and (frame.function is None or pattern.fullmatch(frame.function) is not None)
     )
 
 
@@ -85,7 +103,7 @@ def way_to(functions: str, modules: re.Pattern[str], least: int = 1) -> Matcher:
                 return depth >= least
         return False
 
-    return matches
+    return Matcher(lambda frame: _in(frame, modules), matches)
 
 
 def constructor_of(modules: re.Pattern[str], most: int) -> Matcher:
@@ -95,7 +113,7 @@ def constructor_of(modules: re.Pattern[str], most: int) -> Matcher:
         depth = next((i for i, frame in enumerate(stack) if not _in(frame, modules)), len(stack))
         return 1 <= depth <= most and depth < len(stack) and _in(stack[depth], LOADER)
 
-    return matches
+    return Matcher(lambda frame: _in(frame, modules), matches)
 
 
 _LIBSTDCXX = re.compile(r"libstdc\+\+\.so\b.*")

@@ -50,6 +50,11 @@ class Places:
             path = self._paths[stack] = tuple((key, _line(frame)) for key, frame in chosen)
         return path
 
+    def from_caller(self, stack: int) -> Path:
+        """Return the path without the calls at the leaf that all stacks of the role share."""
+        path = self.path(stack)
+        return path[min(self._wrappers, len(path) - 1) :] if path else path
+
     def key(self, stack: int, level: Level) -> Hashable:
         """Return what two stacks have in common if they agree at a level; a stack that was lost agrees with none."""
         known = self._keys.get((stack, level))

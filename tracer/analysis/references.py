@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from tracer.analysis.balance_tree import balance_tree
+from tracer.analysis.births import births
 from tracer.analysis.drift import drifted
 from tracer.analysis.elsewhere import elsewhere_notes
 from tracer.analysis.evidence import INHERITED, Evidence
@@ -18,13 +20,17 @@ from tracer.analysis.own_frame import own_frame
 from tracer.analysis.pairing import verdicts
 from tracer.analysis.signature import signatures
 from tracer.analysis.stacks import SymbolizedStack
+from tracer.analysis.trends import trend
+from tracer.analysis.turnover import TurnoverBook, object_turnover
 from tracer.analysis.unpaired import Verdict
-from tracer.model.findings import BalanceNode, Instance, Leak, StackCount
+from tracer.model.findings import Balance, Instance, Leak, StackCount
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, ObjectFlag
 from tracer.model.snapshot import Records
+from tracer.model.trends import Trend
 
 _KIND = "reference"
+_GET, _PUT = int(Operation.GET), int(Operation.PUT)  # an enum's own attributes are slow to read
 Key = tuple[int, int, int, str, int, int]
 """pid, generation, type, id, count at the end, signature."""
 
@@ -55,9 +61,11 @@ class _Merge:
         self._evidence = evidence
         self._objects = objects
         self._inherited = inherited
+        self._turnover: dict[int, TurnoverBook] = {}
         self._calls = calls(history, owner, condensed, owners(condensed, objects))
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
         self._drifted = drifted(objects, history, owner)
+        self._tree = partial(balance_tree, evidence.book)
         self._columns: dict[str, Column] = {
             name: np.ascontiguousarray(objects[name]) for name in ("address", "time_ns")
         }
@@ -101,13 +109,22 @@ class _Merge:
             stack_status=stack.status,
             instances=self._instances(rows),
             own_frame=own_frame(stack.frames),
-            gets=self._by_stack(made, Operation.GET),
-            puts=self._by_stack(made, Operation.PUT),
+            gets=self._by_stack(made, _GET),
+            puts=self._by_stack(made, _PUT),
             unpaired=verdict.unpaired,
             healthy=verdict.healthy,
             balance=None if self._inherited else self._balance(rows, made),
+            trend=None if self._inherited else self._trend(pid, generation, type_, parts, rows),
             notes=(*elsewhere_notes(stack.frames, others), *self._notes(rows, made)),
         )
+
+    def _trend(self, pid: int, generation: int, type_: int, parts: list[_Part], rows: Indices) -> Trend:
+        """Judge by the objects of the entry, and by all that were created at the same stacks."""
+        if type_ not in self._turnover:
+            self._turnover[type_] = object_turnover(self._evidence.snapshot, type_)
+        times, bounds = self._columns["time_ns"][rows], np.array([0, len(rows)])
+        (born,) = births(times, np.zeros(len(rows), np.uint64), bounds, [self._evidence.span(pid, generation)])
+        return trend(born, self._turnover[type_].of(part.stack for part in parts), has_size=False)
 
     def _instances(self, rows: Indices) -> tuple[Instance, ...]:
         sample = oldest(rows, self._columns["time_ns"], self._columns["address"], self._evidence.samples)
@@ -138,18 +155,18 @@ class _Merge:
         first = taken[groups.first]
         return Calls(all_.object[first], all_.operation[first], all_.stack[first], counts)
 
-    def _balance(self, rows: Indices, made: Calls) -> BalanceNode:
+    def _balance(self, rows: Indices, made: Calls) -> Balance:
         births, label = np.unique(self._objects["stack"][rows], return_inverse=True)
         given = np.bincount(label, self._objects["initial"][rows]).astype(np.int64)
-        stacks, which = np.unique(made.stack, return_inverse=True)
-        is_get = made.operation == Operation.GET
-        gets = np.bincount(which, np.where(is_get, made.count, 0), minlength=len(stacks)).astype(np.int64)
-        puts = np.bincount(which, np.where(is_get, 0, made.count), minlength=len(stacks)).astype(np.int64)
-        calls_ = zip(stacks.tolist(), gets.tolist(), puts.tolist(), strict=True)
         created = zip(births.tolist(), given.tolist(), [0] * len(births), strict=True)
-        return balance_tree(self._evidence.book, [*created, *calls_])
+        gets, puts = Counter[int](), Counter[int]()
+        columns = (made.operation.tolist(), made.stack.tolist(), made.count.tolist())
+        for operation, stack, count in zip(*columns, strict=True):
+            (gets if operation == _GET else puts)[stack] += count
+        calls_ = ((stack, gets[stack], puts[stack]) for stack in sorted({*gets, *puts}))
+        return Balance((*created, *calls_), self._tree)
 
-    def _by_stack(self, made: Calls, operation: Operation) -> tuple[StackCount, ...]:
+    def _by_stack(self, made: Calls, operation: int) -> tuple[StackCount, ...]:
         chosen = made.operation == operation
         counts: Counter[int] = Counter()
         stacks: dict[int, SymbolizedStack] = {}
@@ -172,7 +189,7 @@ class _Merge:
         unread = int(np.count_nonzero(objects["flags"] & ObjectFlag.COUNT_UNREAD))
         if unread:
             notes.append(f"the counter of {_share(unread, len(rows))} could not be read")
-        for name, operation in (("gets", Operation.GET), ("puts", Operation.PUT)):
+        for name, operation in (("gets", _GET), ("puts", _PUT)):
             missing = int(objects[name].sum()) - int(made.count[made.operation == operation].sum())
             if missing > 0 and not self._inherited:
                 word = name if missing != 1 else name[:-1]

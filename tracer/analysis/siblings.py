@@ -23,6 +23,8 @@ _TRUST: Mapping[Level, float] = {Level.PATH: 1, Level.CALLS: 0.3, Level.CALL: 0.
 _LEAST = 1e-4
 _NEARNESS = 3.0
 _MOST_NEAR = 5
+_ONE_CALL = 9.0
+"""How much likelier a function itself gives back what it took than any other that is as near."""
 _MOST_APART = 6
 _DISTANCE = 0.8
 _GUESS = 0.02
@@ -61,6 +63,7 @@ class Siblings:
         self._get_places = Places(book, taken - self._births)
         self.put_places = Places(book, given - {int(NEVER_PUT)})
         self._book = book
+        self._ends: dict[Level, defaultdict[Hashable, list[tuple[int, int]]]] = {}
         self._near: dict[Pair, float] = {}
         self._trunk = self._shared_by_all(taken | given - {int(NEVER_PUT)})
         self._views = self._all_views(lives, pairs)
@@ -104,11 +107,12 @@ class Siblings:
             number = view.gets.get(self.get_key(get, birth, view.level))
             if number is None or view.seen[number] < _LEAST_SEEN:
                 continue
-            best = max(view.puts.values(), key=lambda put: view.informed_share((number, put)))
-            if view.informed_share((number, best)) < _HABIT:
+            pairs = view.pairs_of(number)
+            best = max(pairs, key=view.informed_share, default=None)
+            if best is None or view.informed_share(best) < _HABIT:
                 return False
-            nearest = self._nearness(get, view.put_example[best])
-            others = [put for put in view.puts.values() if put != best]
+            nearest = self._nearness(get, view.put_example[best[1]])
+            others = [put for put in view.puts.values() if put != best[1]]
             return all(self._nearness(get, view.put_example[put]) < nearest for put in others)
         return False
 
@@ -119,7 +123,7 @@ class Siblings:
         """
         view = next(view for view in self._views if view.level >= level)
         number = view.gets.get(self.get_key(get, birth, view.level))
-        pairs = {pair for pair in (*view.informed, *view.in_order) if pair[0] == number}
+        pairs = [] if number is None else view.pairs_of(number)
         shares = {pair[1]: view.impartial.get(pair, 0) if impartial else view.informed_share(pair) for pair in pairs}
         total = sum(shares.values()) or 1
         found = [PutPlace(view.put_example[put], share / total) for put, share in shares.items() if share >= total / 20]
@@ -147,14 +151,22 @@ class Siblings:
     def deaths(self, birth: int) -> dict[FrameList, int]:
         """Return where healthy objects that were created at the same place ended, and how many."""
         for level in Level:
-            key = self._birth_places.key(birth, level)
-            same = [row for row in self._deaths.tolist() if self._birth_places.key(row[1], level) == key]
+            same = self._deaths_at(level).get(self._birth_places.key(birth, level))
             if same:
                 ends: defaultdict[FrameList, int] = defaultdict(int)
-                for _, _, last, count in same:
+                for last, count in same:
                     ends[self._book.get(last).frames] += count
                 return dict(ends)
         return {}
+
+    def _deaths_at(self, level: Level) -> Mapping[Hashable, list[tuple[int, int]]]:
+        """Return where objects ended and how many, by where they were created."""
+        found = self._ends.get(level)
+        if found is None:
+            found = self._ends[level] = defaultdict(list)
+            for _, birth, last, count in self._deaths.tolist():
+                found[self._birth_places.key(birth, level)].append((last, count))
+        return found
 
     def get_key(self, stack: int, birth: bool, level: Level) -> Hashable:
         return ("birth", self._birth_places.key(stack, level)) if birth else self._get_places.key(stack, level)
@@ -216,8 +228,16 @@ class Siblings:
             shared = common(taken, given)
             apart = min(len(taken) + len(given) - 2 * shared, _MOST_APART)
             near = _NEARNESS ** max(0, min(shared - self._trunk, _MOST_NEAR)) * _DISTANCE**apart
+            if self._is_one_call(get, put):
+                near *= _ONE_CALL
             self._near[get, put] = near
         return near
+
+    def _is_one_call(self, get: int, put: int) -> bool:
+        """Tell whether both may be done by one and the same call of a function, as a local variable's are."""
+        places = self._birth_places if get in self._births else self._get_places
+        taken, given = places.from_caller(get), self.put_places.from_caller(put)
+        return bool(taken and given) and taken[0][0] == given[0][0] and taken[1:] == given[1:]
 
     def _get_path(self, stack: int) -> Path:
         return (self._birth_places if stack in self._births else self._get_places).path(stack)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from tracer.analysis.groups import Column, Indices, group_rows, sorted_runs
 from tracer.analysis.hashing import Hashes, mixed, sums
@@ -17,6 +18,10 @@ from tracer.analysis.history import Calls
 from tracer.analysis.stacks import StackBook
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
+
+NODES_AT_ONCE = 1 << 20
+"""Of balance trees; 8 arrays as long as that, 64 MB, are alive at a time."""
+Indices32 = npt.NDArray[np.int32]
 
 
 def signatures(objects: Records, calls: Calls, book: StackBook) -> Indices:
@@ -52,22 +57,48 @@ class _Paths:
         return path
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """Calls to be summed: the tree and the distinct stack of each, and its references made minus put."""
+
+    tree: Indices
+    stack: Indices
+    net: Indices
+
+
 def _trees(owner: Indices, stack: Column, net: Indices, trees: int, book: StackBook) -> Hashes:
-    """Return the hash of each tree's unbalanced nodes, shape (trees,). Rows: one per owner and stack."""
+    """Return the hash of each tree's unbalanced nodes, shape (trees,). Rows: one per owner and stack.
+
+    Whole trees are summed some at a time: each row has as many nodes as its stack has frames.
+    """
     paths = _Paths()
     stacks, which = np.unique(stack, return_inverse=True)
-    by_stack = [paths.of(book.get(int(id_)).keys) for id_ in stacks]
+    by_stack = [np.array(paths.of(book.get(int(id_)).keys), dtype=np.int32) for id_ in stacks]
     lengths = np.array([len(path) for path in by_stack], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    flat = np.array([node for path in by_stack for node in path], dtype=np.int64)
+    flat = np.concatenate([np.zeros(0, dtype=np.int32), *by_stack])
+    order, bounds = sorted_runs(owner, trees)
+    nodes = np.concatenate([[0], np.cumsum(lengths[which[order]])])[bounds]
+    hashes = np.zeros(trees, dtype=np.uint64)
+    first = 0
+    while first < trees:
+        last = max(first + 1, int(np.searchsorted(nodes, nodes[first] + NODES_AT_ONCE, side="right")) - 1)
+        rows = order[bounds[first] : bounds[last]]
+        chosen = _Rows(owner[rows] - first, which[rows], net[rows])
+        hashes[first:last] = _hashes(chosen, flat, offsets, lengths, last - first)
+        first = last
+    return hashes
 
-    depth = lengths[which]
+
+def _hashes(rows: _Rows, flat: Indices32, offsets: Indices, lengths: Indices, trees: int) -> Hashes:
+    """Return the hash of each tree. `flat`: the nodes of all stacks' paths, each at its offset."""
+    depth = lengths[rows.stack]
     starts = np.concatenate([[0], np.cumsum(depth)[:-1]])
     step = np.arange(int(depth.sum())) - np.repeat(starts, depth)
-    node = flat[np.repeat(offsets[which], depth) + step]
-    tree = np.repeat(owner, depth)
+    node = flat[np.repeat(offsets[rows.stack], depth) + step]
+    tree = np.repeat(rows.tree, depth)
     groups = group_rows(tree, node)
-    balance = _totals(np.repeat(net, depth), groups.label, len(groups))
+    balance = _totals(np.repeat(rows.net, depth), groups.label, len(groups))
 
     index = np.arange(len(node))
     last_zero = np.maximum.accumulate(np.where(balance[groups.label] == 0, index, -1))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import PurePath
 
-from tracer.analysis.identity import keys_of
+from tracer.analysis.identity import frame_key
 from tracer.model.findings import FrameList
 from tracer.model.frames import Frame, Symbols
-from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, StackStatus
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus
 from tracer.model.snapshot import Binary, Stack
 
 STATUS_WORDS: Mapping[StackStatus, str] = {
@@ -23,7 +24,7 @@ STATUS_WORDS: Mapping[StackStatus, str] = {
 LOST = "lost"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SymbolizedStack:
     """Frames of one stack, leaf first, inlined ones included."""
 
@@ -40,16 +41,32 @@ class SymbolizedStack:
 _LOST_STACK = SymbolizedStack((), LOST, False, ())
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What is known of one address: its frames, and their keys and numbers."""
+
+    frames: tuple[Frame, ...]
+    keys: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+
 class StackBook:
     """Symbolize the stacks of a snapshot, each once."""
 
-    def __init__(self, stacks: Mapping[int, Stack], binaries: tuple[Binary, ...], symbols: Symbols) -> None:
+    def __init__(
+        self, stacks: Mapping[int, Stack], binaries: tuple[Binary, ...], symbols: Symbols,
+        traced: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        """`traced`: the functions that have probes, which their stacks leave out."""
         self._stacks = stacks
+        self._traced = frozenset(traced)
         self._binaries = {binary.id: binary for binary in binaries}
         self._symbols = symbols
         self._done: dict[int, SymbolizedStack] = {}
-        self._missed: dict[int, tuple[Frame, ...]] = {}
-        self._numbers: dict[FrameList, int] = {(): 0}
+        self._calls: dict[int, _Call] = {}
+        self._frame_numbers: dict[Frame, int] = {}
+        self._numbers: dict[tuple[int, ...], int] = {(): 0}
+        self._keys: dict[str, str] = {}
 
     def get(self, stack_id: int) -> SymbolizedStack:
         """Return a stack's frames; an empty stack with status "lost" for an id that is not known."""
@@ -66,19 +83,32 @@ class StackBook:
         stack = self._stacks.get(stack_id)
         if stack is None:
             return _LOST_STACK
-        frames = tuple(frame for key in stack.frames for frame in self._symbols.get(key) or self._miss(key))
-        number = self._numbers.setdefault(frames, len(self._numbers))
-        return SymbolizedStack(frames, STATUS_WORDS[stack.status], stack.complete, keys_of(frames), number)
+        calls = [self._calls.get(key) or self._call(key) for key in stack.frames]
+        if calls and stack.frames[0] & FRAME_EXACT:
+            calls[0] = self._around_copy(calls[0])
+        numbers = tuple(chain.from_iterable([call.numbers for call in calls]))
+        number = self._numbers.setdefault(numbers, len(self._numbers))
+        frames = tuple(chain.from_iterable([call.frames for call in calls]))
+        keys = tuple(chain.from_iterable([call.keys for call in calls]))
+        return SymbolizedStack(frames, STATUS_WORDS[stack.status], stack.complete, keys, number)
 
-    def _miss(self, key: int) -> tuple[Frame, ...]:
-        missed = self._missed.get(key)
-        if missed is None:
-            binary = self._binaries.get(key >> FRAME_BINARY_SHIFT)
-            module = PurePath(binary.path).name if binary else None
-            missed = self._missed[key] = (
-                Frame(
-                    None, module, binary.path if binary else None, binary.build_id if binary else None,
-                    address=key & FRAME_ADDRESS_MASK, why_unknown="not symbolized",
-                ),
-            )  # fmt: skip
-        return missed
+    def _call(self, key: int) -> _Call:
+        frames = self._symbols.get(key) or (self._miss(key),)
+        keys = tuple(frame_key(frame) for frame in frames)
+        numbers = tuple(self._frame_numbers.setdefault(frame, len(self._frame_numbers)) for frame in frames)
+        call = self._calls[key] = _Call(frames, tuple(self._keys.setdefault(key, key) for key in keys), numbers)
+        return call
+
+    def _around_copy(self, call: _Call) -> _Call:
+        """Leave out the traced function where it was inlined, with what is inlined in it: as where it was called."""
+        inlined = [n for n, frame in enumerate(call.frames[:-1]) if frame.inlined and frame.function in self._traced]
+        first = inlined[-1] + 1 if inlined else 0
+        return _Call(call.frames[first:], call.keys[first:], call.numbers[first:])
+
+    def _miss(self, key: int) -> Frame:
+        binary = self._binaries.get(key >> FRAME_BINARY_SHIFT)
+        module = (PurePath(binary.path).name or None) if binary else None
+        return Frame(
+            None, module, binary.path if binary else None, binary.build_id if binary else None,
+            address=key & FRAME_ADDRESS_MASK, why_unknown="not symbolized",
+        )  # fmt: skip

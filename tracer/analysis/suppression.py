@@ -39,7 +39,16 @@ class Suppression:
 
     def _found_in(self, frame: Frame) -> bool:
         texts = (frame.function, frame.file, frame.path, frame.module)
-        return any(text is not None and self._template.search(text) is not None for text in texts)
+        found = self._known.get(texts)
+        if found is None:
+            found = any(text is not None and self._template.search(text) is not None for text in texts)
+            self._known[texts] = found
+        return found
+
+    @cached_property
+    def _known(self) -> dict[tuple[str | None, ...], bool]:
+        """Answers for frames that were looked at: many entries share their outer ones."""
+        return {}
 
     @cached_property
     def _template(self) -> re.Pattern[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from tracer.analysis.habits import Pair, PlacedLife
@@ -26,6 +26,8 @@ class View:
     placed: list[PlacedLife] = field(default_factory=list)
     impartial: dict[Pair, float] = field(default_factory=dict)
     informed: dict[Pair, float] = field(default_factory=dict)
+    _by_get: defaultdict[int, list[Pair]] | None = None
+    """Set when first asked for, once all is learnt."""
 
     def get(self, key: Hashable, stack: int) -> int:
         """Return the number of a get place, a new one if need be."""
@@ -38,6 +40,14 @@ class View:
         number = self.puts.setdefault(key, len(self.puts))
         self.put_example.setdefault(number, stack)
         return number
+
+    def pairs_of(self, get: int) -> Sequence[Pair]:
+        """Return the pairs of a get place of which anything is known, in order of the put places' numbers."""
+        if self._by_get is None:
+            self._by_get = defaultdict(list)
+            for pair in sorted({*self.informed, *self.in_order}):
+                self._by_get[pair[0]].append(pair)
+        return self._by_get.get(get, ())
 
     def share_in_order(self, pair: Pair) -> float:
         """Return the share of a get place's references that were given back at a put place, by order."""

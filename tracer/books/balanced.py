@@ -7,8 +7,9 @@ import numpy as np
 from tracer.books.grouping import Indices
 from tracer.books.pairing import pair
 from tracer.books.tally import Tally
+from tracer.model.records import LIFE_BINS, LIFE_SHIFT
 from tracer.model.snapshot import Records
-from tracer.model.statistics import DEATH, LIFETIME, NEVER_PUT, PAIR, BalancedStatistics
+from tracer.model.statistics import DEATH, LIFE_BIN, LIFETIME, NEVER_PUT, PAIR, BalancedStatistics
 
 
 class Balance:
@@ -18,6 +19,7 @@ class Balance:
         self._pairs = Tally(PAIR, ("type", "get_stack", "put_stack"))
         self._deaths = Tally(DEATH, ("type", "create_stack", "last_stack"))
         self._lifetimes = Tally(LIFETIME, ("type", "create_stack"), least=("min_ns",), most=("max_ns",))
+        self._lives = Tally(LIFE_BIN, ("type", "stack", "bin"))
 
     def fold(self, events: Records, owner: Indices, create: Indices, last: Indices) -> None:
         """Fold objects that ended: their EVENTs object by object, each object's in order of time.
@@ -37,13 +39,19 @@ class Balance:
         lifetimes["type"], lifetimes["create_stack"], lifetimes["count"] = types, births, 1
         lifetimes["sum_ns"] = lifetimes["min_ns"] = lifetimes["max_ns"] = lived
         self._lifetimes.add(lifetimes)
+        lives = np.zeros(len(create), dtype=LIFE_BIN)
+        lives["type"], lives["stack"], lives["count"] = types, births, 1
+        lives["bin"] = np.minimum(np.frexp((lived >> (LIFE_SHIFT - 1)) | 1)[1] - 1, LIFE_BINS - 1)
+        self._lives.add(lives)
 
     def add_pairs(self, pairs: Records) -> None:
         """Add rows of dtype PAIR that were counted before their object ended."""
         self._pairs.add(pairs)
 
     def statistics(self) -> BalancedStatistics:
-        return BalancedStatistics(self._pairs.rows(), self._deaths.rows(), self._lifetimes.rows())
+        rows = (tally.rows() for tally in (self._pairs, self._deaths, self._lifetimes, self._lives))
+        pairs, deaths, lifetimes, lives = rows
+        return BalancedStatistics(pairs, deaths, lifetimes, lives=lives)
 
     def _fold_pairs(self, events: Records, owner: Indices, types: Records, births: Records) -> None:
         found = pair(events, owner)

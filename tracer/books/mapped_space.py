@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import IntFlag
 
 from tracer.books.intervals import Intervals, Piece
+from tracer.model.records import MappedFlag
 
 PAGE_BYTES = 4096
 AddressSpace = tuple[int, int]
 """(pid, generation)."""
 _MMAP_FLAGS = (1 << 26) - 1
-
-
-class MappedFlag(IntFlag):
-    """What `flags` of a MAPPED_RECORD says beside mmap's own flags.
-
-    Takes the place of the size of huge pages (bits 26 to 31 of mmap's flags, MAP_HUGE_SHIFT in
-    include/uapi/asm-generic/hugetlb_encode.h).
-    """
-
-    INHERITED = 1 << 31
 
 
 @dataclass(frozen=True, eq=False)

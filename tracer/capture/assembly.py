@@ -14,10 +14,13 @@ from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.model import records
-from tracer.model.records import LossKind
-from tracer.model.snapshot import Loss, Records, Snapshot
+from tracer.model.generated import GeneratedFrame
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
+from tracer.model.snapshot import ANONYMOUS, Binary, Loss, Records, Snapshot
+from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
+_COUNT = np.dtype([("count", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
 _THREAD_KEY = np.dtype([("tid", "<u4")])
 _THREAD = np.dtype(
@@ -49,10 +52,10 @@ def _since(start_ns: int, times: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint6
 class _Walk:
     """Reads the maps of a session."""
 
-    def __init__(self, session: Session, *, running: bool) -> None:
+    def __init__(self, session: Session, *, drains: bool) -> None:
         self._fds, self._start = session.maps.fds, session.started_ns
         # Whoever is held waits, and the rings fill, for as long as a walk of a million blocks takes.
-        self._between = session.drain if running else None
+        self._between = session.drain if drains else None
 
     def records(self, name: str, value: np.dtype[np.void], record: np.dtype[np.void]) -> Records:
         keys, values = kernel.read_hash(self._fds[name], records.KEY, value, 16384, self._between)
@@ -80,9 +83,17 @@ class _Walk:
             np.add.at(sums[name], place, all_values[name])
         return distinct, sums
 
-    def totals(self) -> Records:
-        keys, values = kernel.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS)
-        return _joined(records.TOTALS_RECORD, keys, values)
+    def totals(self) -> tuple[Records, Records]:
+        """Return the totals by stack, and the lives of the freed as rows of LIFE_BIN."""
+        keys, values = kernel.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS, 16384, self._between)
+        rows, bins = np.nonzero(values["lives"])
+        lives = np.zeros(len(rows), LIFE_BIN)
+        lives["stack"], lives["bin"], lives["count"] = keys["stack"][rows], bins, values["lives"][rows, bins]
+        return _joined(records.TOTALS_RECORD, keys, values), lives
+
+    def free_sites(self) -> Records:
+        keys, values = kernel.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, _COUNT, 16384, self._between)
+        return _joined(records.FREED_RECORD, keys, values)
 
 
 def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
@@ -91,6 +102,13 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss("mapping table not kept: too many processes or mappings", session.tables.refused, "trace fewer")
     if session.rows.refused:
         yield Loss("unwind table not kept: too many binaries", session.rows.refused, "trace fewer")
+    if session.spaces.generated.unlisted:
+        count = len(session.spaces.generated.unlisted)
+        yield Loss("code of a JIT that could not be followed: too many mappings", count, "none yet")
+    for reason, count in session.jit.refused.items():
+        yield Loss(f"code of a JIT that could not be followed: {reason}", count, "none")
+    if session.code.lost:
+        yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")
     if session.sites.refused:
         yield Loss("site not probed: too many", session.sites.refused, "give fewer specs")
     if session.follower.not_followed:
@@ -100,21 +118,29 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss(reason, session.follower.not_followed, "none")
 
 
-def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
-    """Return all that is known, once `run` has returned; the target may be gone. `running`: before that."""
-    walk = _Walk(session, running=running)
+def take_snapshot(session: Session, *, running: bool = False, drain: bool = True) -> Snapshot:
+    """Return all that is known, once `run` has returned; the target may be gone. `running`: before that.
+
+    `drain`: read the rings between the parts of a walk, while the trace runs on.
+    """
+    walk = _Walk(session, drains=running and drain)
     live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
     keys, values = walk.space_totals()
+    if not session.options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
+        values["freed"] += values["unknown_frees"]
+        values["unknown_frees"] = 0
     processes = session.book.records(keys, values)
     mappings = session.spaces.records
     type_totals = session.history.type_totals()
+    totals, lives = walk.totals()
     # live_events folds all that ended, before the statistics are read
     events = session.history.so_far() if running else session.history.live_events()
     return Snapshot(
         mode=session.mode,
         duration_ns=session.duration_ns,
         processes=processes,
-        binaries=tuple(binary.record for binary in session.binaries.all),
+        binaries=tuple(_binaries(session)),
+        generated=_generated(session),
         mappings=mappings,
         sites=tuple(session.sites.infos),
         types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
@@ -125,7 +151,11 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
         mapped=session.mapped.so_far() if running else session.mapped.live(),
         inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
-        totals=walk.totals(),
+        totals=totals,
+        checkpoints=tuple(session.checkpoints.taken),
+        checkpoint_totals=session.checkpoints.totals(),
+        life_bins=lives,
+        free_sites=walk.free_sites(),
         history=events,
         condensed=session.history.condensed(),
         balanced=session.history.balanced,
@@ -136,7 +166,29 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         notes=session.notes,
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
+        selection=session.options.selection,
     )
+
+
+def _binaries(session: Session) -> Iterator[Binary]:
+    """Yield all that were mapped, and those images of JITs that a stack goes through."""
+    yield from (binary.record for binary in session.binaries.all)
+    for id_ in sorted(session.seen.ids):
+        image = session.binaries.generated.get(id_)
+        yield image.record if image is not None else Binary(id_, "", kind=ANONYMOUS)
+
+
+def _generated(session: Session) -> dict[int, GeneratedFrame]:
+    """Return the frames in code that was made at run time: by the JIT's log, or by its image's symbols, which are here
+    for who reads a recording without symbols."""
+    found = dict(session.code.frames())
+    for key in session.seen.first:
+        image = session.binaries.generated.get(key >> FRAME_BINARY_SHIFT)
+        address = key & FRAME_ADDRESS_MASK
+        symbol = image.symbols.covering(address if key & FRAME_EXACT else address - 1) if image else None
+        if symbol is not None:
+            found[key] = GeneratedFrame(symbol.name, offset=address - symbol.address)
+    return found
 
 
 def _frees(session: Session) -> Records:

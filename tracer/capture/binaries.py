@@ -14,7 +14,7 @@ from tracer.elf.image import PF_X, PT_LOAD, Image
 from tracer.elf.symbol_table import SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
 from tracer.model.operations import Placement
-from tracer.model.snapshot import Binary, Unresolved
+from tracer.model.snapshot import Binary, UncoveredCopies, Unresolved
 from tracer.procfs.maps import MapsEntry
 
 
@@ -22,10 +22,10 @@ from tracer.procfs.maps import MapsEntry
 class FoundSites:
     placements: Sequence[Placement]
     unresolved: Sequence[Unresolved]
-    inlined: Sequence[tuple[str, int]] = ()
-    """Functions, and their copies in the code of others, which no probe covers."""
+    uncovered: Sequence[UncoveredCopies] = ()
 
 
+END_OF_IDS = 0xE000
 FindSites = Callable[[Image], FoundSites]
 """Resolves and places the sites of one binary."""
 
@@ -48,6 +48,10 @@ class OpenBinary:
     first_page: int = 0
     page_count: int = 0
     first_link_page: int = 0
+    kind: str = "native"
+    """"jit": no file, but an image that a JIT made, in memory."""
+    jit_descriptor: int | None = None
+    """Link address of __jit_debug_descriptor, if it tells gdb of code that it makes."""
 
     @property
     def open_path(self) -> str:
@@ -84,16 +88,26 @@ class OpenBinary:
 
     @property
     def record(self) -> Binary:
-        return Binary(self.id, self.path, self.image.build_id, f"/proc/{os.getpid()}/fd/{self.fd}", self.deleted)
+        if self.fd < 0:  # only now: a JIT may make more images than a process may have files
+            self.fd = _in_memory("jit", self.image.data)
+        path = f"/proc/{os.getpid()}/fd/{self.fd}"
+        return Binary(self.id, self.path, self.image.build_id, path, self.deleted, self.kind)
 
 
 class Binaries:
-    """All binaries of a trace by file identity; ids count from 1 and are never reused."""
+    """All binaries of a trace by file identity; ids count from 1 and are never reused.
+
+    Ids of code without a file are counted down from END_OF_IDS. Those above are for frames of other kinds.
+    """
 
     def __init__(self) -> None:
         self._by_file: dict[tuple[int, int], OpenBinary | None] = {}
         self._by_entry: dict[tuple[str, int], OpenBinary | None] = {}
         self.all: list[OpenBinary] = []
+        """Those of files; the one with id N is at N - 1."""
+        self.generated: dict[int, OpenBinary] = {}
+        """Those that a JIT made, by id."""
+        self._lowest_generated = END_OF_IDS
 
     def mapped(self, entry: MapsEntry, paths: Sequence[str]) -> OpenBinary | None:
         """Return the binary behind a line of /proc/PID/maps; opened only when its device and inode are new."""
@@ -132,19 +146,50 @@ class Binaries:
             image = Image(data, name)
             key = (0, hash(image.build_id))
             if key not in self._by_file:
-                fd = os.memfd_create(name, os.MFD_CLOEXEC)
-                os.write(fd, data)
+                fd = _in_memory(name, data)
                 self._by_file[key] = self._add(OpenBinary(len(self.all) + 1, name, fd, image))
             return self._by_file[key]
         return None
+
+    def add_jit(self, name: str, image: Image) -> OpenBinary | None:
+        """Add an image that a JIT made; each is a binary of its own. None where there is no id left."""
+        number = self.take_id()
+        if number is None:
+            return None
+        self.generated[number] = OpenBinary(number, name, -1, image, kind="jit")
+        return self.generated[number]
+
+    def take_id(self) -> int | None:
+        """Return an id for code that is in no file; None where all are taken."""
+        if self._lowest_generated - 1 <= len(self.all):
+            return None
+        self._lowest_generated -= 1
+        return self._lowest_generated
+
+    def is_generated(self, id_: int) -> bool:
+        return self._lowest_generated <= id_ < END_OF_IDS
+
+    @property
+    def lowest_generated(self) -> int:
+        """Return the least id that `take_id` gave out; END_OF_IDS for none."""
+        return self._lowest_generated
 
     def _add(self, binary: OpenBinary) -> OpenBinary:
         self.all.append(binary)
         return binary
 
     def close(self) -> None:
-        for binary in self.all:
+        for binary in (*self.all, *self.generated.values()):
             binary.image.close()
-            os.close(binary.fd)
+            if binary.fd >= 0:
+                os.close(binary.fd)
+
+
+def _in_memory(name: str, data: bytes | memoryview) -> int:
+    """Return a descriptor of a file that holds `data` and is in no folder."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    return fd
 
 

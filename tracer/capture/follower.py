@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.capture.code_logs import CodeLogs
+from tracer.capture.jit_interface import JitInterface
 from tracer.capture.maps import Maps
 from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook, Space
@@ -51,10 +53,12 @@ class Follower:
     and `on_fork` hears of each (parent, child) space with the time of the fork."""
 
     def __init__(
-        self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, book: ProcessBook,
+        self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface, code: CodeLogs,
+        book: ProcessBook,
         clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
+        self._jit, self._code = jit, code
         self._clock, self._on_fork, self._can_hold = clock, on_fork, can_hold
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
@@ -71,7 +75,10 @@ class Follower:
             ControlKind.EXEC: self._execed,
             ControlKind.LOADER: self._loaded,
             ControlKind.STARTED: self._loaded,
+            ControlKind.MAPPED: self._mapped,
+            ControlKind.UNMAPPED: self._mapped,
             ControlKind.EXIT: self._exited,
+            ControlKind.JIT: lambda c: self._jit.called((int(c["pid"]), int(c["generation"])), int(c["address"])),
         }
 
     def handle(self, blobs: Iterable[bytes]) -> None:
@@ -114,6 +121,8 @@ class Follower:
             self.not_followed += 1
         if not shares:
             self._spaces.forked((parent, int(control["address"])), (pid, generation), now)
+            self._jit.forked((parent, int(control["address"])), (pid, generation))
+            self._code.forked((parent, int(control["address"])), (pid, generation), int(control["time_ns"]))
             self._arrived[pid] = False
             self._on_fork((parent, int(control["address"])), (pid, generation), now)
         self._prober.link(pid, self._prober.linked(parent))
@@ -137,15 +146,28 @@ class Follower:
         now = self._clock(int(control["time_ns"]))
         before = self._book.current(pid)
         if before is not None and before.generation != generation:
+            self._code.ended((pid, before.generation))
             self._spaces.ended(pid, before.generation, now)
+            self._jit.ended((pid, before.generation))
         self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
         self._arrived.pop(pid, None)
         self._spaces.refresh(pid, generation, now)
+        self._code.begin((pid, generation), (pid, before.generation) if before is not None else None)
 
     def _loaded(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])
         self._book.name_again(pid)
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
+        self._prober.link(pid, binaries)
+        self._jit.find_registered((pid, generation), binaries)
+        self._code.settle((pid, generation))
+
+    def _mapped(self, control: np.void) -> None:
+        """The program changed its executable memory itself."""
+        pid, generation, start = int(control["pid"]), int(control["generation"]), int(control["address"])
+        binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
+        if binaries and control["kind"] == ControlKind.MAPPED:
+            self._spaces.note_code(pid, generation, start, int(control["length"]))
         self._prober.link(pid, binaries)
 
     def _exited(self, control: np.void) -> None:
@@ -154,5 +176,7 @@ class Follower:
         if self._arrived.pop(pid, True) is False:
             self.not_followed += 1
         self._book.exited(pid, int(control["length"]), now)
+        self._code.ended((pid, generation))
         self._spaces.ended(pid, generation, now)
+        self._jit.ended((pid, generation))
         self._prober.forget(pid)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 
 from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
@@ -26,9 +27,10 @@ EVERY_PROCESS = 0
 _MOST_ENDED = 32
 """Ended processes whose links wait: each costs the living some 10 ns a hit."""
 _Placed = tuple[int, Placement]
-_CLOSERS = 32
-"""Links closed at a time. Each close waits some 40 ms for the kernel's readers, all of them for the same ones."""
-_TURN_SECONDS = 0.1
+_CLOSERS = 128
+"""Links closed at a time at the end. Each close waits some 40 ms for the kernel's readers, all for the same ones."""
+_PATIENCE_SECONDS = 0.1
+"""How long a close waits for an attach that is under way."""
 
 
 class Attacher:
@@ -38,10 +40,10 @@ class Attacher:
         self._programs = programs
         self._fds: dict[int, list[int]] = {}
         self._ended: deque[list[int]] = deque()
-        self._closers = ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach")
-        self._turn, self._quiet = threading.Lock(), threading.Event()
+        self._to_close: deque[int] = deque()
+        self._closer = ThreadPoolExecutor(1, thread_name_prefix="detach")
+        self._quiet = threading.Event()
         self._quiet.set()
-        self._ends = False
         self.attached = 0
 
     def attach_sites(self, pid: int, binary: OpenBinary) -> None:
@@ -104,6 +106,16 @@ class Attacher:
         else:
             fds.extend(self._perf(program, binary.open_path, file_offset, cookie, pid or -1, at_return))
 
+    def attach_watch(self, pid: int, binary: OpenBinary, calls: Sequence[tuple[int, int]]) -> None:
+        """Follow what a process does to its executable memory: (file offset behind a system call, its number) each."""
+        program, fds = self._programs["on_mapping"], self._fds.setdefault(pid, [])
+        offsets, cookies = [offset for offset, _ in calls], [number << 8 for _, number in calls]
+        if self._programs.multi:
+            fds.append(kernel.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=False))
+            return
+        for offset, cookie in zip(offsets, cookies, strict=True):
+            fds.extend(self._perf(program, binary.open_path, offset, cookie, pid, False))
+
     def attach_tracepoints(self) -> None:
         """Watch forks, execs and exits; raises KernelLacks."""
         fds = self._fds.setdefault(EVERY_PROCESS, [])
@@ -120,31 +132,27 @@ class Attacher:
         too, for which someone may be held. Only when many wait, the oldest are closed, one after the other."""
         self._ended.append(self._fds.pop(pid, []))
         if len(self._ended) > _MOST_ENDED:
-            self._close(self._ended.popleft())
+            for fd in self._ended.popleft():
+                self._to_close.append(fd)
+                self._closer.submit(self._close_next)
 
-    def _close(self, fds: Iterable[int]) -> None:
-        for fd in fds:
-            self._closers.submit(self._close_in_turn, fd)
-
-    def _close_in_turn(self, fd: int) -> None:
-        while not self._ends:
-            if self._turn.acquire(timeout=_TURN_SECONDS):
-                try:
-                    self._quiet.wait(_TURN_SECONDS)
-                    _close_quietly(fd)
-                finally:
-                    self._turn.release()
-                return
-        _close_quietly(fd)
+    def _close_next(self) -> None:
+        self._quiet.wait(_PATIENCE_SECONDS)
+        with suppress(IndexError):  # the end took them all
+            _close_quietly(self._to_close.popleft())
 
     def detach_all(self) -> None:
         """Close everything and wait for it."""
-        self._ends = True
-        for fds in (*self._ended, *self._fds.values()):
-            self._close(fds)
+        self._closer.shutdown(wait=False, cancel_futures=True)
+        left = list(chain(*self._ended, *self._fds.values()))
+        with suppress(IndexError):
+            while True:  # one by one: none may be closed twice, since its number may be another's by then
+                left.append(self._to_close.popleft())
+        with ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach") as closers:
+            closers.map(_close_quietly, left)
         self._ended.clear()
         self._fds.clear()
-        self._closers.shutdown(wait=True)
+        self._closer.shutdown(wait=True)
 
 
 def _by_programs(placed: list[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:

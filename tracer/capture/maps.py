@@ -72,6 +72,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "RELEASED": _Map(MapType.LRU_HASH, key, records.RELEASED.itemsize, 1 << 16),
         "BY_OBJECT": hash_map(key, records.COUNTERS.itemsize, objects),
         "STACKS": hash_map(8, records.STACK_TOTALS.itemsize, limits.stacks),
+        "FREE_SITES": hash_map(records.FREE_SITE.itemsize, 8, limits.stacks),
         "TYPES": hash_map(8, records.TYPE_NAME.itemsize, 1 << 16),
         "THREADS": hash_map(4, THREAD_BYTES, limits.threads),
         "CALLS": hash_map(4, CALLS_BYTES, limits.threads),
@@ -80,6 +81,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "HANDLES": hash_map(key, 8, 1 << 16),
         "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),
         "TABLE_OF": hash_map(4, 4, limits.processes),
+        "CODE_SEEN": _Map(MapType.LRU_HASH, key, 8, 1 << 14),
         "SPACE_TOTALS": hash_map(key, records.SPACE_TOTALS.itemsize, limits.processes),
         "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),
         "EVENTS": _Map(MapType.RINGBUF, 0, 0, limits.event_ring_bytes),
@@ -102,7 +104,8 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
     }
 
 
-VIEWED = ("SITES", "SHARED", "ROWS", "PAGES", "RULES", "TABLE_VALUES", "PYTHONS", "LUAS")
+VIEWED = ("SITES", "SHARED", "RULES", "PYTHONS", "LUAS")
+"""Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
 RINGS = ("EVENTS", "STACK_RING", "GUEST_RING", "CONTROL")
 
 
@@ -137,6 +140,25 @@ class Maps:
         if count < 0:
             count = len(self._views[name]) // kind.itemsize
         return np.frombuffer(self._views[name], kind, count)
+
+    def write(self, name: str, at: int, data: npt.NDArray[Any]) -> None:
+        """Copy an array into an array map's only value, from its byte `at` on."""
+        with self._part(name, at, data.nbytes) as part:
+            begin = at % mmap.PAGESIZE
+            part[begin : begin + data.nbytes] = data.tobytes()
+
+    def read(self, name: str, at: int, dtype: np.dtype[np.void]) -> np.void:
+        """Return a copy of one record of an array map's only value, at its byte `at`."""
+        with self._part(name, at, dtype.itemsize) as part:
+            begin = at % mmap.PAGESIZE
+            record: np.void = np.frombuffer(part[begin : begin + dtype.itemsize], dtype)[0]
+            return record
+
+    def _part(self, name: str, at: int, size: int) -> mmap.mmap:
+        """Map the pages that hold some bytes, and no more: what stays mapped counts as this process's memory."""
+        start = at & -mmap.PAGESIZE
+        pages = at - start + size + mmap.PAGESIZE - 1 & -mmap.PAGESIZE
+        return mmap.mmap(self.fds[name], pages, mmap.MAP_SHARED, offset=start)
 
     @property
     def macros(self) -> list[str]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import errno
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tracer.capture.binaries import FindSites, OpenBinary
+from tracer.capture.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.capture.links import EVERY_PROCESS, Attacher
+from tracer.capture.mapping_calls import mapping_calls
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
 from tracer.errors import NothingToProbe
 from tracer.model.records import ControlKind
-from tracer.model.snapshot import Coverage, Unresolved
+from tracer.model.snapshot import Coverage, UncoveredCopies, Unresolved
 
 _STATE_IN_R_DEBUG = 24
 """Offset of r_state in struct r_debug (link.h, 64 bits)."""
@@ -80,14 +81,30 @@ def _start_hold(binary: OpenBinary) -> list[_Hold]:
     return [_Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
 
 
+def _jit_hold(binary: OpenBinary) -> list[_Hold]:
+    """Return where a JIT tells gdb of its code, and note its descriptor. Both may be local symbols."""
+    symbols = binary.symbols
+    if not symbols.mentions(REGISTER_FUNCTION):
+        return []
+    here, descriptor = binary.link_address(REGISTER_FUNCTION), binary.link_address(DESCRIPTOR)
+    offset = binary.file_offset(REGISTER_FUNCTION)
+    if here is None or offset is None or descriptor is None:
+        return []
+    binary.jit_descriptor = descriptor
+    return [_Hold(offset, ControlKind.JIT, descriptor - here)]
+
+
 def _holds(binary: OpenBinary) -> list[_Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
     is_loader = binary.file_offset("_dl_debug_state") is not None
-    is_libc = binary.symbols.find("execve") and binary.symbols.find("fork")
     found = _loader_hold(binary) if is_loader else []
-    if is_libc:
+    if _is_libc(binary):
         found += _fork_holds(binary) + _exec_holds(binary)
-    return found + _start_hold(binary)
+    return found + _start_hold(binary) + _jit_hold(binary)
+
+
+def _is_libc(binary: OpenBinary) -> bool:
+    return bool(binary.symbols.find("execve") and binary.symbols.find("fork"))
 
 
 class Prober:
@@ -99,10 +116,11 @@ class Prober:
         self._follow = follow
         self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
         self._holds: dict[int, list[_Hold]] = {}
+        self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
         self._linked: dict[int, dict[int, OpenBinary]] = {}
         self._held: set[int] = set()
         self._unresolved: list[Unresolved] = []
-        self._inlined: Counter[str] = Counter()
+        self._uncovered: list[UncoveredCopies] = []
 
     def prepare(self, binary: OpenBinary) -> None:
         """Find a binary's sites, its holds and its unwind table."""
@@ -110,9 +128,11 @@ class Prober:
             return
         found = self._find_sites(binary.image)
         self._unresolved += found.unresolved
-        self._inlined.update(dict(found.inlined))
+        self._uncovered += found.uncovered
         self._sites.add(binary, found.placements)
         self._holds[binary.id] = _holds(binary)
+        if binary.is_static or _is_libc(binary):
+            self._mapping_calls[binary.id] = mapping_calls(binary)
         self._rows.install(binary)
 
     def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
@@ -141,6 +161,8 @@ class Prober:
     def _hold(self, pid: int, binary: OpenBinary) -> None:
         """Attach a binary's holds: for this process; where forks are followed, those that a child meets before it has
         links of its own for all processes, once."""
+        if calls := self._mapping_calls.get(binary.id):
+            self._attacher.attach_watch(pid, binary, calls)
         held_already = binary.id in self._held
         self._held.add(binary.id)
         for hold in self._holds[binary.id]:
@@ -173,4 +195,4 @@ class Prober:
 
     @property
     def coverage(self) -> Coverage:
-        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)), tuple(self._inlined.items()))
+        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)), tuple(self._uncovered))

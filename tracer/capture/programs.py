@@ -26,16 +26,19 @@ FRAMES_PER_PROGRAM = (32, 8)
 HOLD_TURNS, HOLD_READS = 4000, 24
 
 _HEADERS = (
-    "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h",
-    "python.bpf.h", "lua.bpf.h", "events.bpf.h", "programs.bpf.h", "allocations.bpf.h", "calls.bpf.h",
+    "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
+    "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h",
+    "allocations.bpf.h", "calls.bpf.h",
 )
-_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "guests.bpf.c", "lifecycle.bpf.c")
-_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted")
+_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "guests.bpf.c",
+            "lifecycle.bpf.c", "mappings.bpf.c")  # fmt: skip
+_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed")
 """In the order of `enum program`; then those of _GUESTS."""
 _GUESTS = ("guest", "guest_keep", "on_guest")
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
-_NAMES = (*_TAIL_CALLED, *_PROBES, *_GUESTS, *_TRACEPOINTS, "on_hold")
+_HOLDS = ("on_hold", "on_mapping")
+_NAMES = (*_TAIL_CALLED, *_PROBES, *_GUESTS, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing")
 
 
 def bpf_directory() -> Path:
@@ -121,8 +124,9 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
     for name in _TRACEPOINTS:
         fds[name] = _load(code, name, ProgramType.RAW_TRACEPOINT)
     try:
-        fds["on_hold"] = _load(code, "on_hold", ProgramType.KPROBE, attach, sleepable=True)
+        fds |= {name: _load(code, name, ProgramType.KPROBE, attach, sleepable=True) for name in _HOLDS}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
+        fds["on_mapping"] = _load(code, "on_mapping_passing", ProgramType.KPROBE, attach)
         return Programs(fds, multi, can_hold=False, guests_refused=refused)
     return Programs(fds, multi, can_hold=True, guests_refused=refused)
 

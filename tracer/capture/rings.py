@@ -2,7 +2,8 @@
 
 Layout: kernel/bpf/ringbuf.c: a page with the consumer's position, a page with the producer's, then the data, mapped
 twice in a row so that no record is cut. Each record has a header of 8 bytes: its length, with a busy bit and a
-discard bit on top.
+discard bit on top. Pages that are mapped count as memory of this process, all of them from the start and twice, so
+only a window of the data is mapped, which moves along.
 """
 
 from __future__ import annotations
@@ -15,21 +16,38 @@ import numpy.typing as npt
 
 _BUSY, _DISCARD = 1 << 31, 1 << 30
 _HEADER = 8
+_WINDOW_BYTES = 1 << 22
+_PAGE = mmap.PAGESIZE
+MOST_RECORD_BYTES = _PAGE - _HEADER
+"""Room behind a window for the record that begins in it."""
 
 
 class Ring:
     """One ring buffer; the caller is its only consumer."""
 
     def __init__(self, fd: int, size: int) -> None:
-        page = mmap.PAGESIZE
         self.fd, self._mask = fd, size - 1
-        self._consumer = mmap.mmap(fd, page, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, offset=0)
-        self._producer = mmap.mmap(fd, page + 2 * size, mmap.MAP_SHARED, mmap.PROT_READ, offset=page)
-        self._data = memoryview(self._producer)[page:]
+        self._consumer = mmap.mmap(fd, _PAGE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, offset=0)
+        self._producer = mmap.mmap(fd, _PAGE, mmap.MAP_SHARED, mmap.PROT_READ, offset=_PAGE)
         # One load or store each: struct goes byte by byte, and the kernel would see half a position, as a full ring.
         self._taken = memoryview(self._consumer)[:8].cast("Q")
         self._made = memoryview(self._producer)[:8].cast("Q")
         self._position = self._taken[0]
+        self._window_size = min(size, _WINDOW_BYTES)
+        self._window_start = 0
+        self._window = self._map(0)
+
+    def _map(self, start: int) -> mmap.mmap:
+        return mmap.mmap(self.fd, self._window_size + _PAGE, mmap.MAP_SHARED, mmap.PROT_READ, offset=2 * _PAGE + start)
+
+    def _here(self) -> int:
+        """Return where the next record begins in the window, which is moved there if need be."""
+        at = self._position & self._mask
+        start = at & -self._window_size
+        if start != self._window_start:
+            self._window.close()
+            self._window, self._window_start = self._map(start), start
+        return at - start
 
     def _available(self) -> int:
         return self._made[0] - self._position
@@ -41,35 +59,39 @@ class Ring:
     def read_records(self, dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
         """Take all finished records, every one of `dtype`; stops at the first that is still being written."""
         stride = _HEADER + (dtype.itemsize + 7 & ~7)
-        count = self._available() // stride
-        if not count:
-            return np.zeros(0, dtype)
         framed = np.dtype({"names": ["length", "record"], "formats": ["<u4", dtype], "offsets": [0, _HEADER],
                            "itemsize": stride})  # fmt: skip
-        window = np.frombuffer(self._data, framed, count, self._position & self._mask)
-        busy = np.flatnonzero(window["length"] & np.uint32(_BUSY))
-        taken = window["record"][: busy[0] if len(busy) else count].copy()
-        self._consume(len(taken) * stride)
-        return taken
+        left, pieces = self._available() // stride, [np.zeros(0, dtype)]
+        while left:
+            here = self._here()
+            begin_inside = -(-(self._window_size - here) // stride)
+            window = np.frombuffer(self._window, framed, min(left, begin_inside), here)
+            busy = np.flatnonzero(window["length"] & np.uint32(_BUSY))
+            taken = window["record"][: busy[0] if len(busy) else len(window)].copy()
+            left = 0 if len(busy) else left - len(window)
+            del window  # a mapping that is looked at cannot be closed
+            self._consume(len(taken) * stride)
+            pieces.append(taken)
+        return np.concatenate(pieces) if len(pieces) != 2 else pieces[1]
 
     def read_blobs(self) -> list[bytes]:
         """Take all finished records as bytes, of whatever length."""
         blobs, left = [], self._available()
         while left >= _HEADER:
-            at = self._position & self._mask
-            length = struct.unpack_from("<I", self._data, at)[0]
+            here = self._here()
+            length = struct.unpack_from("<I", self._window, here)[0]
             if length & _BUSY:
                 break
             size = length & ~_DISCARD
             if not length & _DISCARD:
-                blobs.append(bytes(self._data[at + _HEADER : at + _HEADER + size]))
+                blobs.append(self._window[here + _HEADER : here + _HEADER + size])
             step = _HEADER + size + 7 & ~7
             self._consume(step)
             left -= step
         return blobs
 
     def close(self) -> None:
-        for view in (self._taken, self._made, self._data):
-            view.release()
-        self._producer.close()
-        self._consumer.close()
+        self._taken.release()
+        self._made.release()
+        for mapped in (self._window, self._producer, self._consumer):
+            mapped.close()

@@ -18,9 +18,12 @@ from tracer.books.mapped import MappedMemory
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites
 from tracer.capture.btf import kernel_offsets
+from tracer.capture.checkpoints import Checkpoints
+from tracer.capture.code_logs import CodeLogs
 from tracer.capture.follower import Follower, start_up_binaries
 from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
+from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
 from tracer.capture.losses import read_losses
@@ -29,11 +32,13 @@ from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook
 from tracer.capture.programs import has_uprobe_multi, load_programs
 from tracer.capture.rings import Ring
+from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.model import records
-from tracer.model.records import LossKind, ProcessState
+from tracer.model.records import ProcessState
+from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Stack
 from tracer.procfs import process as proc
 
@@ -58,6 +63,7 @@ class CaptureOptions:
     limits: Limits = field(default_factory=Limits)
     follow: bool = True
     duration_s: float | None = None
+    selection: Selection = KEEPS_ALL
     guests: bool = True
     """Walk the frames of interpreters too."""
 
@@ -77,6 +83,7 @@ class Session:
         self.book = ProcessBook()
         self.history = History()
         self.mapped = MappedMemory()
+        self.checkpoints = Checkpoints()
         self.binaries = Binaries()
         self.maps = Maps.create(options.limits)
         self.programs = load_programs(self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi())
@@ -88,9 +95,12 @@ class Session:
         self.spaces = Spaces(self.binaries, self.rows, self.tables)
         self.attacher = Attacher(self.programs)
         self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
+        self.seen = SeenFrames(self.binaries)
+        self.jit = JitInterface(self.binaries, self.rows, self.spaces)
+        self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks)
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.book, self._since_start, self._forked,
-            can_hold=self.programs.can_hold,
+            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.code, self.book, self._since_start,
+            self._forked, can_hold=self.programs.can_hold,
         )
         limits = options.limits
         self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
@@ -98,8 +108,9 @@ class Session:
         self._guest_ring = Ring(self.maps.fds["GUEST_RING"], limits.guest_ring_bytes)
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
+        self._select(options.selection)
         self._started_ns = time.monotonic_ns()
-        self._ended_ns = 0
+        self._ended_ns = self._stacks_until_ns = 0
         self._launched: Launched | None = None
         self._pid = 0
 
@@ -110,6 +121,11 @@ class Session:
         process = np.zeros(1, records.PROCESS)
         process["space"], process["state"], process["started_ns"] = pid, int(state), time.monotonic_ns()
         kernel.update_element(self.maps.fds["PROCESSES"], pid.to_bytes(4, "little"), process.tobytes())
+
+    def _select(self, selection: Selection) -> None:
+        self._shared["min_size"] = selection.min_size
+        self._shared["max_size"] = selection.max_size
+        self._shared["sample_bytes"] = selection.sample_bytes
 
     def _arm(self) -> None:
         with suppress(OSError):  # those that are held wait for this process
@@ -134,15 +150,24 @@ class Session:
         self._pid = pid
         self._enter(pid, ProcessState.TRACED)
         self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
+        self.code.begin((pid, 0))
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
+        self.jit.find_registered((pid, 0), binaries)
+        self.code.settle((pid, 0))
         self._arm()
-        self.prober.link(pid, self.spaces.refresh(pid, 0, 0))
+        binaries = self.spaces.refresh(pid, 0, 0)
+        self.prober.link(pid, binaries)
+        self.jit.find_registered((pid, 0), binaries, anew=True)
 
     def stop(self) -> None:
         """End the trace at the next turn of the loop; safe in a signal handler."""
         self.stopped = True
+
+    def ask_for_checkpoint(self) -> None:
+        """Take a checkpoint at the next turn of the loop; safe in a signal handler."""
+        self.checkpoints.asked += 1
 
     def run(self, on_progress: Callable[[Callable[[], Progress]], None] | None = None) -> None:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
@@ -153,6 +178,7 @@ class Session:
             while not self._is_over(deadline):
                 poll.poll(_TICK_SECONDS)
                 self.drain()
+                self._take_checkpoints()
                 if on_progress is not None:
                     on_progress(self._progress)
         finally:
@@ -160,11 +186,16 @@ class Session:
             self._ended_ns = time.monotonic_ns()
             self._shared["armed"] = 0
             self.drain()
+            self._take_checkpoints()
+
+    def _take_checkpoints(self) -> None:
+        """Take all that were asked for, the last ones of a trace that ends too."""
+        while self.checkpoints.asked > len(self.checkpoints.taken):
+            self.checkpoints.take(self.duration_ns, self.maps, self.history, self.drain)
 
     def _progress(self) -> Progress:
         counts = read_losses(self.maps.fds["LOSSES"])
-        lost = sum(count for kind, count in counts.items() if kind != LossKind.FREES_UNKNOWN)
-        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, lost)
+        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, sum(counts.values()))
 
     def _is_over(self, deadline: float | None) -> bool:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):
@@ -187,16 +218,23 @@ class Session:
         self.follower.handle(self._control.read_blobs())
         while self.follower.work():
             self.follower.handle(self._control.read_blobs())
+        self._drain_stacks()
+        self.code.poll()
+        self._drain_events()
+
+    def _drain_stacks(self) -> None:
+        began = time.monotonic_ns()
         self.guests.add(self._guest_ring.read_blobs())
         for blob in self._stack_ring.read_blobs():
             self._keep_stack(blob)
         self.guests.settle(self.stacks)
-        self._drain_events()
+        self._stacks_until_ns = began
 
     def _keep_stack(self, blob: bytes) -> None:
         number, status, depth = _STACK_HEADER.unpack_from(blob)
         frames = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
         self.stacks[number] = Stack(frames, records.StackStatus(status))
+        self.seen.note(frames, self._stacks_until_ns, time.monotonic_ns())
 
     def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Have the books copied before any later event of either is read."""
@@ -214,7 +252,8 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         refused = (f"no frames of interpreters are shown: {self.programs.guests_refused}",)
         wanted = self.options.guests and self.programs.guests_refused
-        return (*(refused if wanted else ()), *self.guest_runtimes.notes, *self.guests.notes)
+        guests = (*self.guest_runtimes.notes, *self.guests.notes)
+        return (*(refused if wanted else ()), *guests, *self.code.notes)
 
     @property
     def started_ns(self) -> int:
@@ -241,4 +280,5 @@ class Session:
         """Detach everything from the target, which runs on if it still does."""
         self._shared["armed"] = 0
         self.attacher.detach_all()
+        self.code.close()
 

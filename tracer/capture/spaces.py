@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.capture.generated_ranges import GeneratedRanges, Placed, Range, Space
 from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.model.records import TABLE_MAPPINGS
 from tracer.model.snapshot import Mapping
 from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
 from tracer.procfs.process import read_memory
 
 _VDSO = "[vdso]"
+_MOST_READINGS = 3
 _ADDRESS_MASK = (1 << 64) - 1
 _Place = tuple[int, int, int, int]
 
@@ -22,11 +27,27 @@ class Spaces:
         self._binaries, self._rows, self._tables = binaries, rows, tables
         self._live: dict[tuple[int, int], dict[_Place, Mapping]] = {}
         self._ended: list[Mapping] = []
+        self._executable: dict[Space, list[Placed]] = {}
+        self._anonymous: dict[Space, int] = {}
+        self.owner_of: dict[int, Space] = {}
+        """Whose code in no binary an id stands for."""
+        self.born_ns: dict[int, int] = {}
+        """The kernel's clock when an id was not yet used."""
+        self.generated = GeneratedRanges()
 
     def refresh(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
         """Read a process's mappings, publish them to the unwinder, and return the binaries mapped."""
-        found: dict[_Place, tuple[Mapping, OpenBinary, int]] = {}
-        for entry in read_maps(pid):
+        for _ in range(_MOST_READINGS):
+            epoch = self._tables.epoch
+            binaries = self._read(pid, generation, now_ns)
+            if epoch == self._tables.epoch:  # else the kernel side may have removed what was just published
+                break
+        return binaries
+
+    def _read(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
+        found: dict[_Place, Placed] = {}
+        entries = read_maps(pid)
+        for entry in entries:
             binary = self._binary(pid, entry)
             bias = binary.bias_of(entry.start, entry.end, entry.file_offset) if binary else None
             if binary is not None and bias is not None:
@@ -41,8 +62,53 @@ class Spaces:
         executable = [item for item in found.values() if item[0].executable]
         for _, binary, _ in executable:
             self._rows.install(binary)
-        self._tables.publish(pid, executable)
+        self._executable[pid, generation] = executable
+        self.generated.drop_unmapped((pid, generation), entries)
+        self._publish((pid, generation))
         return list({binary.id: binary for _, binary, _ in found.values()}.values())
+
+    def _publish(self, space: Space) -> None:
+        """Give the unwinder the files' mappings, and as many of those made at run time as fit."""
+        files = self._executable.get(space, [])
+        if space not in self._anonymous:
+            self._take_id(space)
+        made = self.generated.listed(space, TABLE_MAPPINGS - len(files))
+        self._tables.publish(space[0], [*files, *made], self._anonymous[space])
+
+    def _take_id(self, space: Space) -> bool:
+        number = self._binaries.take_id()
+        if number is None:
+            self._anonymous.setdefault(space, 0)
+            return False
+        self._anonymous[space] = number
+        self.owner_of[number], self.born_ns[number] = space, time.monotonic_ns()
+        return True
+
+    def renumber(self, space: Space) -> bool:
+        """Give the code in no binary another id from now on: it is not what it was. False where none is left."""
+        if space not in self._executable or not self._take_id(space):
+            return False
+        self._publish(space)
+        return True
+
+    def anonymous_id(self, space: Space) -> int:
+        """Return the id of a space's code in no binary; 0 for none."""
+        return self._anonymous.get(space, 0)
+
+    def add_code(self, space: Space, key: int, binary: OpenBinary, ranges: Sequence[Range], bias: int) -> bool:
+        """Map code that was made at run time, under a `key` of the caller's; False where a file's code is there."""
+        if not self.generated.add(space, key, binary, ranges, bias, self._executable.get(space, ())):
+            return False
+        self._publish(space)
+        return True
+
+    def remove_code(self, space: Space, key: int) -> None:
+        if self.generated.remove(space, key):
+            self._publish(space)
+
+    def bias_of(self, space: Space, binary: OpenBinary) -> int | None:
+        """Return address minus link address of a binary in a process, or None where it is not mapped."""
+        return next((bias for _, mapped, bias in self._executable.get(space, ()) if mapped.id == binary.id), None)
 
     def _binary(self, pid: int, entry: MapsEntry) -> OpenBinary | None:
         if entry.path == _VDSO:
@@ -53,7 +119,7 @@ class Spaces:
         return self._binaries.mapped(entry, paths_that_open(pid, entry))
 
     def _record(
-        self, pid: int, generation: int, found: dict[_Place, tuple[Mapping, OpenBinary, int]], now_ns: int
+        self, pid: int, generation: int, found: dict[_Place, Placed], now_ns: int
     ) -> None:
         known = self._live.setdefault((pid, generation), {})
         for place in [place for place in known if place not in found]:
@@ -61,18 +127,31 @@ class Spaces:
         for place, (mapping, _, _) in found.items():
             known.setdefault(place, mapping)
 
+    def note_code(self, pid: int, generation: int, start: int, length: int) -> None:
+        """Have the process no longer wait when it makes this range executable, unless there is a file in it."""
+        mappings = self._live.get((pid, generation), {}).values()
+        if not any(m.executable and m.start < start + length and m.end > start for m in mappings):
+            self._tables.note_code(pid, generation, start, length)
+
     def forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Give a forked child its copy of the mappings and of the table."""
         self._live[child] = {
             place: replace(mapping, pid=child[0], generation=child[1], from_ns=now_ns)
             for place, mapping in self._live.get(parent, {}).items()
         }
+        self._executable[child] = self._executable.get(parent, [])
+        self.generated.forked(parent, child)
+        if parent in self._anonymous:
+            self._anonymous[child] = self._anonymous[parent]
         self._tables.share(parent[0], child[0])
 
     def ended(self, pid: int, generation: int, now_ns: int) -> None:
         """Close the book of an address space that ended or was exec'd away."""
         for mapping in self._live.pop((pid, generation), {}).values():
             self._ended.append(replace(mapping, until_ns=now_ns))
+        self._executable.pop((pid, generation), None)
+        self._anonymous.pop((pid, generation), None)
+        self.generated.ended((pid, generation))
         self._tables.drop(pid)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
+from tracer.capture.extents import Extents
 from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.maps import PAGE_COUNT, ROW_COUNT, Maps
 from tracer.elf.unwind_cache import cached_table
@@ -19,17 +21,21 @@ from tracer.model.snapshot import Mapping
 
 _NOWHERE = 1 << 62
 _RULE_MASK = np.uint32((1 << 20) - 1)
+_LINK_PAGE_MASK = (1 << 32) - 1
+_WALK_SECONDS = 5.0
+"""No walk of a stack lasts so long, even if its thread is preempted within."""
 
 
 class UnwindRows:
-    """The rows, pages and rules of all binaries, filled from the front and never moved."""
+    """The rows, pages and rules of all binaries, never moved. Those of code that a JIT took back are used again."""
 
     def __init__(self, maps: Maps, cache: Path) -> None:
-        self._rows = maps.view("ROWS", "<u4", ROW_COUNT)
-        self._pages = maps.view("PAGES", "<u4", PAGE_COUNT)
+        self._maps = maps
         self._rules = maps.view("RULES", records.RULE, records.RULES)
         self._rule_index: dict[bytes, int] = {bytes(records.RULE.itemsize): 0}
-        self._row_count = self._page_count = 0
+        self._free_rows, self._free_pages = Extents(ROW_COUNT), Extents(PAGE_COUNT)
+        self._given_back: deque[tuple[float, OpenBinary]] = deque()
+        self._row_extents: dict[int, tuple[int, int]] = {}
         self._cache = cache
         self.refused = 0
         """Binaries that no longer fitted."""
@@ -41,19 +47,38 @@ class UnwindRows:
         binary.has_table = True
         table = cached_table(binary.image, self._cache)
         if table is not None:
-            self._append(binary, table)
+            self.add(binary, table)
 
-    def _append(self, binary: OpenBinary, table: UnwindTable) -> None:
+    def add(self, binary: OpenBinary, table: UnwindTable) -> None:
+        """Make a table known as that of `binary`; `refused` counts those that do not fit."""
+        self._reuse()
         rows, pages = len(table.rows), len(table.pages)
-        if self._row_count + rows > ROW_COUNT or self._page_count + pages > PAGE_COUNT or not pages:
+        at, page = self._free_rows.take(rows), self._free_pages.take(pages)
+        if at is None or page is None:
             self.refused += 1
+            if at is not None:
+                self._free_rows.give_back(at, rows)
+            if page is not None:
+                self._free_pages.give_back(page, pages)
             return
         rules = self._intern(table.rules)
-        at, page = self._row_count, self._page_count
-        self._rows[at : at + rows] = table.rows & ~_RULE_MASK | rules[table.rows & _RULE_MASK]
-        self._pages[page : page + pages] = table.pages + np.uint32(at)
-        self._row_count, self._page_count = at + rows, page + pages
-        binary.first_page, binary.page_count, binary.first_link_page = page, pages - 1, table.first_link_page
+        self._maps.write("ROWS", 4 * at, table.rows & ~_RULE_MASK | rules[table.rows & _RULE_MASK])
+        self._maps.write("PAGES", 4 * page, table.pages + np.uint32(at))
+        self._row_extents[binary.id] = at, rows
+        binary.first_page, binary.page_count = page, pages - 1
+        binary.first_link_page = table.first_link_page & _LINK_PAGE_MASK
+
+    def release(self, binary: OpenBinary) -> None:
+        """Give back the room of a binary that no table of mappings names any more."""
+        if binary.id in self._row_extents:
+            self._given_back.append((time.monotonic(), binary))
+
+    def _reuse(self) -> None:
+        """Free what was given back so long ago that no walk can still be in it."""
+        while self._given_back and self._given_back[0][0] + _WALK_SECONDS < time.monotonic():
+            binary = self._given_back.popleft()[1]
+            self._free_rows.give_back(*self._row_extents.pop(binary.id))
+            self._free_pages.give_back(binary.first_page, binary.page_count + 1)
 
     def _intern(self, rules: npt.NDArray[np.void]) -> npt.NDArray[np.uint32]:
         numbers = []
@@ -80,33 +105,61 @@ class MappingTables:
 
     def __init__(self, maps: Maps, guests: GuestRuntimes) -> None:
         self._maps, self._guests = maps, guests
-        self._tables = maps.view("TABLE_VALUES", records.TABLE, records.TABLES)
-        self._tables["mappings"]["start"] = _NOWHERE
-        self._tables["mappings"]["end"] = _NOWHERE
+        self._write(0, _no_mappings(), 0, 0)  # what a process without a table has
         self._free = deque(range(1, records.TABLES))
         self._table_of: dict[int, int] = {}
         self._shared = maps.view("SHARED", records.SHARED, 1)
         self.refused = 0
 
-    def publish(self, pid: int, mappings: list[tuple[Mapping, OpenBinary, int]]) -> None:
-        """Give `pid` a table of these executable mappings, each with its binary and bias."""
+    @property
+    def epoch(self) -> int:
+        """Return what grows when the kernel side changes a process or a table."""
+        return int(self._shared["epoch"][0])
+
+    def publish(self, pid: int, mappings: list[tuple[Mapping, OpenBinary, int]], anonymous: int) -> None:
+        """Give `pid` a table of these executable mappings, each with its binary and bias, unless it has it already.
+
+        `anonymous`: the id of what is in none of them.
+        """
         if not self._free or len(mappings) > records.TABLE_MAPPINGS:
             self.refused += 1
             return
-        rows = np.zeros(records.TABLE_MAPPINGS, records.MAPPING)
-        rows["start"] = rows["end"] = _NOWHERE
+        rows = _no_mappings()
         for row, (mapping, binary, bias) in zip(rows, sorted(mappings, key=lambda m: m[0].start), strict=False):
             row["start"], row["end"], row["bias"], row["binary"] = mapping.start, mapping.end, bias, binary.id
             row["first_page"], row["page_count"] = binary.first_page, binary.page_count
             row["first_link_page"] = binary.first_link_page
+        if self._has(pid, rows, anonymous):
+            return
         number = self._free.popleft()
-        self._tables[number]["mappings"] = rows
-        self._tables[number]["count"] = len(mappings)
+        self._write(number, rows, len(mappings), anonymous)
         self._guests.enter(number, ((binary, bias) for _, binary, bias in mappings))
         kernel.update_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), number.to_bytes(4, "little"))
         self._shared["published"] += 1
         self.drop(pid)
         self._table_of[pid] = number
+
+    def _write(self, number: int, mappings: npt.NDArray[np.void], count: int, anonymous: int) -> None:
+        table = np.zeros(1, records.TABLE)
+        table["mappings"], table["count"], table["anonymous"] = mappings, count, anonymous
+        self._maps.write("TABLE_VALUES", number * records.TABLE.itemsize, table)
+
+    def _has(self, pid: int, rows: npt.NDArray[np.void], anonymous: int) -> bool:
+        """Tell whether the kernel side looks up a process's code in a table with these rows."""
+        number = kernel.lookup_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), 4)
+        if not number or int.from_bytes(number, "little") & ~records.TABLE_SHARED != self._table_of.get(pid, 0):
+            return False
+        known = self._table_of.get(pid)
+        if known is None:
+            return False
+        table = self._maps.read("TABLE_VALUES", known * records.TABLE.itemsize, records.TABLE)
+        return bool(table["anonymous"] == anonymous and table["mappings"].tobytes() == rows.tobytes())
+
+    def note_code(self, pid: int, generation: int, start: int, length: int) -> None:
+        """Note a range of executable memory that is in no file."""
+        key = np.zeros(1, records.KEY)
+        key["address"], key["pid"], key["generation"] = start, pid, generation
+        kernel.update_element(self._maps.fds["CODE_SEEN"], key.tobytes(), length.to_bytes(8, "little"))
 
     def share(self, parent: int, child: int) -> None:
         """Note that the kernel gave a forked child its parent's table."""
@@ -118,3 +171,9 @@ class MappingTables:
         number = self._table_of.pop(pid, None)
         if number is not None and number not in self._table_of.values():
             self._free.append(number)
+
+
+def _no_mappings() -> npt.NDArray[np.void]:
+    rows = np.zeros(records.TABLE_MAPPINGS, records.MAPPING)
+    rows["start"] = rows["end"] = _NOWHERE
+    return rows

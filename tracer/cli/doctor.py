@@ -11,9 +11,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from tracer.capture.abilities import bcc_check, kernel_checks
+from tracer.capture.instruction_costs import known_costs
 from tracer.cli.target_check import missing_capabilities
 from tracer.elf.unwind_cache import cache_directory
 from tracer.model.checks import Check, CheckState
@@ -21,6 +23,8 @@ from tracer.report.check_list import write_checks, write_checks_json
 from tracer.symbols.tool import find_tool
 
 NAME = "doctor"
+_COSTS = {"nop5": "on a 5-byte nop", "push": "on a push", "branch": "on a jump", "other": "where it is single-stepped"}
+"""Classes of instruction (tracer.capture.instruction_costs) in words."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the checks; return 0, or the status of the first obstacle."""
-    checks = [*kernel_checks(missing_capabilities()), bcc_check(), *_tools(), _cache()]
+    missing = missing_capabilities()
+    checks = [*kernel_checks(missing), *_costs(bool(missing)), bcc_check(), *_tools(), _cache()]
     write = write_checks_json if arguments.format == "json" else write_checks
     write(checks, sys.stdout)
     return next((check.exit_code for check in checks if check.is_obstacle), 0)
+
+
+def _costs(unprivileged: bool) -> Iterator[Check]:
+    """Tell what a hit of an empty probe costs, by the instruction under it; nothing where it cannot be measured."""
+    meaning = "what a probe costs by the instruction under it"
+    if unprivileged:
+        yield Check("costs", CheckState.UNTESTED, meaning)
+        return
+    with suppress(OSError, RuntimeError):
+        costs = known_costs(cache_directory())
+        if costs:
+            shown = ", ".join(f"{costs[key] / 1000:.1f} us {words}" for key, words in _COSTS.items())
+            yield Check("costs", CheckState.OK, f"an empty probe: {shown}")
 
 
 def _tools() -> Iterator[Check]:

@@ -91,5 +91,6 @@ def _probed(opened: Iterable[OpenBinary], finder: SiteFinder) -> list[ProbedBina
     for binary in opened:
         sites = finder.find(binary.image)
         name = Path(binary.path).name
-        found.append(ProbedBinary(name, binary.path, tuple(sites.placements), tuple(sites.unresolved)))
+        found.append(ProbedBinary(name, binary.path, tuple(sites.placements), tuple(sites.unresolved),
+                                  tuple(sites.uncovered)))  # fmt: skip
     return found

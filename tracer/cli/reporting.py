@@ -32,23 +32,26 @@ from tracer.report.text import TextOptions
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
+_NONE: Symbols = {}
 _FAILED = 1
 """Exit status where --fail-on says so and --error-exitcode does not say which."""
 
 
-def symbolized(snapshot: Snapshot, arguments: argparse.Namespace) -> Symbols:
-    """Name every frame of the stacks that a report may show."""
+def symbolized(snapshot: Snapshot, arguments: argparse.Namespace, known: Symbols = _NONE) -> Symbols:
+    """Name every frame of the stacks that a report may show, but for those that are known."""
     first_guest = GUEST_BINARY << FRAME_BINARY_SHIFT
     guests = {first_guest | index: (frame,) for index, frame in enumerate(snapshot.guests)}
-    frames = set(chain.from_iterable(stack.frames for stack in snapshot.stacks.values())) - guests.keys()
+    stacks = snapshot.stacks.values()
+    frames = set(chain.from_iterable(stack.frames for stack in stacks)) - guests.keys() - known.keys()
     options = SymbolOptions(demangle=not arguments.no_demangle, debug_directories=tuple(arguments.debug_dir))
-    return symbolize(frames, snapshot.binaries, options) | guests
+    return symbolize(frames, snapshot.binaries, options, generated=snapshot.generated) | guests
 
 
 def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
     """Read the suppressions. Raises CannotRead and SpecInvalid."""
     return AnalysisOptions(
-        tuple(_suppressions(arguments.suppressions)), default_suppressions=not arguments.no_default_suppressions
+        tuple(_suppressions(arguments.suppressions)), default_suppressions=not arguments.no_default_suppressions,
+        older_ns=getattr(arguments, "older_ns", 0),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tracer.capture.binaries import FoundSites
@@ -14,16 +15,25 @@ from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.elf.unwind_cache import cache_directory
 from tracer.guests.lua_layout import lua_version
-from tracer.model.operations import Site, Spec
+from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.snapshot import Unresolved
+from tracer.sites.copies import PlacedCopies, place_copies
+from tracer.sites.copy_search import copies_of, mentions, names_of_copies
 from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
 from tracer.sites.place import place
-from tracer.sites.resolve import resolve
+from tracer.sites.resolve import functions_for, resolve
 from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.guests import LUA_ENTRY, lua_entries
-from tracer.specs.refinement import Refined, refine
+from tracer.specs.refinement import following, refinement
 from tracer.specs.stubs import STUBS
+
+
+@dataclass(frozen=True)
+class _Refined:
+    sites: list[Site]
+    copies: PlacedCopies
+    unresolved: tuple[Unresolved, ...]
 
 
 class SiteFinder:
@@ -42,17 +52,36 @@ class SiteFinder:
         self._costs = cost_model(cache_directory())
 
     def find(self, image: Image) -> FoundSites:
-        """Return the placements in `image`, the functions that cannot be probed, and inlined copies of others."""
+        """Return the placements in `image`, the functions that cannot be probed, and copies that no probe covers."""
         is_allocator = bool(self._allocators) and Path(image.path).resolve() in self._allocators
-        specs = [*self._specs, *self._described(image), *self._entries(image)]
+        described = self._described(image)
+        specs = [*self._specs, *described, *self._entries(image)]
         sites, unresolved = resolve(image, specs, allocator=is_allocator)
-        refined = self._refined(sites, image)
+        functions = [f for f in functions_for(image, described, allocator=is_allocator) if f.group]
+        refined = self._refined(sites, functions, image)
+        placements = [*(place(site, image, self._costs) for site in refined.sites), *refined.copies.placements]
         unresolved += refined.unresolved
-        placements = [place(site, image, self._costs) for site in refined.sites]
-        refused = [p for p in placements if not p.cost]
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
-                                  p.site.function.function, p.reason) for p in refused]  # fmt: skip
-        return FoundSites([p for p in placements if p.cost], unresolved, refined.inlined)
+                                  p.site.function.function, p.reason) for p in placements if not p.cost]  # fmt: skip
+        return FoundSites([p for p in placements if p.cost], unresolved, refined.copies.uncovered)
+
+    def _refined(self, sites: list[Site], functions: list[FunctionSpec], image: Image) -> _Refined:
+        """Ask the DWARF, which takes its time, only of binaries that have described functions."""
+        present = {site.function.group for site in sites if site.function.group}
+        if not present and not mentions(image, functions):
+            return _Refined(sites, PlacedCopies(), ())
+        facts = read_debug_facts(image)
+        present |= {function.group for function in functions if names_of_copies(function, facts)}
+        found = refinement(present, self._catalogue.types, facts)
+        sites = [replace(site, function=found.apply(site.function)) for site in sites]
+        copies = place_copies(
+            copies_of([found.apply(function) for function in functions], facts, image), sites, image, self._costs
+        )
+        unseen = copies.unseen
+        sites = [replace(site, function=following(site.function, unseen)) for site in sites]
+        followed = [replace(p, site=replace(p.site, function=following(p.site.function, unseen)))
+                    for p in copies.placements]  # fmt: skip
+        return _Refined(sites, replace(copies, placements=followed), found.unresolved)
 
     def _entries(self, image: Image) -> list[Spec]:
         if not self._guests or not read_symbol_table(image).find(LUA_ENTRY):
@@ -63,12 +92,6 @@ class SiteFinder:
     def _described(self, image: Image) -> list[Spec]:
         table = read_symbol_table(image)
         return self._catalogue.specs(lambda pattern: [s.name for s in table.matching(pattern) if s.kind == STT_FUNC])
-
-    def _refined(self, sites: list[Site], image: Image) -> Refined:
-        """Ask the DWARF, which takes its time, only of binaries that have described functions."""
-        if not any(site.function.group for site in sites):
-            return Refined(sites, [], ())
-        return refine(sites, self._catalogue.types, read_debug_facts(image))
 
 
 def cost_model(cache: Path) -> CostModel:

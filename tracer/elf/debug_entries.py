@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from tracer.elf.image import Image
-from tracer.elf.leb128 import unsigned
+from tracer.elf.leb128 import signed, unsigned
 
 _UNIT_COMPILE, _UNIT_PARTIAL = 1, 3
 
@@ -35,19 +35,24 @@ class Tag(IntEnum):
 
 
 _TAGS = frozenset(Tag)
+_UNITS = (0x11, 0x3C)
+"""DW_TAG_compile_unit and DW_TAG_partial_unit, of which only where its strings are is of interest."""
+_SCOPES = (Tag.SUBPROGRAM, Tag.INLINED)
 # DW_AT codes, and the place of each in an entry.
 _ATTRIBUTES = {0x03: "name", 0x49: "type", 0x11: "low", 0x38: "offset", 0x31: "origin", 0x3C: "declaration",
-               0x47: "origin", 0x0B: "size"}  # fmt: skip
+               0x47: "origin", 0x0B: "size", 0x3B: "line", 0x59: "line", 0x72: "strings"}  # fmt: skip
 _FIXED = {
     0x01: 8, 0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8, 0x19: 0, 0x1C: 4,
     0x1E: 16, 0x20: 8, 0x21: 0, 0x24: 8, 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4,
 }  # fmt: skip
 _BY_OFFSET_SIZE = frozenset((0x0E, 0x10, 0x17, 0x1D, 0x1F, 0x1F20, 0x1F21))
 _LEB = frozenset((0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23))
+_STRX = {0x1A: 0, 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4}
+"""Index of a string, by its bytes in the entry; 0 for a LEB128."""
 _REFERENCES = {0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8}
 _BLOCKS = {0x0A: 1, 0x03: 2, 0x04: 4}
-_STRING, _STRP, _LINE_STRP, _IMPLICIT, _BLOCK, _EXPRESSION, _REF_ADDR, _REF_UDATA = (
-    0x08, 0x0E, 0x1F, 0x21, 0x09, 0x18, 0x10, 0x15,
+_STRING, _STRP, _LINE_STRP, IMPLICIT_CONST, _BLOCK, _EXPRESSION, _REF_ADDR, _REF_UDATA, _SEC_OFFSET = (
+    0x08, 0x0E, 0x1F, 0x21, 0x09, 0x18, 0x10, 0x15, 0x17,
 )  # fmt: skip
 
 
@@ -65,6 +70,10 @@ class Entry:
     member_offset: int | None = None
     origin: int = 0
     declaration: bool = False
+    scope: int = 0
+    """The nearest entry around it that is a function or an inlined copy of one."""
+    line: int = 0
+    """Where it is declared; of an inlined copy, where it is called."""
 
 
 @dataclass
@@ -87,29 +96,31 @@ class _Abbreviation:
 
 def read_units(image: Image) -> Iterator[Unit]:
     """Yield the units of .debug_info; ends at the first one that makes no sense."""
-    info, abbreviations, strings, line_strings = (
+    info, abbreviations, *strings = (
         bytes(image.contents(section)) if (section := image.section(name)) else b""
-        for name in (".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str")
+        for name in (".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str", ".debug_str_offsets")
     )
     tables: dict[int, dict[int, _Abbreviation]] = {}
     at = 0
     while at + 11 <= len(info):
         try:
-            header = _read_header(info, at)
+            header = read_header(info, at)
             if header is None:
                 return
             key = header.abbreviations << 1 | (header.offset_size == 8)
             if key not in tables:
                 tables[key] = _read_abbreviations(abbreviations, header)
             if header.kind in (_UNIT_COMPILE, _UNIT_PARTIAL):
-                yield _Reader(info, header, tables[key], strings, line_strings).unit()
+                yield _Reader(info, header, tables[key], *strings).unit()
         except (IndexError, ValueError, KeyError, struct.error):
             return
         at = header.end
 
 
 @dataclass(frozen=True)
-class _Header:
+class UnitHeader:
+    """Where the entries of a unit begin and end, and where its abbreviations are."""
+
     offset: int
     first: int
     end: int
@@ -119,7 +130,8 @@ class _Header:
     version: int
 
 
-def _read_header(info: bytes, at: int) -> _Header | None:
+def read_header(info: bytes, at: int) -> UnitHeader | None:
+    """Return the header of the unit at `at`; None where it makes no sense. Raises IndexError or struct.error."""
     length, size, start = *struct.unpack_from("<I", info, at), 4, at + 4
     if length == 0xFFFFFFFF:
         length, size, start = *struct.unpack_from("<Q", info, at + 4), 8, at + 12
@@ -136,29 +148,41 @@ def _read_header(info: bytes, at: int) -> _Header | None:
         kind, address_size = _UNIT_COMPILE, info[start + 2 + size]
         (abbreviations,) = struct.unpack_from(offset, info, start + 2)
         first = start + 3 + size
-    return _Header(at, first, end, kind, abbreviations, size, version) if address_size == 8 else None
+    return UnitHeader(at, first, end, kind, abbreviations, size, version) if address_size == 8 else None
 
 
-def _read_abbreviations(data: bytes, header: _Header) -> dict[int, _Abbreviation]:
-    table: dict[int, _Abbreviation] = {}
-    at = header.abbreviations
+Attributes = list[tuple[int, int, int]]
+"""Of one abbreviation: DW_AT code, form, implicit constant."""
+
+
+def abbreviations(data: bytes, at: int) -> Iterator[tuple[int, int, bool, Attributes]]:
+    """Yield code, tag, whether it has children, and attributes of each abbreviation of the table at `at`."""
     while True:
         code, at = unsigned(data, at)
         if not code:
-            return table
+            return
         tag, at = unsigned(data, at)
         has_children, at = bool(data[at]), at + 1
-        forms: list[tuple[str, int, int]] = []
+        attributes: Attributes = []
         while True:
             attribute, at = unsigned(data, at)
             form, at = unsigned(data, at)
             implicit = 0
-            if form == _IMPLICIT:
-                implicit, at = unsigned(data, at)
+            if form == IMPLICIT_CONST:
+                implicit, at = signed(data, at)
             if not attribute and not form:
                 break
-            forms.append((_ATTRIBUTES.get(attribute, "") if tag in _TAGS else "", form, implicit))
+            attributes.append((attribute, form, implicit))
+        yield code, tag, has_children, attributes
+
+
+def _read_abbreviations(data: bytes, header: UnitHeader) -> dict[int, _Abbreviation]:
+    table: dict[int, _Abbreviation] = {}
+    for code, tag, has_children, attributes in abbreviations(data, header.abbreviations):
+        known = _ATTRIBUTES if tag in _TAGS or tag in _UNITS else {}
+        forms = [(known.get(attribute, ""), form, implicit) for attribute, form, implicit in attributes]
         table[code] = _Abbreviation(tag, has_children, tuple(forms), _fixed_size(forms, header.offset_size))
+    return table
 
 
 def _fixed_size(forms: list[tuple[str, int, int]], offset_size: int) -> int:
@@ -174,16 +198,19 @@ class _Reader:
     """Reads the entries of one unit."""
 
     def __init__(
-        self, info: bytes, header: _Header, table: dict[int, _Abbreviation], strings: bytes, line_strings: bytes
+        self, info: bytes, header: UnitHeader, table: dict[int, _Abbreviation], strings: bytes, line_strings: bytes,
+        string_offsets: bytes,
     ) -> None:
         self._info, self._header, self._table = info, header, table
-        self._strings, self._line_strings = strings, line_strings
+        self._strings, self._line_strings, self._string_offsets = strings, line_strings, string_offsets
+        self._first_string = 2 * header.offset_size
+        """Where the unit's part of .debug_str_offsets begins."""
         self._skips: dict[int, Callable[[int], int]] = {}
 
     def unit(self) -> Unit:
         info, table, end = self._info, self._table, self._header.end
         unit = Unit(self._header.offset)
-        parents = [0]
+        parents, scopes = [0], [0]
         at = self._header.first
         while at < end:
             start = at
@@ -193,6 +220,7 @@ class _Reader:
                 code, at = unsigned(info, start)
             if not code:
                 parents.pop()
+                scopes.pop()
                 if not parents:
                     break
                 continue
@@ -200,12 +228,15 @@ class _Reader:
             if abbreviation.fixed_size >= 0 and abbreviation.tag not in _TAGS:
                 at += abbreviation.fixed_size
             else:
-                at = self._read(unit, abbreviation, start, at, parents)
+                at = self._read(unit, abbreviation, start, at, parents, scopes[-1])
             if abbreviation.has_children:
                 parents.append(start)
+                scopes.append(start if abbreviation.tag in _SCOPES else scopes[-1])
         return unit
 
-    def _read(self, unit: Unit, abbreviation: _Abbreviation, start: int, at: int, parents: list[int]) -> int:
+    def _read(
+        self, unit: Unit, abbreviation: _Abbreviation, start: int, at: int, parents: list[int], scope: int
+    ) -> int:
         found: dict[str, int | str] = {}
         for attribute, form, implicit in abbreviation.forms:
             if attribute:
@@ -213,8 +244,10 @@ class _Reader:
                 found[attribute] = value
             else:
                 at = self._skip(form, at)
-        if abbreviation.tag in _TAGS:
-            unit.entries.append(_entry(abbreviation.tag, start, parents, found))
+        if abbreviation.tag in _UNITS:
+            self._first_string = int(found.get("strings", self._first_string))
+        elif abbreviation.tag in _TAGS:
+            unit.entries.append(_entry(abbreviation.tag, start, parents, scope, found))
         return at
 
     def _value(self, form: int, implicit: int, at: int) -> tuple[int | str, int]:
@@ -228,45 +261,62 @@ class _Reader:
             place = int.from_bytes(info[at : at + self._header.offset_size], "little")
             end = strings.find(b"\0", place)
             return strings[place:end].decode("utf-8", "replace") if end >= 0 else "", at + self._header.offset_size
+        if form in _STRX:
+            size = _STRX[form]
+            index, at = (int.from_bytes(info[at : at + size], "little"), at + size) if size else unsigned(info, at)
+            return self._indexed_string(index), at
         if form in _REFERENCES:
             size = _REFERENCES[form]
             return self._header.offset + int.from_bytes(info[at : at + size], "little"), at + size
         if form == _REF_UDATA:
             value, at = unsigned(info, at)
             return self._header.offset + value, at
-        if form == _IMPLICIT:
+        if form == IMPLICIT_CONST:
             return implicit, at
         if form == 0x19:
             return 1, at
         if form in (0x0D, 0x0F):
             return unsigned(info, at)
-        size = _FIXED.get(form, self._header.offset_size if form == _REF_ADDR else 0)
+        size = _FIXED.get(form, self._header.offset_size if form in (_REF_ADDR, _SEC_OFFSET) else 0)
         if size:
             return int.from_bytes(info[at : at + size], "little"), at + size
         return 0, self._skip(form, at)
 
+    def _indexed_string(self, index: int) -> str:
+        size = self._header.offset_size
+        at = self._first_string + size * index
+        place = int.from_bytes(self._string_offsets[at : at + size], "little")
+        end = self._strings.find(b"\0", place)
+        return self._strings[place:end].decode("utf-8", "replace") if end >= 0 and self._string_offsets else ""
+
     def _skip(self, form: int, at: int) -> int:
-        if form in _FIXED:
-            return at + _FIXED[form]
-        if form in _BY_OFFSET_SIZE:
-            return at + self._header.offset_size
-        if form in _LEB:
-            return unsigned(self._info, at)[1]
-        if form == _STRING:
-            return self._info.index(0, at) + 1
-        if form in _BLOCKS:
-            size = _BLOCKS[form]
-            return at + size + int.from_bytes(self._info[at : at + size], "little")
-        if form in (_BLOCK, _EXPRESSION):
-            length, at = unsigned(self._info, at)
-            return at + length
-        raise ValueError(f"form {form:#x} is not known")
+        return skip_form(self._info, form, at, self._header.offset_size)
 
 
-def _entry(tag: int, start: int, parents: list[int], found: dict[str, int | str]) -> Entry:
+def skip_form(info: bytes, form: int, at: int, offset_size: int) -> int:
+    """Return where an attribute's value that begins at `at` ends; raises ValueError for a form that is not known."""
+    if form in _FIXED:
+        return at + _FIXED[form]
+    if form in _BY_OFFSET_SIZE:
+        return at + offset_size
+    if form in _LEB:
+        return unsigned(info, at)[1]
+    if form == _STRING:
+        return info.index(0, at) + 1
+    if form in _BLOCKS:
+        size = _BLOCKS[form]
+        return at + size + int.from_bytes(info[at : at + size], "little")
+    if form in (_BLOCK, _EXPRESSION):
+        length, at = unsigned(info, at)
+        return at + length
+    raise ValueError(f"form {form:#x} is not known")
+
+
+def _entry(tag: int, start: int, parents: list[int], scope: int, found: dict[str, int | str]) -> Entry:
     offset = found.get("offset")
     return Entry(
         tag, start, parents[-1], len(parents), str(found.get("name", "")), int(found.get("type", 0)),
         int(found.get("low", 0)), int(offset) if offset is not None else None, int(found.get("origin", 0)),
-        bool(found.get("declaration", 0)),
+        bool(found.get("declaration", 0)), scope,
+        int(found.get("line", 0)),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tracer.elf.debug_entries import Entry, Tag, Unit, read_units
 from tracer.elf.image import Image
+from tracer.elf.inlined_copies import CopyEntry
 
 _THROUGH = (Tag.CONST, Tag.VOLATILE, Tag.ATOMIC, Tag.TYPEDEF)
 _LONGEST_CHAIN = 16
@@ -40,30 +41,48 @@ class Member:
 class DebugFacts:
     functions: dict[str, FunctionFacts] = field(default_factory=dict)
     structs: dict[str, tuple[Member, ...]] = field(default_factory=dict)
-    inlined: Counter[str] = field(default_factory=Counter)
+    copies: dict[str, tuple[CopyEntry, ...]] = field(default_factory=dict)
     """Copies of each function in the code of others."""
+
+    @property
+    def inlined(self) -> Counter[str]:
+        """Return how many copies each function has; 0 for all others."""
+        return Counter({name: len(copies) for name, copies in self.copies.items()})
 
 
 def read_debug_facts(image: Image) -> DebugFacts:
     """Read all of a binary's DWARF; empty where there is none. Seconds for a large one."""
     facts = DebugFacts()
-    names: dict[int, str] = {}
-    origins: Counter[int] = Counter()
+    originals: dict[int, _Original] = {}
+    copies: dict[int, list[_Copy]] = {}
     for unit in read_units(image):
-        _UnitFacts(unit, facts).collect(names, origins)
-    for origin, count in origins.items():
-        facts.inlined[names.get(origin, "")] += count
-    del facts.inlined[""]
+        _UnitFacts(unit, facts).collect(originals, copies)
+    for origin, found in copies.items():
+        original = originals.get(origin)
+        if original is not None and original.name:
+            entries = (CopyEntry(unit, offset, around, original.parameters) for unit, offset, around in found)
+            facts.copies[original.name] = (*facts.copies.get(original.name, ()), *entries)
     return facts
+
+
+_Copy = tuple[int, int, tuple[int, ...]]
+"""Unit, offset, and what it is in, as in CopyEntry."""
+
+
+@dataclass(frozen=True)
+class _Original:
+    name: str
+    parameters: tuple[int, ...]
 
 
 class _UnitFacts:
     def __init__(self, unit: Unit, facts: DebugFacts) -> None:
         self._facts = facts
+        self._unit = unit.offset
         self._entries = unit.entries
         self._types: dict[int, Entry] = {e.offset: e for e in unit.entries if e.tag not in _PARTS}
 
-    def collect(self, names: dict[int, str], origins: Counter[int]) -> None:
+    def collect(self, originals: dict[int, _Original], copies: dict[int, list[_Copy]]) -> None:
         parameters: dict[int, list[Entry]] = {}
         members: dict[int, list[Entry]] = {}
         for entry in self._entries:
@@ -71,14 +90,24 @@ class _UnitFacts:
                 parameters.setdefault(entry.parent, []).append(entry)
             elif entry.tag == Tag.MEMBER:
                 members.setdefault(entry.parent, []).append(entry)
-            elif entry.tag == Tag.INLINED and entry.origin:
-                origins[entry.origin] += 1
         for entry in self._entries:
             if entry.tag == Tag.SUBPROGRAM and entry.name:
-                names[entry.offset] = entry.name
+                own = parameters.get(entry.offset, [])
+                originals[entry.offset] = _Original(entry.name, tuple(p.offset for p in own))
                 if entry.name not in self._facts.functions:
-                    self._facts.functions[entry.name] = self._function(entry, parameters.get(entry.offset, []))
+                    self._facts.functions[entry.name] = self._function(entry, own)
+        self._collect_copies(copies)
         self._collect_structs(members)
+
+    def _collect_copies(self, copies: dict[int, list[_Copy]]) -> None:
+        scopes = {e.offset: e for e in self._entries if e.tag in (Tag.SUBPROGRAM, Tag.INLINED)}
+        for entry in self._entries:
+            if entry.tag != Tag.INLINED or not entry.origin or _is_part(entry, scopes):
+                continue
+            around = [entry.scope]
+            while around[-1] in scopes and scopes[around[-1]].tag == Tag.INLINED:
+                around.append(scopes[around[-1]].scope)
+            copies.setdefault(entry.origin, []).append((self._unit, entry.offset, tuple(around)))
 
     def _collect_structs(self, members: Mapping[int, list[Entry]]) -> None:
         names = {e.type: e.name for e in self._entries if e.tag == Tag.TYPEDEF}
@@ -121,6 +150,17 @@ class _UnitFacts:
                 return entry.name
             offset = entry.type
         return ""
+
+
+def _is_part(copy: Entry, scopes: Mapping[int, Entry]) -> bool:
+    """Tell whether it is a piece that GCC split from a function and put back: it is called from the function's head.
+
+    A copy in a copy of the same function with a call of its own is a recursion.
+    """
+    around, original = scopes.get(copy.scope), scopes.get(copy.origin)
+    if around is None or copy.origin not in (around.offset, around.origin):
+        return False
+    return original is None or original.line == copy.line
 
 
 _PARTS = (Tag.FORMAL_PARAMETER, Tag.MEMBER, Tag.INLINED, Tag.SUBPROGRAM)

@@ -52,6 +52,7 @@ class Section:
     size: int
     link: int
     entry_size: int
+    info: int = 0
 
 
 class Image:
@@ -131,7 +132,8 @@ class Image:
         names_index = self._shstrndx if self._shstrndx != 0xFFFF else (raw[0][6] if raw else 0)
         names = (raw[names_index][4], raw[names_index][5]) if names_index < len(raw) else (0, 0)
         return tuple(
-            Section(i, self._string(names, r[0]), r[1], r[2], r[3], r[4], r[5], r[6], r[9]) for i, r in enumerate(raw)
+            Section(i, self._string(names, r[0]), r[1], r[2], r[3], r[4], r[5], r[6], r[9], r[7])
+            for i, r in enumerate(raw)
         )
 
     def _string(self, table: tuple[int, int], offset: int) -> str:
@@ -140,6 +142,10 @@ class Image:
             return ""
         piece = bytes(self.data[start : min(end, start + 4096)])
         return piece.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+    def header_offset(self, index: int) -> int:
+        """Return where the header of a section stands."""
+        return int(self._shoff + index * self._shentsize)
 
     def section(self, name: str) -> Section | None:
         return next((s for s in self.sections if s.name == name), None)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from tracer.model.frames import Frame
+from tracer.model.periods import Period
+from tracer.model.selection import KEEPS_ALL, Sample, Selection
 from tracer.model.snapshot import Coverage, Loss, Process
+from tracer.model.trends import Trend
 
 FrameList = tuple[Frame, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instance:
     """One of the objects or blocks that an entry merges."""
 
@@ -21,7 +25,7 @@ class Instance:
     thread: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StackCount:
     """Calls of one operation from one stack."""
 
@@ -29,7 +33,7 @@ class StackCount:
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class UnpairedGet:
     """A get that nobody put, with how sure that is and why."""
 
@@ -39,7 +43,7 @@ class UnpairedGet:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Fold:
     """Balanced subtrees that were taken out of a tree."""
 
@@ -49,7 +53,7 @@ class Fold:
     puts: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BalanceNode:
     """A call, with the references that were taken (creates too) and given back below it; callers outermost."""
 
@@ -86,7 +90,20 @@ class BalanceNode:
         return (gets, puts) == (self.gets, self.puts) and all(child.self_check() for child in self.children)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A balance tree that is made when it is asked for: there may be tens of thousands, and a report prints few."""
+
+    references: tuple[tuple[int, int, int], ...]
+    """Stack id, references taken, references given back."""
+    make: Callable[[tuple[tuple[int, int, int], ...]], BalanceNode] = field(compare=False, repr=False)
+
+    def tree(self) -> BalanceNode:
+        """Return the whole tree of what was taken and given back."""
+        return self.make(self.references)
+
+
+@dataclass(frozen=True, slots=True)
 class Leak:
     """Objects, blocks or mappings of one type, process and stack that are outstanding."""
 
@@ -99,6 +116,7 @@ class Leak:
     state: str
     """"leaked", "outstanding", "inherited" or "alive-at-exec"."""
     count: int
+    """Of all there are: estimated where blocks were sampled, and so are `bytes`, `made` and `freed`."""
     bytes: int | None
     stack: FrameList
     stack_complete: bool
@@ -115,13 +133,23 @@ class Leak:
     """References that were never put, the surest first; a create's own reference has the create's stack."""
     healthy: tuple[StackCount, ...] = ()
     """Where objects ended that were created at the same place."""
-    balance: BalanceNode | None = None
-    """References: the whole tree of what was taken and given back."""
+    balance: Balance | None = None
+    """Of references."""
     made: int | None = None
     freed: int | None = None
+    freed_at: tuple[StackCount, ...] = ()
+    """Where blocks of the same stacks were freed, of those frees that were looked at; most first."""
+    trend: Trend | None = None
     notes: tuple[str, ...] = ()
     """Facts about this entry: counter changed without a stub, ..."""
     suppressed_by: str | None = None
+    sample: Sample | None = None
+    """What the estimates rest on; None where nothing is estimated."""
+
+    @property
+    def kept(self) -> int:
+        """How many of the objects or blocks were kept: all, or those that were drawn."""
+        return self.count if self.sample is None else self.sample.count
 
 
 @dataclass(frozen=True)
@@ -155,9 +183,12 @@ class TypeRow:
 @dataclass(frozen=True)
 class AllocationTotals:
     made: int
+    """Of every size, and exact also where blocks were sampled."""
     freed: int
     outstanding: int
+    """Of the sizes that were kept; estimated where blocks were sampled."""
     outstanding_bytes: int
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)
@@ -216,6 +247,17 @@ class Findings:
     """By allocation stack; only where AnalysisOptions.freed_stacks asks for it: there may be a million."""
     survivors: tuple[Survivors, ...] = ()
     """Over the time of the trace, ascending; at most 100, none where nothing is outstanding."""
+    selection: Selection = KEEPS_ALL
+    """Which blocks were kept."""
+    older_ns: int = 0
+    """Of what is alive only what is at least so old is in `leaks`."""
+    periods: tuple[Period, ...] = ()
+    """Between checkpoints, in order of time; none where there was no checkpoint."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether all was seen: nothing was lost, and no block was passed over by sampling."""
+        return self.complete and not self.selection.is_sampled
 
     @property
     def leaked(self) -> tuple[Leak, ...]:

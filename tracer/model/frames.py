@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+NO_SYMBOL = "no symbol covers the address"
+"""Why a frame of a binary without symbols is not named."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """One symbolized entry of a stack; inlined ones are frames of their own.
 

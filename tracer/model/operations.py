@@ -36,6 +36,8 @@ class LocationKind(IntEnum):
     CONSTANT = 4
     OBJECT = 5
     """The object, then adjust and dereference, then `offset`; for counters of specs."""
+    CODE = 6
+    """The address of the probed instruction plus `offset`."""
 
 
 class Register(IntEnum):
@@ -112,6 +114,7 @@ class SiteFlag(IntFlag):
     SHARES = 256
     HANDLE = 512
     FOLLOWS = 1024
+    INLINED = 2048
 
 
 NO_FLAGS = SiteFlag(0)
@@ -171,6 +174,7 @@ class Site:
     size: int = 0
     """Of the function, bytes; 0 where the symbol table does not say."""
     inlined: bool = False
+    """It is a copy in another function; the addresses are those of its first instruction."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ class Placement:
     site: Site
     file_offset: int
     return_distance: int = 0
-    """Bytes from rsp at the probe to the return address."""
+    """Bytes from rsp at the probe to the return address; of a copy: from its first instruction to the probe."""
     object: Location = NOWHERE
     counter: Location = NOWHERE
     count: Location = NOWHERE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tracer.model.operations import Placement
-from tracer.model.snapshot import Unresolved
+from tracer.model.snapshot import UncoveredCopies, Unresolved
 
 
 @dataclass(frozen=True)
@@ -16,3 +16,4 @@ class ProbedBinary:
     path: str
     placements: tuple[Placement, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
+    uncovered: tuple[UncoveredCopies, ...] = ()

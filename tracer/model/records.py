@@ -10,6 +10,9 @@ MAX_FRAMES = 127
 MAX_SITES = 4096
 NAME_BYTES = 64
 PATH_BYTES = 256
+LIFE_BINS = 32
+LIFE_SHIFT = 12
+"""The first bin of lives ends at 2**LIFE_SHIFT ns."""
 FRAME_BINARY_SHIFT = 48
 FRAME_EXACT = 1 << 47
 """Set in a frame key whose address is the very instruction, not the one after a call."""
@@ -18,6 +21,7 @@ GUEST_BINARY = 0xFFFF
 """In place of a binary's id: the rest of the frame key is an index into Snapshot.guests."""
 TABLE_MAPPINGS = 1024
 TABLES = 256
+TABLE_SHARED = 1 << 31
 RULES = 16384
 
 LOCATION = np.dtype(
@@ -70,8 +74,11 @@ STACK_TOTALS = np.dtype(
     [
         ("made", "<u8"), ("made_bytes", "<u8"), ("freed", "<u8"), ("freed_bytes", "<u8"),
         ("life_ns", "<u8"), ("life_min_ns", "<u8"), ("life_max_ns", "<u8"),
+        ("peak", "<u8"), ("level", "<u8"), ("risen", "<u8"), ("site", "<u4"), ("reserved", "<u4"),
+        ("lives", "<u4", (LIFE_BINS,)),
     ]
 )
+FREE_SITE = np.dtype([("made", "<u8"), ("freed", "<u8")])
 TYPE_NAME = np.dtype(
     [("pointer", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("unread", "<u2"), ("name", f"S{NAME_BYTES}")],
     align=True,
@@ -87,7 +94,7 @@ CONTROL = np.dtype(
 PROCESS = np.dtype(
     [
         ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
-        ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("reserved", "<u2"),
+        ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("is_copy", "<u2"),
     ],
     align=True,
 )
@@ -106,7 +113,7 @@ MAPPING = np.dtype(
     ],
     align=True,
 )
-TABLE = np.dtype([("count", "<u4"), ("reserved", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
+TABLE = np.dtype([("count", "<u4"), ("anonymous", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
 RULE = np.dtype([("kind", "u1"), ("rbp_saved", "u1"), ("rbp_offset", "<i2"), ("offset", "<i4")], align=True)
 PYTHON = np.dtype(
     [
@@ -156,15 +163,20 @@ GUEST_CODE = np.dtype(
 )
 HOLD_SLOTS = 1024
 SHARED = np.dtype(
-    [("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"), ("released", "<u8", (HOLD_SLOTS,))]
+    [
+        ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
+        ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
+    ]
 )
 
 ALLOCATION_RECORD = np.dtype(KEY.descr + ALLOCATION.descr)
 """A live allocation with its key: what a walk of the live map gives."""
 OBJECT_RECORD = np.dtype(KEY.descr + OBJECT.descr)
 """A live object with its key."""
-TOTALS_RECORD = np.dtype([("stack", "<u8"), *STACK_TOTALS.descr])
-"""Totals of one allocation stack."""
+TOTALS_RECORD = np.dtype([("stack", "<u8"), *(field for field in STACK_TOTALS.descr if field[0] != "lives")])
+"""Totals of one allocation stack; its `lives` are rows of LIFE_BIN."""
+FREED_RECORD = np.dtype([*FREE_SITE.descr, ("count", "<u8")])
+"""Where blocks of one stack were freed, of those frees that were looked at."""
 MAPPED_RECORD = np.dtype(
     [
         ("start", "<u8"), ("length", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),
@@ -172,6 +184,16 @@ MAPPED_RECORD = np.dtype(
     ]
 )
 """A live piece of memory that the target mapped itself (mmap, mremap)."""
+
+
+class MappedFlag(IntFlag):
+    """What `flags` of a MAPPED_RECORD says beside mmap's own flags.
+
+    Takes the place of the size of huge pages (bits 26 to 31 of mmap's flags, MAP_HUGE_SHIFT in
+    include/uapi/asm-generic/hugetlb_encode.h).
+    """
+
+    INHERITED = 1 << 31
 
 
 class ErrorKind(IntEnum):
@@ -217,6 +239,7 @@ class ControlKind(IntEnum):
     STARTED = 9
     EXECUTES_AT = 10
     FORKS = 11
+    JIT = 12
 
 
 class GuestRecord(IntEnum):
@@ -235,6 +258,7 @@ class RuleKind(IntEnum):
     DEREFERENCE = 5
     SIGNAL = 6
     UNSUPPORTED = 7
+    REALIGNED = 8
 
 
 class LossKind(IntEnum):
@@ -245,18 +269,14 @@ class LossKind(IntEnum):
     TOTALS_FULL = 4
     PENDING_FULL = 5
     PENDING_STALE = 6
-    RETURN_MISSED = 7
-    THREADS_FULL = 8
-    PROCESSES_FULL = 9
-    CONTROL_FULL = 10
-    HOLD_EXPIRED = 11
-    TYPES_FULL = 12
-    RELEASED_FULL = 13
-    UNWIND_REFUSED = 14
-    FREES_UNKNOWN = 15
-    NOT_FOLLOWED = 16
-    ARGUMENT_UNREAD = 17
-    GUESTS_FULL = 18
+    THREADS_FULL = 7
+    PROCESSES_FULL = 8
+    CONTROL_FULL = 9
+    HOLD_EXPIRED = 10
+    TYPES_FULL = 11
+    UNWIND_REFUSED = 12
+    ARGUMENT_UNREAD = 13
+    GUESTS_FULL = 14
 
 
 class ProcessState(IntEnum):

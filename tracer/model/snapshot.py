@@ -8,16 +8,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracer.model.frames import Frame
+from tracer.model.generated import GeneratedFrame
+from tracer.model.periods import Checkpoint
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
+    FREED_RECORD,
     MAPPED_RECORD,
     OBJECT_RECORD,
     TOTALS_RECORD,
     StackStatus,
 )
-from tracer.model.statistics import CONDENSED, BalancedStatistics
+from tracer.model.selection import KEEPS_ALL, Selection
+from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
+
+ANONYMOUS = "anonymous"
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,9 @@ class Binary:
     open_path: str | None = None
     """A path that opens the file that really ran (for example /proc/self/fd/N); None after the fact."""
     deleted: bool = False
+    kind: str = "native"
+    """Of its frames: "native", or "jit" for an image that was made at run time and stood in no file. ANONYMOUS stands
+    for the code of one address space that is in no binary."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +81,13 @@ class Process:
     made: int = 0
     made_bytes: int = 0
     freed: int = 0
+    """Where not all blocks are kept, those too that were not made here: it cannot be told."""
     freed_bytes: int = 0
+    """Of the blocks that were kept."""
     unknown_frees: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stack:
     """Addresses, leaf first, each a frame key: binary id << 48 | link address."""
 
@@ -108,6 +119,17 @@ class Unresolved:
 
 
 @dataclass(frozen=True)
+class UncoveredCopies:
+    """Inlined copies of a function that no probe covers, and why."""
+
+    operation: str
+    type: str
+    function: str
+    copies: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class SiteInfo:
     """What a report says of a site: index as in the records' `site` field."""
 
@@ -121,7 +143,7 @@ class SiteInfo:
 class Coverage:
     attached: int = 0
     unresolved: tuple[Unresolved, ...] = ()
-    inlined_not_covered: tuple[tuple[str, int], ...] = ()
+    uncovered_copies: tuple[UncoveredCopies, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,6 +185,8 @@ class Snapshot:
     stacks: MappingType[int, Stack] = field(default_factory=dict)
     guests: tuple[Frame, ...] = ()
     """Frames of interpreters; a frame key GUEST_BINARY << 48 | index stands for each."""
+    generated: MappingType[int, GeneratedFrame] = field(default_factory=dict)
+    """By frame key: what only the running target could tell of code that it made."""
     allocations: Records = field(default_factory=lambda: _empty(ALLOCATION_RECORD))
     objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     mapped: Records = field(default_factory=lambda: _empty(MAPPED_RECORD))
@@ -170,6 +194,11 @@ class Snapshot:
     """Copies, made by fork, of blocks of the parent; keyed by the child."""
     inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
+    checkpoints: tuple[Checkpoint, ...] = ()
+    checkpoint_totals: Records = field(default_factory=lambda: _empty(CHECKPOINT_TOTALS))
+    life_bins: Records = field(default_factory=lambda: _empty(LIFE_BIN))
+    """Of the freed blocks, by stack."""
+    free_sites: Records = field(default_factory=lambda: _empty(FREED_RECORD))
     history: Records = field(default_factory=lambda: _empty(EVENT))
     condensed: Records = field(default_factory=lambda: _empty(CONDENSED))
     """What `history` leaves out of busy live objects: pairs of dtype CONDENSED."""
@@ -184,6 +213,9 @@ class Snapshot:
     events_seen: int = 0
     target_ended: bool = True
     """False when the trace stopped while the target lived: everything is outstanding, nothing leaked."""
+
+    selection: Selection = KEEPS_ALL
+    """Which blocks were kept."""
 
     @property
     def complete(self) -> bool:

@@ -28,6 +28,18 @@ LIFETIME = np.dtype(
     ]
 )
 """How long ended objects lived, by where they were created."""
+LIFE_BIN = np.dtype([("stack", "<u8"), ("type", "<u8"), ("count", "<u8"), ("bin", "<u4")])
+"""How many that were made at a stack lived so long: bin 0 below 2**LIFE_SHIFT ns, each other one twice as long.
+
+LIFE_SHIFT and the number of bins: tracer.model.records. `type` is 0 for blocks. Bins that are empty have no row."""
+CHECKPOINT_TOTALS = np.dtype(
+    [
+        ("stack", "<u8"), ("type", "<u8"), ("made", "<u8"), ("freed", "<u8"), ("checkpoint", "<u4"), ("site", "<u4"),
+    ]
+)
+"""What had been made at a stack and freed again when a checkpoint was taken.
+
+`type` is 0 for blocks, which have a `site`; stacks that had made nothing have no row."""
 STEP = np.dtype(
     [
         ("course", "<u4"), ("count", "<i4"), ("type", "<u8"), ("stack", "<u8"), ("objects", "<u8"),
@@ -53,9 +65,10 @@ are exact in any case."""
 
 @dataclass(frozen=True)
 class BalancedStatistics:
-    """Arrays of dtype PAIR, DEATH and LIFETIME, each with distinct keys in order of the keys; and of STEP."""
+    """Arrays of dtype PAIR, DEATH, LIFETIME and LIFE_BIN, each with distinct keys in order of the keys; and of STEP."""
 
     pairs: Records = field(default_factory=lambda: np.zeros(0, dtype=PAIR))
     deaths: Records = field(default_factory=lambda: np.zeros(0, dtype=DEATH))
     lifetimes: Records = field(default_factory=lambda: np.zeros(0, dtype=LIFETIME))
     courses: Records = field(default_factory=lambda: np.zeros(0, dtype=STEP))
+    lives: Records = field(default_factory=lambda: np.zeros(0, dtype=LIFE_BIN))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -33,6 +34,26 @@ def parent(pid: int) -> int | None:
     try:
         return int(psutil.Process(pid).ppid())
     except psutil.Error:
+        return None
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Who a process is: its number in its own pid namespace, its user, when it started (ns since 1970)."""
+
+    inner_pid: int
+    user: int
+    started_ns: int
+
+
+def credentials(pid: int) -> Credentials | None:
+    try:
+        process = psutil.Process(pid)
+        status = Path(f"/proc/{pid}/status").read_text()
+        numbers = next((line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")), [])
+        inner = int(numbers[-1]) if numbers else pid
+        return Credentials(inner, process.uids().effective, int(process.create_time() * 1e9))
+    except (psutil.Error, OSError, ValueError):
         return None
 
 

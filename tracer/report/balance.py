@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracer.model.findings import BalanceNode, Fold
+from tracer.model.findings import Balance, BalanceNode, Fold
 from tracer.report.amounts import counted
 from tracer.report.names import shorten
 from tracer.report.page import Page, Span
@@ -24,11 +24,12 @@ class _Row:
     """Callers with this one child and the same sums: one line for all."""
 
 
-def add_balance(page: Page, root: BalanceNode | None, tree: str = PRUNED) -> None:
+def add_balance(page: Page, balance: Balance | None, tree: str = PRUNED) -> None:
     """Add a tree, callers first; pruned of all that nets to zero, or whole. `tree`: one of TREES."""
-    if root is None or tree == OFF:
+    if balance is None or tree == OFF:
         return
-    shown = root.pruned() if tree == PRUNED else root
+    whole = balance.tree()
+    shown = whole.pruned() if tree == PRUNED else whole
     rows = list(_rows(shown, 0))
     most = _MOST_LINES if tree == PRUNED else len(rows)
     if not rows:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TextIO
 
 from tracer import __version__
 from tracer.model.comparison import Amount, Change, Comparison
+from tracer.model.selection import Sample
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, size
 from tracer.report.json_report import frame_document
+from tracer.report.json_text import JsonText
 from tracer.report.page import Page, stream_color, stream_width
+from tracer.report.selection_words import estimate
 from tracer.report.stack_lines import chain
 
 FORMAT, VERSION = "refleak-diff", 1
@@ -59,21 +61,28 @@ def _amount(change: Change, amount: Amount) -> str:
         return f"{amount.count:,} x {change.type}"
     if change.kind == "error":
         return f"{amount.count:,} x {change.type}"
-    return f"{size(amount.bytes or 0)} in {counted(amount.count, NOUNS.get(change.kind, 'block'))}"
+    noun = NOUNS.get(change.kind, "block")
+    if amount.count_error or amount.bytes_error:
+        sample = Sample(0, 0, amount.count_error**2, amount.bytes_error**2)
+        return estimate(amount.bytes or 0, amount.count, noun, sample)
+    return f"{size(amount.bytes or 0)} in {counted(amount.count, noun)}"
 
 
 def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
     """Write one JSON document: `worse`, and a list for each of new, grown, shrunk and gone."""
-    document = {
+    JsonText(frame_document).write(comparison_document(comparison), stream)
+
+
+def comparison_document(comparison: Comparison) -> dict[str, object]:
+    """Return it as what JsonText writes."""
+    return {
         "format": FORMAT,
         "version": VERSION,
         "tool": {"name": "refleak", "version": __version__},
         "worse": comparison.worse,
         "same": len(comparison.of("same")),
-        **{word: [_document(change) for change in comparison.of(word)] for word in _WORDS},
+        **{word: map(_document, comparison.of(word)) for word in _WORDS},
     }
-    json.dump(document, stream, indent=1)
-    stream.write("\n")
 
 
 def _document(change: Change) -> dict[str, object]:
@@ -83,9 +92,14 @@ def _document(change: Change) -> dict[str, object]:
         "type": change.type,
         "before": _amount_document(change.before),
         "after": _amount_document(change.after),
-        "stack": [frame_document(frame) for frame in change.stack],
+        "stack": change.stack,
     }
 
 
 def _amount_document(amount: Amount | None) -> dict[str, int | None] | None:
-    return None if amount is None else {"count": amount.count, "bytes": amount.bytes}
+    if amount is None:
+        return None
+    known: dict[str, int | None] = {"count": amount.count, "bytes": amount.bytes}
+    if amount.count_error or amount.bytes_error:
+        known |= {"count_error": amount.count_error, "bytes_error": amount.bytes_error}
+    return known

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TextIO
 
 from tracer import __version__
@@ -11,28 +10,34 @@ from tracer.model.findings import (
     BalanceNode,
     ErrorFinding,
     Findings,
-    FrameList,
     Instance,
     Leak,
     StackCount,
     UnpairedGet,
 )
 from tracer.model.frames import Frame
+from tracer.model.periods import Period
+from tracer.model.selection import ANY_SIZE, Sample
 from tracer.model.snapshot import Coverage, Process
+from tracer.model.trends import Durations, Trend
+from tracer.report.json_text import Json, JsonText
 from tracer.report.mapped_totals import mapped_totals
 
 FORMAT, VERSION = "refleak-report", 1
-Json = Mapping[str, object]
 
 
 def write_json(findings: Findings, stream: TextIO) -> None:
     """Write one JSON document, in ASCII, ended by a newline. Sizes in bytes, times in ns since the trace began."""
-    json.dump(document(findings), stream, indent=1)
-    stream.write("\n")
+    JsonText(frame_document).write(document(findings), stream)
+
+
+def write_json_line(findings: Findings, stream: TextIO) -> None:
+    """Write the same document on one line, for a stream of them."""
+    JsonText(frame_document).write_line(document(findings), stream)
 
 
 def document(findings: Findings) -> dict[str, object]:
-    """Return the report as what `json` writes: lists, dicts, strings, ints, bools and None."""
+    """Return the report as what JsonText writes; entries are made one by one, as it comes to them."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -41,20 +46,53 @@ def document(findings: Findings) -> dict[str, object]:
         "duration_ns": findings.duration_ns,
         "target_ended": findings.target_ended,
         "events_seen": findings.events_seen,
-        "complete": findings.complete,
+        "complete": findings.is_whole,
         "lost": [{"reason": o.reason, "count": o.count, "remedy": o.remedy} for o in findings.losses],
+        "sampling": _sampling(findings),
+        "only": _only(findings),
         "probes": _probes(findings.coverage),
         "processes": [_process(process) for process in findings.processes],
         "totals": _totals(findings),
-        "leaks": [_leak(leak) for leak in findings.leaks],
+        "leaks": (_leak(leak) for leak in findings.leaks),
         "errors": [_error(error) for error in findings.errors],
         "suppressed": {
-            "count": sum(leak.count for leak in findings.suppressed),
-            "bytes": sum(leak.bytes or 0 for leak in findings.suppressed),
-            "entries": [_leak(leak) for leak in findings.suppressed],
+            "count": sum(leak.kept for leak in findings.suppressed),
+            "bytes": sum(_kept_bytes(leak) or 0 for leak in findings.suppressed),
+            "entries": (_leak(leak) for leak in findings.suppressed),
         },
+        "periods": [_period(period) for period in findings.periods],
         "notes": list(findings.notes),
     }
+
+
+def _sampling(findings: Findings) -> Json | None:
+    """Return the rate, and what of blocks is outstanding as the totals have it: suppressed ones too, no copies."""
+    blocks = findings.allocations
+    if not findings.selection.is_sampled:
+        return None
+    return {
+        "sample_bytes": findings.selection.sample_bytes,
+        "estimated": _estimated(blocks.outstanding, blocks.outstanding_bytes, blocks.sample or Sample()),
+    }
+
+
+def _only(findings: Findings) -> Json | None:
+    """Return what the report is limited to; None where it is not."""
+    selection = findings.selection
+    if not selection.is_by_size and not findings.older_ns:
+        return None
+    most = selection.max_size if selection.max_size < ANY_SIZE else None
+    return {"min_size": selection.min_size, "max_size": most, "older_ns": findings.older_ns}
+
+
+def _estimated(count: int, size: int, sample: Sample | None) -> Json | None:
+    if sample is None:
+        return None
+    return {"count": count, "bytes": size, "count_error": sample.count_error, "bytes_error": sample.bytes_error}
+
+
+def _kept_bytes(leak: Leak) -> int | None:
+    return leak.bytes if leak.sample is None else leak.sample.bytes
 
 
 def _probes(coverage: Coverage) -> Json:
@@ -65,7 +103,8 @@ def _probes(coverage: Coverage) -> Json:
             for u in coverage.unresolved
         ],
         "inlined_not_covered": [
-            {"function": function, "copies": copies} for function, copies in coverage.inlined_not_covered
+            {"function": c.function, "copies": c.copies, "operation": c.operation, "type": c.type, "reason": c.reason}
+            for c in coverage.uncovered_copies
         ],
     }
 
@@ -89,8 +128,8 @@ def _totals(findings: Findings) -> Json:
         "allocations": {
             "made": blocks.made,
             "freed": blocks.freed,
-            "outstanding": blocks.outstanding,
-            "outstanding_bytes": blocks.outstanding_bytes,
+            "outstanding": blocks.outstanding if blocks.sample is None else blocks.sample.count,
+            "outstanding_bytes": blocks.outstanding_bytes if blocks.sample is None else blocks.sample.bytes,
         },
         "mappings": {"outstanding": mapped.count, "outstanding_bytes": mapped.bytes},
         "references": [
@@ -115,13 +154,16 @@ def _leak(leak: Leak) -> Json:
         "pid": leak.pid,
         "state": leak.state,
         "reachability": leak.reachability,
-        "count": leak.count,
-        "bytes": leak.bytes,
+        "count": leak.kept,
+        "bytes": _kept_bytes(leak),
+        "estimated": _estimated(leak.count, leak.bytes or 0, leak.sample),
         "size_min": leak.size_min,
         "size_max": leak.size_max,
         "made": leak.made,
         "freed": leak.freed,
-        "stack": _stack(leak.stack),
+        "freed_at": _calls(leak.freed_at) if leak.kind == "allocation" else None,
+        "trend": None if leak.trend is None else _trend(leak.trend),
+        "stack": leak.stack,
         "stack_complete": leak.stack_complete,
         "stack_status": leak.stack_status,
         "own_frame": leak.own_frame,
@@ -130,7 +172,7 @@ def _leak(leak: Leak) -> Json:
         "puts": _calls(leak.puts) if leak.kind == "reference" else None,
         "unpaired": [_unpaired(get) for get in leak.unpaired],
         "healthy": _calls(leak.healthy) if leak.kind == "reference" else None,
-        "balance": None if leak.balance is None else _balance(leak.balance.pruned()),
+        "balance": None if leak.balance is None else _balance(leak.balance.tree().pruned()),
         "notes": list(leak.notes),
         "suppressed_by": leak.suppressed_by,
     }
@@ -146,18 +188,62 @@ def _instance(instance: Instance) -> Json:
     }
 
 
+def _trend(trend: Trend) -> Json:
+    growth = trend.growth
+    sizes = None if growth is None else growth.bytes_per_minute
+    return {
+        "word": trend.word,
+        "reason": trend.reason or None,
+        "ages": _durations(trend.ages),
+        "lives": None if trend.lives is None else _durations(trend.lives),
+        "peak": trend.peak,
+        "count_per_minute": None if growth is None else round(growth.count_per_minute, 3),
+        "bytes_per_minute": None if sizes is None else round(sizes),
+    }
+
+
+def _period(period: Period) -> Json:
+    return {
+        "number": period.number,
+        "from_ns": period.from_ns,
+        "until_ns": period.until_ns,
+        "entries": [
+            {
+                "id": row.id,
+                "kind": row.kind,
+                "type": row.type,
+                "made": row.made,
+                "freed": row.freed,
+                "outstanding": row.outstanding,
+                "outstanding_bytes": row.outstanding_bytes,
+                "stack": row.stack,
+            }
+            for row in period.rows
+        ],
+    }
+
+
+def _durations(durations: Durations) -> Json:
+    return {
+        "count": durations.count,
+        "min_ns": durations.min_ns,
+        "median_ns": durations.median_ns,
+        "max_ns": durations.max_ns,
+    }
+
+
 def _calls(calls: Iterable[StackCount]) -> list[Json]:
-    return [{"stack": _stack(call.stack), "count": call.count} for call in calls]
+    return [{"stack": call.stack, "count": call.count} for call in calls]
 
 
 def _unpaired(get: UnpairedGet) -> Json:
-    return {"stack": _stack(get.stack), "count": get.count, "confidence": get.confidence, "reason": get.reason}
+    return {"stack": get.stack, "count": get.count, "confidence": get.confidence, "reason": get.reason}
 
 
 def _balance(node: BalanceNode) -> Json:
     folded = {"paths": node.folded.paths, "gets": node.folded.gets, "puts": node.folded.puts}
     return {
-        "frame": None if node.frame is None else _stack((node.frame,))[0],
+        "frame": node.frame,
         "gets": node.gets,
         "puts": node.puts,
         "folded": folded,
@@ -172,16 +258,12 @@ def _error(error: ErrorFinding) -> Json:
         "pid": error.pid,
         "count": error.count,
         "address": hex(error.address),
-        "stack": _stack(error.stack),
-        "created_at": None if error.created_at is None else _stack(error.created_at),
-        "released_at": None if error.released_at is None else _stack(error.released_at),
-        "probably": None if error.probably is None else _stack(error.probably),
+        "stack": error.stack,
+        "created_at": error.created_at,
+        "released_at": error.released_at,
+        "probably": error.probably,
         "reason": error.reason,
     }
-
-
-def _stack(frames: FrameList) -> list[Json]:
-    return [frame_document(frame) for frame in frames]
 
 
 def frame_document(frame: Frame) -> Json:

@@ -14,6 +14,9 @@ class MappedTotals:
 
 
 def mapped_totals(findings: Findings) -> MappedTotals:
-    """Sum the entries of kind "mapping", suppressed ones too, as the totals of allocations do."""
-    entries = [leak for leak in (*findings.leaks, *findings.suppressed) if leak.kind == "mapping"]
+    """Sum the entries of kind "mapping", as the totals of allocations do: suppressed ones too, inherited ones not."""
+    entries = [
+        leak for leak in (*findings.leaks, *findings.suppressed)
+        if leak.kind == "mapping" and leak.state != "inherited"
+    ]  # fmt: skip
     return MappedTotals(sum(leak.count for leak in entries), sum(leak.bytes or 0 for leak in entries))

@@ -98,6 +98,7 @@ def write_probes_json(binaries: Sequence[ProbedBinary], absent: Sequence[Unresol
                 "path": binary.path,
                 "probes": [_probe(placement) for placement in binary.placements],
                 "unresolved": [vars(missed) for missed in binary.unresolved],
+                "uncovered": [vars(copies) for copies in binary.uncovered],
             }
             for binary in binaries
         ],

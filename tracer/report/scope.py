@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import signal
+from collections import Counter
 
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Process, Unresolved
 from tracer.report.amounts import counted, duration
 from tracer.report.page import Page
+from tracer.report.selection_words import limits, rate
 
 _LABEL = 9
 _MOST_FUNCTIONS = 3
@@ -66,8 +68,10 @@ def _circumstances(findings: Findings, root: Process | None) -> str:
 
 def _add_completeness(page: Page, findings: Findings) -> None:
     events = counted(findings.events_seen, "event")
+    _add_limits(page, findings)
     if findings.complete:
-        _labelled(page, "data", f"complete: {events}, 0 lost")
+        said = "complete" if findings.is_whole else "sampled"
+        _labelled(page, "data", f"{said}: {events}, 0 lost")
         return
     lost = sum(loss.count for loss in findings.losses)
     _labelled(page, "data", f"NOT COMPLETE: {events}, {lost:,} lost", "warn")
@@ -75,14 +79,25 @@ def _add_completeness(page: Page, findings: Findings) -> None:
         _labelled(page, "", f"{loss.count:,} lost: {loss.reason}" + (f"; cure: {loss.remedy}" if loss.remedy else ""))
 
 
+def _add_limits(page: Page, findings: Findings) -> None:
+    if findings.selection.is_sampled:
+        said = f"blocks were sampled, {rate(findings.selection)}: their amounts are estimates"
+        _labelled(page, "sampling", f"{said}, with their standard error")
+    looked_at = limits(findings)
+    if findings.selection.is_by_size or findings.older_ns:
+        _labelled(page, "only", looked_at)
+
+
 def _add_coverage(page: Page, findings: Findings) -> None:
     coverage = findings.coverage
     missing = []
     if coverage.unresolved:
         missing.append(_unresolved(coverage.unresolved))
-    if coverage.inlined_not_covered:
-        copies = ", ".join(f"{function} ({count:,})" for function, count in coverage.inlined_not_covered)
-        missing.append(f"inlined copies not covered: {copies}")
+    if coverage.uncovered_copies:
+        copies = Counter[str]()
+        for uncovered in coverage.uncovered_copies:
+            copies[uncovered.function] += uncovered.copies
+        missing.append(f"inlined copies not covered: {', '.join(f'{name} ({n:,})' for name, n in copies.items())}")
     if missing:
         _labelled(page, "probes", f"{coverage.attached:,} attached; {'; '.join(missing)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from tracer.model.findings import FrameList
-from tracer.model.frames import Frame
+from tracer.model.frames import NO_SYMBOL, Frame
 from tracer.report.names import shorten
 from tracer.report.page import Page, Span
 
@@ -76,13 +76,14 @@ def name(frame: Frame) -> str:
 
 
 def place(frame: Frame) -> str:
-    """Return file:line, else the binary, else why there is no name."""
+    """Return file:line, else the binary, else why there is no name; that there is no symbol is said once, elsewhere."""
     if frame.file:
         base = PurePath(frame.file).name or frame.file
         return base if frame.line is None else f"{base}:{frame.line}"
     if frame.function:
         return f"[{frame.module}]" if frame.module else ""
-    return f"({frame.why_unknown})" if frame.why_unknown else ""
+    said_once = frame.module and frame.why_unknown == NO_SYMBOL
+    return f"({frame.why_unknown})" if frame.why_unknown and not said_once else ""
 
 
 def _remark(frame: Frame) -> str:

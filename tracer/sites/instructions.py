@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -56,6 +57,11 @@ class Instruction:
     def end(self) -> int:
         return self.address + len(self.raw)
 
+    @property
+    def name(self) -> str:
+        """The mnemonic without prefixes."""
+        return self.mnemonic.rsplit(" ", 1)[-1]
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -63,6 +69,35 @@ class Flow:
 
     targets: frozenset[int]
     certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An instruction of which only the flow of control is of interest."""
+
+    address: int
+    end: int
+    name: str
+    """Without prefixes."""
+    operands: str
+    target: int | None
+    """Of a direct jump or call."""
+
+    @property
+    def is_indirect_jump(self) -> bool:
+        return self.name == "jmp" and self.target is None
+
+    @property
+    def is_padding(self) -> bool:
+        return self.name == "nop" or (self.name == "xchg" and self.operands == "ax, ax")
+
+
+def lines_of(code: bytes, address: int) -> Iterator[Line]:
+    """Yield the instructions of a function; ends before its end where bytes do not decode."""
+    for start, size, mnemonic, operands in _decoder().disasm_lite(code, address):
+        name = mnemonic.rsplit(" ", 1)[-1]
+        direct = name.startswith(("j", "loop", "call", "xbegin")) and operands.startswith("0x")
+        yield Line(start, start + size, name, operands, int(operands, 16) if direct else None)
 
 
 def decode(code: bytes, address: int, count: int) -> list[Instruction]:

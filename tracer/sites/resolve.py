@@ -39,6 +39,12 @@ def resolve(image: Image, specs: Sequence[Spec], *, allocator: bool) -> tuple[li
     return list(search.sites.values()), list(dict.fromkeys(search.unresolved))
 
 
+def functions_for(image: Image, specs: Sequence[Spec], *, allocator: bool) -> list[FunctionSpec]:
+    """Return the functions of `specs` that are meant for this binary, whether or not it has them."""
+    search = _Search(image, read_symbol_table(image), allocator)
+    return [function for spec in specs for function in spec.functions if search.applies(function)]
+
+
 @lru_cache(maxsize=256)
 def common_fragment(names: tuple[str, ...]) -> str:
     """Return the longest text that all names hold: a binary that lacks it has none of them."""
@@ -60,13 +66,13 @@ class _Search:
         self.allocator = allocator
         self.sites: dict[tuple[int, Operation, int, Location], Site] = {}
         self.unresolved: list[Unresolved] = []
+        self._names = [name for name in (image.name, image.soname) if name]
         self._own_allocator: bool | None = None
 
     def applies(self, function: FunctionSpec) -> bool:
         if not function.libraries:
             return True
-        names = [name for name in (self.image.name, self.image.soname) if name]
-        if any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in function.libraries):
+        if any(fnmatch.fnmatchcase(name, pattern) for name in self._names for pattern in function.libraries):
             return True
         if function.operation not in _ALLOCATIONS or function.group:
             return False

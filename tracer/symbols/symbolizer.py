@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from tracer.elf.debug_files import DebugFiles
-from tracer.model.frames import Frame
+from tracer.model.frames import NO_SYMBOL, Frame
+from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
-from tracer.model.snapshot import Binary
+from tracer.model.snapshot import ANONYMOUS, Binary
 from tracer.symbols.demangling import CLONE_SUFFIX, COLD_PART, demangled, language_of
 from tracer.symbols.dwarf_lookup import DwarfLookup, Tools, find_tools
 from tracer.symbols.options import SymbolOptions
@@ -17,7 +19,8 @@ from tracer.symbols.raw_frame import RawFrame
 from tracer.symbols.source import Source, open_source
 
 NO_BINARY = "code in no binary"
-NO_SYMBOL = "no symbol covers the address"
+JIT, JIT_MODULE = "jit", "[jit]"
+NOTHING_GENERATED: Mapping[int, GeneratedFrame] = MappingProxyType({})
 DEFAULT_OPTIONS = SymbolOptions()
 
 
@@ -48,13 +51,16 @@ class Symbolizer:
         return tuple(self._lookup.notes)
 
     def symbolize(
-        self, keys: Iterable[int], binaries: Sequence[Binary], exact: Collection[int] = ()
+        self, keys: Iterable[int], binaries: Sequence[Binary], exact: Collection[int] = (),
+        generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED,
     ) -> dict[int, tuple[Frame, ...]]:
         """Return the frames of every key (binary id << 48 | link address), innermost inlined one first.
 
         Keys are return addresses, looked up one byte before, unless they are in `exact` or marked FRAME_EXACT.
+        `generated` names those in code that the target made, where there is no image of it.
         """
-        by_id = {binary.id: binary for binary in binaries}
+        by_id = {binary.id: binary for binary in binaries if binary.kind != ANONYMOUS}
+        nowhere = {0, *(binary.id for binary in binaries if binary.kind == ANONYMOUS)}
         wanted = dict.fromkeys(keys)
         exactly = frozenset(exact)
         places = {
@@ -65,11 +71,16 @@ class Symbolizer:
             for key in wanted
         }
         self._resolve([(binary, looked_up) for binary, _, looked_up in places.values() if binary is not None])
-        return {
+        found = {
             key: self._frames(binary, address, looked_up)
             if binary is not None
-            else (_outside(key >> FRAME_BINARY_SHIFT, address),)
+            else (_outside(key >> FRAME_BINARY_SHIFT, address, nowhere),)
             for key, (binary, address, looked_up) in places.items()
+        }
+        return found | {
+            key: (_generated(told, key, found[key][-1]),)
+            for key, told in generated.items()
+            if key in found and found[key][-1].function is None
         }
 
     def _resolve(self, places: list[tuple[Binary, int]]) -> None:
@@ -135,7 +146,7 @@ class Symbolizer:
         offset = None if raw.start is None or inlined or hidden_part else address - raw.start
         return Frame(
             function=self._names.get(name, name) if name is not None else None,
-            module=Path(binary.path).name,
+            module=JIT_MODULE if binary.kind == JIT else Path(binary.path).name,
             path=binary.path,
             build_id=binary.build_id,
             file=raw.file,
@@ -143,6 +154,7 @@ class Symbolizer:
             inlined=inlined,
             address=address,
             offset=offset,
+            kind=binary.kind,
             language=language_of(CLONE_SUFFIX.sub("", name) if name else None, raw.file),
             why_unknown=(why_unknown or NO_SYMBOL) if name is None else None,
         )
@@ -153,9 +165,10 @@ def symbolize(
     binaries: Sequence[Binary],
     options: SymbolOptions = DEFAULT_OPTIONS,
     exact: Collection[int] = (),
+    generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED,
 ) -> dict[int, tuple[Frame, ...]]:
     """Return the frames of every frame key; see `Symbolizer.symbolize`."""
-    return Symbolizer(options).symbolize(snapshot_frames, binaries, exact)
+    return Symbolizer(options).symbolize(snapshot_frames, binaries, exact, generated)
 
 
 def _is_doubtful(source: Source, address: int, frames: tuple[RawFrame, ...]) -> bool:
@@ -179,6 +192,16 @@ def _best(copies: Sequence[Binary]) -> Binary:
     return min(copies, key=lambda binary: (binary.open_path is None, binary.deleted, binary.id))
 
 
-def _outside(binary_id: int, address: int) -> Frame:
-    why = NO_BINARY if binary_id == 0 else f"binary {binary_id} is not known"
+def _outside(binary_id: int, address: int, nowhere: Collection[int]) -> Frame:
+    why = NO_BINARY if binary_id in nowhere else f"binary {binary_id} is not known"
     return Frame(None, address=address, why_unknown=why)
+
+
+def _generated(told: GeneratedFrame, key: int, unknown: Frame) -> Frame:
+    """Return a frame by what the running target told; `unknown` is what the files told of it."""
+    if told.function is None:
+        return replace(unknown, why_unknown=told.why_unknown)
+    return Frame(
+        told.function, JIT_MODULE, unknown.path, file=told.file, line=told.line, address=key & FRAME_ADDRESS_MASK,
+        offset=told.offset, kind=JIT, language=told.language,
+    )  # fmt: skip

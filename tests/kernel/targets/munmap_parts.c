@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "target.h"
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 static NOINLINE char *map_pages(void *at, size_t pages, int flags)
 {
@@ -58,6 +59,23 @@ static void move(void)
 	remap_pages(map_pages(at, 3, MAP_FIXED), 3, 3, MREMAP_FIXED, at + 6 * PAGE);
 }
 
+/* The child unmaps a part of its copy, and keeps the rest and a mapping of its own to the end. */
+static void in_a_child(void)
+{
+	char *p = map_pages(NULL, 7, 0);
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		unmap_pages(p, 2);
+		map_over(map_pages(NULL, 3, 0), 3);
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+		fail("the child failed");
+	unmap_pages(p + 6 * PAGE, 1);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc == 2 ? argv[1] : "";
@@ -78,7 +96,9 @@ int main(int argc, char **argv)
 		remap_pages(map_pages(NULL, 3, 0), 3, 5, 0, NULL);
 	else if (is(what, "shrink"))
 		remap_pages(map_pages(NULL, 7, 0), 7, 5, 0, NULL);
+	else if (is(what, "fork"))
+		in_a_child();
 	else
-		fail("usage: munmap_parts start|middle|end|several|fixed|move|grow|shrink");
+		fail("usage: munmap_parts start|middle|end|several|fixed|move|grow|shrink|fork");
 	return 0;
 }

@@ -5,13 +5,15 @@ function leaksSection() {
   }
   const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.own === null ? 0 : leak.own]] : null;
   const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + (frame[1].startsWith('(') ? '' : frame[1])).trim() : '(stack not kept)'; };
+  const about = (leak) => leak.error ? '~' : '';
   const several = new Set(data.leaks.map((leak) => leak.pid)).size > 1;
   const columns = [
-    {title: 'bytes', number: true, value: (leak) => leak.bytes || 0, cell: (leak) => leak.bytes === null ? '' : grouped(leak.bytes)},
-    {title: 'count', number: true, value: (leak) => leak.count, cell: (leak) => grouped(leak.count)},
+    {title: 'bytes', number: true, value: (leak) => leak.bytes || 0, cell: (leak) => leak.bytes === null ? '' : about(leak) + grouped(leak.bytes)},
+    {title: 'count', number: true, value: (leak) => leak.count, cell: (leak) => about(leak) + grouped(leak.count)},
     {title: 'kind', value: (leak) => leak.kind},
     {title: 'type', value: (leak) => leak.type || '', cell: (leak) => element('code', null, leak.type || '?')},
     {title: 'state', value: (leak) => leak.state},
+    {title: 'trend', value: (leak) => leak.trend || ''},
     {title: 'made in', class: 'where', value: where, cell: (leak) => element('code', null, where(leak))},
     {title: 'oldest', number: true, value: (leak) => leak.ageNs || 0, cell: (leak) => leak.ageNs === null ? '' : duration(leak.ageNs)},
     several ? {title: 'pid', number: true, value: (leak) => leak.pid} : null,
@@ -23,15 +25,18 @@ function leaksSection() {
     for (const [word, calls] of [['get', leak.gets], ['put', leak.puts]]) {
       for (const [stack, count] of calls) parts.push(element('h3', null, counted(count, word)), stackList(stack));
     }
+    for (const [stack, count] of leak.freedAt) {
+      parts.push(element('h3', null, 'freed: ' + grouped(count) + ' at ' + leak.lookedAt), stackList(stack));
+    }
     for (const [stack, count, confidence, reason] of leak.unpaired) {
       parts.push(element('h3', null, counted(count, 'get') + ' never put (' + confidence + ': ' + reason + ')'), stackList(stack));
     }
     const facts = [];
+    if (leak.error) facts.push('estimated from ' + counted(leak.error[2], 'block') + ' drawn: \u00b1 ' + counted(leak.error[0], 'byte') + ', \u00b1 ' + counted(leak.error[1], 'block'));
     if (leak.least !== null && leak.count > 1) facts.push(leak.least === leak.most ? 'each of ' + counted(leak.least, 'byte') : 'of ' + grouped(leak.least) + ' to ' + counted(leak.most, 'byte'));
-    if (leak.made !== null) facts.push('made here ' + grouped(leak.made) + ', freed ' + grouped(leak.freed));
     if (leak.reachability) facts.push(leak.reachability);
     if (leak.at.length) facts.push('at ' + leak.at.slice(0, 5).join(', ') + (leak.count > 5 ? ' and ' + grouped(leak.count - Math.min(5, leak.at.length)) + ' more' : ''));
-    for (const text of [facts.join('; '), ...leak.notes]) if (text) parts.push(element('p', {class: 'note'}, text));
+    for (const text of [facts.join('; '), ...leak.overTime, ...leak.notes]) if (text) parts.push(element('p', {class: 'note'}, text));
     return parts;
   }
 

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Executable memory that the program itself maps and takes away: behind the
+ * system calls of libc's mmap, munmap, mremap and mprotect, whose arguments
+ * still stand in their registers there.
+ *
+ * What is gone leaves the unwinder's table here and now: whatever code comes
+ * to stand there later must not get its name. What has come is waited for.
+ */
+
+#define NR_MMAP 9
+#define NR_MPROTECT 10
+#define NR_MUNMAP 11
+#define NR_MREMAP 25
+#define PROTECTION_EXECUTE 4
+#define MAPPING_ANONYMOUS 32
+#define USER_END (1ULL << 47)
+#define CUTS 32
+
+enum removal {
+	REMOVED_NOTHING,
+	REMOVED,
+	REMOVED_MORE = 2,	/* the table lacks what is there: to be read again */
+	REMOVED_LESS = 4,	/* there is more to remove than was done */
+};
+
+/*
+ * Take a range out of a table, or only look whether there is something in it.
+ * Rows stay in order of their starts, so that a walk that is under way at the
+ * same time finds what it would have found before or after. Of a mapping that
+ * is cut in the middle the end is lost.
+ */
+INLINE u64 cut(struct table *table, u64 start, u64 end, u32 only_look)
+{
+	u64 at = index_below(table, start), removal = REMOVED_NOTHING;
+
+#pragma unroll 1
+	for (int i = 0; i < CUTS; i++) {
+		u64 index = at + i, from, to;
+		struct mapping *mapping;
+
+		if (index >= TABLE_MAPPINGS)
+			return removal;
+		MASK(index, TABLE_MAPPINGS);
+		mapping = &table->mappings[index];
+		from = mapping->start;
+		to = mapping->end;
+		if (from >= end)
+			return removal;
+		if (to <= start || to <= from)
+			continue;
+		/* By arithmetic: the verifier would follow a path for each value of a constant. */
+		removal |= (from - to) >> 63;
+		if (only_look)
+			return removal;
+		if (start > from) {
+			mapping->end = start;
+			removal |= (end - to) >> 63 << 1;
+		} else if (end < to) {
+			mapping->start = end;
+		} else {
+			mapping->end = from;
+		}
+	}
+	return REMOVED_LESS;
+}
+
+/* Take a range out of what the unwinder knows of an address space. */
+INLINE u64 remove_code(u32 space, u64 start, u64 length)
+{
+	u64 end = start + ((length + 4095) & ~4095ULL), index, removal;
+	u32 *number = find(MAP(TABLE_OF), &space);
+	u32 before, none = 0;
+
+	if (!number || start >= USER_END || length >= USER_END || end <= start)
+		return REMOVED_NOTHING;
+	before = *number;
+	index = before;
+	MASK(index, TABLES);
+	/* A shared table is right for the others: this process waits without any for one of its own. */
+	removal = cut(&VALUE(struct tables, TABLE_VALUES)->table[index], start, end, before & TABLE_SHARED);
+	if (!removal)
+		return removal;
+	if (removal & REMOVED_LESS || before & TABLE_SHARED) {
+		put(MAP(TABLE_OF), &space, &none, ANY);
+		removal |= REMOVED_MORE;
+	}
+	number = find(MAP(TABLE_OF), &space);
+	if (!number || *number != before)	/* the tracer has put another table in its place meanwhile */
+		removal |= REMOVED_MORE;
+	next_epoch();
+	return removal;
+}
+
+/* Whether all of a range is known as code of one binary. */
+INLINE int is_known_code(u32 number, u64 start, u64 end)
+{
+	u64 index = number, at;
+	struct table *table;
+
+	MASK(index, TABLES);
+	table = &VALUE(struct tables, TABLE_VALUES)->table[index];
+	at = index_below(table, start);
+	MASK(at, TABLE_MAPPINGS);
+	return start >= table->mappings[at].start && end <= table->mappings[at].end;
+}
+
+/* What one of these system calls did: the range that is no longer what it was. */
+struct change {
+	u64 start;
+	u64 length;
+	u64 wait;	/* there may be code that the table lacks */
+};
+
+INLINE void read_change(struct pt_regs *ctx, struct change *change, u32 number, struct key *code)
+{
+	u64 call = (u64)bpf_get_attach_cookie(ctx) >> 8, *known;
+	u64 first = ctx->di, length = ctx->si, third = ctx->dx, flags = ctx->r10, result = ctx->ax;
+	u32 none = 0;
+
+	/* Each is loaded at its own place: the verifier wants no choice among the addresses of a context. */
+	BARRIER(first);
+	BARRIER(third);
+	BARRIER(result);
+	change->start = first;
+	change->length = length;
+	if (call == NR_MMAP) {
+		change->start = result;
+		change->wait = third & PROTECTION_EXECUTE && !(flags & MAPPING_ANONYMOUS);
+	} else if (call == NR_MREMAP) {
+		change->start = result;
+		change->length = third;
+		if (is_known_code(number, first, first + 1)) {	/* it has moved: wait without a table for the right one */
+			put(MAP(TABLE_OF), &code->pid, &none, ANY);
+			change->wait = 1;
+		}
+	}
+	code->address = change->start;
+	known = find(MAP(CODE_SEEN), code);
+	if (call == NR_MMAP || call == NR_MUNMAP || call == NR_MREMAP) {
+		if (known)
+			drop(MAP(CODE_SEEN), code);
+	} else if (known && *known == length) {	/* memory of a compiler, in no file: no table has it */
+		change->length = 0;
+	} else if (third & PROTECTION_EXECUTE) {
+		change->wait = !is_known_code(number, first, first + length);
+		change->length = 0;
+	}
+}
+
+INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
+{
+	u64 id = bpf_get_current_pid_tgid(), removal, ticket = 0;
+	u32 pid = id >> 32, *number;
+	struct process *process = find(MAP(PROCESSES), &pid);
+	struct change change = {};
+	struct control *control;
+	struct key code = {};
+
+	if (IS_ERROR((u64)ctx->ax) || !process || process->state != PROCESS_TRACED || !SHARED->armed)
+		return 0;
+	code.pid = process->space;
+	code.generation = process->generation;
+	number = find(MAP(TABLE_OF), &code.pid);
+	if (!number || !*number)	/* the loader's hold comes first */
+		return 0;
+	read_change(ctx, &change, *number & ~TABLE_SHARED, &code);
+	removal = remove_code(code.pid, change.start, change.length);
+	if (removal & REMOVED_MORE)
+		change.wait = 1;
+	if (!removal && !change.wait)
+		return 0;
+	if (change.wait)
+		next_epoch();
+	control = new_control(change.wait ? CONTROL_MAPPED : CONTROL_UNMAPPED, code.pid);
+	if (!control)
+		return 0;
+	control->generation = code.generation;
+	control->address = change.start;
+	control->length = ctx->si;
+	if (can_wait && change.wait)
+		ticket = control->time_ns;
+	control->ticket = ticket;
+	bpf_ringbuf_submit(control, WAKE_NOW);
+	if (ticket && !wait_for_release((u32)id, ticket, ctx->ip))
+		lose(LOSS_HOLD_EXPIRED);
+	return 0;
+}
+
+int on_mapping(struct pt_regs *ctx)
+{
+	return mapping_changed(ctx, 1);
+}
+
+/* The same for kernels whose uprobe programs cannot wait. */
+int on_mapping_passing(struct pt_regs *ctx)
+{
+	return mapping_changed(ctx, 0);
+}

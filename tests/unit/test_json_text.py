@@ -1,0 +1,72 @@
+"""JSON written piece by piece is what Python's own encoder writes at once."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from full_snapshot import full_snapshot
+from hand_made import server
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracer.analysis import analyse
+from tracer.model.findings import Findings
+from tracer.model.frames import Frame
+from tracer.report.json_report import document, frame_document, write_json
+from tracer.report.json_text import JsonText
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+
+
+def plain(value: object) -> object:
+    """Return a document as json.dump can write it."""
+    if isinstance(value, Frame):
+        return dict(frame_document(value))
+    if isinstance(value, Mapping):
+        return {key: plain(member) for key, member in value.items()}
+    if isinstance(value, list | tuple | Iterator):
+        return [plain(member) for member in value]
+    return value
+
+
+def written(findings: Findings) -> str:
+    stream = io.StringIO()
+    write_json(findings, stream)
+    return stream.getvalue()
+
+
+@given(st.dictionaries(st.text(), VALUES))
+def test_any_document_is_written_as_by_python(value: dict[str, object]) -> None:
+    stream = io.StringIO()
+    JsonText(frame_document).write(value, stream)
+    assert stream.getvalue() == json.dumps(value, indent=1) + "\n"
+
+
+def test_iterators_are_written_as_lists() -> None:
+    stream = io.StringIO()
+    JsonText(frame_document).write({"a": iter([]), "b": {"c": iter([1, {"d": [2]}]), "e": {}}}, stream)
+    assert stream.getvalue() == json.dumps({"a": [], "b": {"c": [1, {"d": [2]}], "e": {}}}, indent=1) + "\n"
+
+
+def test_reports_are_written_as_by_python() -> None:
+    one, code = server()
+    for findings in (analyse(one, code.symbols), analyse(*full_snapshot())):
+        assert written(findings) == json.dumps(plain(document(findings)), indent=1) + "\n"
+
+
+def test_a_frame_of_many_stacks_is_described_once() -> None:
+    described: Counter[Frame] = Counter()
+
+    def describe(frame: Frame) -> Mapping[str, object]:
+        described[frame] += 1
+        return frame_document(frame)
+
+    frames = tuple(Frame(f"f{n}", "app", address=n) for n in range(7))
+    stream = io.StringIO()
+    JsonText(describe).write({"leaks": ({"stack": frames[n % 7 :]} for n in range(1000))}, stream)
+    assert set(described.values()) == {1} and len(described) == 7
+    assert len(json.loads(stream.getvalue())["leaks"]) == 1000

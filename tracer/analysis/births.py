@@ -1,0 +1,60 @@
+"""When what is outstanding was made, entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.analysis.groups import Column, Indices
+from tracer.model.trends import Durations
+
+TENTHS = 10
+
+
+@dataclass(frozen=True)
+class Births:
+    """Of one entry; times in ns since the trace began."""
+
+    count: int
+    first_ns: int
+    median_ns: int
+    last_ns: int
+    tenths: tuple[int, ...]
+    """How many were made in each tenth of the time from the first of them to the end."""
+    late_bytes: int
+    """Of all but those in the first tenth."""
+    start_ns: int
+    """When the books of the process opened, and closed."""
+    end_ns: int
+
+    @property
+    def ages(self) -> Durations:
+        first, median, last = (max(0, self.end_ns - t) for t in (self.first_ns, self.median_ns, self.last_ns))
+        return Durations(self.count, last, median, first)
+
+
+def births(times: Column, sizes: Column, bounds: Indices, spans: Sequence[tuple[int, int]]) -> list[Births]:
+    """Return the births of each entry.
+
+    Rows bounds[e] to bounds[e + 1] of `times` and `sizes` (bytes) are those of entry e, in any order; no entry is
+    empty. `spans`: per entry, when the books of its process opened and closed.
+    """
+    entries = len(spans)
+    counts = np.diff(bounds)
+    entry = np.repeat(np.arange(entries), counts)
+    order = np.lexsort([times, entry])
+    ordered, starts = times.astype(np.int64)[order], bounds[:-1]
+    first, last = ordered[starts], ordered[bounds[1:] - 1]
+    median = ordered[starts + (counts - 1) // 2]
+    ends = np.maximum(np.array([end for _, end in spans], dtype=np.int64), last)
+    tenth = (ordered - first[entry]) * TENTHS // np.maximum(ends - first, 1)[entry]
+    tenth = np.minimum(tenth, TENTHS - 1)
+    made = np.bincount(entry * TENTHS + tenth, minlength=entries * TENTHS).reshape(entries, TENTHS)
+    late = np.add.reduceat(np.where(tenth > 0, sizes[order].astype(np.uint64), 0), starts)
+    rows = zip(
+        counts.tolist(), first.tolist(), median.tolist(), last.tolist(), map(tuple, made.tolist()), late.tolist(),
+        (start for start, _ in spans), ends.tolist(), strict=True,
+    )  # fmt: skip
+    return [Births(*row) for row in rows]

@@ -1,0 +1,37 @@
+"""Where blocks were freed, by where they were made."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from tracer.analysis.evidence import Evidence
+from tracer.analysis.identity import keys_of
+from tracer.model.findings import FrameList, StackCount
+
+Lines = tuple[tuple[str | None, str | None, str | None, int | None], ...]
+"""A stack as its reader sees it: function, module, file and line of each frame."""
+
+
+class FreeSites:
+    """The frees that the kernel side looked at: some of each allocation stack's."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._book = evidence.book
+        self._by_stack: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        rows = evidence.snapshot.free_sites
+        for made, freed, count in zip(*(rows[name].tolist() for name in ("made", "freed", "count")), strict=True):
+            self._by_stack[made].append((freed, count))
+
+    def of(self, stacks: Iterable[int]) -> tuple[StackCount, ...]:
+        """Return where blocks of these stacks were freed, most first; calls from one line are one."""
+        counts: Counter[Lines] = Counter()
+        frames: dict[Lines, FrameList] = {}
+        for stack in stacks:
+            for freed, count in self._by_stack.get(stack, ()):
+                found = self._book.get(freed).frames
+                lines = tuple((frame.function, frame.module, frame.file, frame.line) for frame in found)
+                counts[lines] += count
+                frames.setdefault(lines, found)
+        ranked = sorted(counts, key=lambda lines: (-counts[lines], keys_of(frames[lines]), str(lines)))
+        return tuple(StackCount(frames[lines], counts[lines]) for lines in ranked)

@@ -1,0 +1,131 @@
+"""What was made and freed at a stack, the survivors aside: totals that the kernel side and the books keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.analysis.groups import sorted_runs
+from tracer.model.records import LIFE_BINS, LIFE_SHIFT
+from tracer.model.snapshot import Records, Snapshot
+from tracer.model.trends import Durations
+
+
+@dataclass(frozen=True)
+class Turnover:
+    """Of one stack, or of several together."""
+
+    made: int
+    freed: int
+    lives: Durations | None = None
+    peak: int | None = None
+    """Most that was alive at once; of several stacks no less than that."""
+    since_risen: int = 0
+    """How many were made after what was alive last rose by more than an eighth."""
+    bins: tuple[int, ...] = ()
+    """Lives by bin, as in LIFE_BIN; empty where nothing is known of them."""
+
+    def life_quantile(self, share: float) -> int | None:
+        """Return the age that about this share of the freed did not outlive, ns; None where it is not known."""
+        if self.lives is None or sum(self.bins) != self.lives.count or not self.lives.count:
+            return None
+        return _quantile(self.bins, share, self.lives.min_ns, self.lives.max_ns)
+
+
+def _quantile(bins: tuple[int, ...], share: float, least_ns: int, most_ns: int) -> int:
+    """Go into the bin in which it lies as far as the share asks for, as if its lives were spread evenly there."""
+    wanted, before = share * sum(bins), 0
+    for number, count in enumerate(bins):
+        if count and before + count >= wanted:
+            low = 1 << (LIFE_SHIFT - 1 + number) if number else 0
+            high = most_ns if number == LIFE_BINS - 1 else 1 << (LIFE_SHIFT + number)
+            inside = low + (high - low) * (wanted - before) / count
+            return int(min(max(inside, least_ns), most_ns))
+        before += count
+    return most_ns
+
+
+class TurnoverBook:
+    """The turnover by stack; `of` sums it for the stacks that an entry merges."""
+
+    def __init__(self, turnovers: dict[int, Turnover]) -> None:
+        self._turnovers = turnovers
+
+    def of(self, stacks: Iterable[int]) -> Turnover | None:
+        """Return the sum; None where nothing is known of one of them."""
+        known = [self._turnovers.get(stack) for stack in stacks]
+        parts = [turnover for turnover in known if turnover is not None]
+        if not parts or len(parts) < len(known):
+            return None
+        return parts[0] if len(parts) == 1 else _sum(parts)
+
+
+def _sum(parts: list[Turnover]) -> Turnover:
+    peaks = [part.peak for part in parts]
+    lives = [part.lives for part in parts if part.lives is not None]
+    bins = [part.bins for part in parts if part.bins]
+    summed = Turnover(
+        made=sum(part.made for part in parts),
+        freed=sum(part.freed for part in parts),
+        peak=sum(peak or 0 for peak in peaks) if None not in peaks else None,
+        since_risen=sum(part.since_risen for part in parts),
+        bins=tuple(map(sum, zip(*bins, strict=True))) if bins else (),
+    )
+    if not lives:
+        return summed
+    count, least, most = sum(o.count for o in lives), min(o.min_ns for o in lives), max(o.max_ns for o in lives)
+    return _with_lives(summed, count, least, most)
+
+
+def _with_lives(turnover: Turnover, count: int, least_ns: int, most_ns: int) -> Turnover:
+    """Add the lives, with a median if the bins hold all of them."""
+    lived = replace(turnover, lives=Durations(count, least_ns, None, most_ns))
+    return replace(lived, lives=Durations(count, least_ns, lived.life_quantile(0.5), most_ns))
+
+
+def block_turnover(snapshot: Snapshot) -> TurnoverBook:
+    """Return what is known of allocations, by stack; over all processes."""
+    bins = _bins(snapshot.life_bins)
+    turnovers = {}
+    names = ("stack", "made", "freed", "life_min_ns", "life_max_ns", "peak", "risen")
+    for stack, made, freed, least, most, peak, risen in zip(*_lists(snapshot.totals, names), strict=True):
+        turnover = Turnover(made, freed, None, peak or None, made - risen if risen else 0, bins.get((stack, 0), ()))
+        turnovers[stack] = _with_lives(turnover, freed, least, most) if freed and most else turnover
+    return TurnoverBook(turnovers)
+
+
+def object_turnover(snapshot: Snapshot, type_: int) -> TurnoverBook:
+    """Return what is known of the counted objects of a type, by the stack of their create; over all processes."""
+    bins = _bins(snapshot.balanced.lives)
+    alive = snapshot.objects["stack"][snapshot.objects["type"] == type_]
+    counts = dict(zip(*(column.tolist() for column in np.unique(alive, return_counts=True)), strict=True))
+    turnovers = {stack: Turnover(count, 0) for stack, count in counts.items()}
+    rows = snapshot.balanced.lifetimes
+    rows = rows[rows["type"] == type_]
+    names = ("create_stack", "count", "min_ns", "max_ns")
+    for stack, count, least, most in zip(*_lists(rows, names), strict=True):
+        turnover = Turnover(count + counts.get(stack, 0), count, bins=bins.get((stack, type_), ()))
+        turnovers[stack] = _with_lives(turnover, count, least, most)
+    return TurnoverBook(turnovers)
+
+
+def _lists(records: Records, names: tuple[str, ...]) -> list[list[int]]:
+    return [records[name].tolist() for name in names]
+
+
+def _bins(rows: Records) -> dict[tuple[int, int], tuple[int, ...]]:
+    """Return the lives by (stack, type)."""
+    if len(rows) == 0:
+        return {}
+    keys, label = np.unique(rows[["stack", "type"]], return_inverse=True)
+    order, bounds = sorted_runs(label, len(keys))
+    found = {}
+    for index, (stack, type_) in enumerate(keys.tolist()):
+        bins: npt.NDArray[np.int64] = np.zeros(LIFE_BINS, dtype=np.int64)
+        part = rows[order[bounds[index] : bounds[index + 1]]]
+        np.add.at(bins, np.minimum(part["bin"], LIFE_BINS - 1), part["count"].astype(np.int64))
+        found[stack, type_] = tuple(bins.tolist())
+    return found

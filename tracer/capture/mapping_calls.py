@@ -1,0 +1,31 @@
+"""The system calls of libc by which a program changes its executable memory, found in libc's code.
+
+Probed behind the call and not at the function's entry: there it is known whether it succeeded, all arguments still
+stand in their registers, and the jump that follows is emulated, where the first instruction would be single-stepped.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tracer.capture.binaries import OpenBinary
+
+NUMBERS = {"mmap": 9, "mprotect": 10, "munmap": 11, "mremap": 25, "pkey_mprotect": 329}
+"""Function to its system call (arch/x86/entry/syscalls/syscall_64.tbl)."""
+_FUNCTION_BYTES = 512
+_COMPARISON = rb"(?:\x48\x3d....)?"
+"""cmp $..., %rax: a probe on it would be single-stepped, on the jump behind it is not."""
+
+
+def mapping_calls(binary: OpenBinary) -> list[tuple[int, int]]:
+    """Return (file offset behind the system call, its number) of each such function that is found and understood."""
+    found = {}
+    for name, number in NUMBERS.items():
+        offset = binary.file_offset(name)
+        if offset is None:
+            continue
+        call = rb"\xb8" + re.escape(number.to_bytes(4, "little")) + rb"\x0f\x05" + _COMPARISON
+        match = re.search(call, bytes(binary.image.data[offset : offset + _FUNCTION_BYTES]), re.DOTALL)
+        if match:
+            found[offset + match.end()] = number
+    return sorted(found.items())
