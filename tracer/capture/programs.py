@@ -114,13 +114,13 @@ def _load(code: Mapping[str, bytes], name: str, kind: ProgramType, attach: int =
         raise ProgramRefused(f"the kernel refused the BPF program {name} ({error.strerror}): {last}", log) from None
 
 
-def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
+def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool, guests: bool) -> Programs:
     attach = kernel.ATTACH_UPROBE_MULTI if multi else 0
     fds = {}
     for index, name in enumerate(_TAIL_CALLED):
         fds[name] = _load(code, name, ProgramType.KPROBE, attach)
         _enter(maps, index, fds[name])
-    refused = _load_guests(code, maps, attach, fds)
+    refused = _load_guests(code, maps, attach, fds) if guests else ""
     for name in _PROBES:
         fds[name] = _load(code, name, ProgramType.KPROBE, attach)
     for name in _TRACEPOINTS:
@@ -169,15 +169,18 @@ def has_uprobe_multi() -> bool:
     return False
 
 
-def load_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Programs:
+def load_programs(
+    maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, guests: bool = True
+) -> Programs:
     """Load all programs, walking as many frames in one as the verifier accepts.
 
-    `offsets` are the kernel's struct offsets (btf.kernel_offsets). Raises BccMissing, ProgramRefused, NotPermitted.
+    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters.
+    Raises BccMissing, ProgramRefused, NotPermitted.
     """
     refusal: ProgramRefused | None = None
     for frames in FRAMES_PER_PROGRAM:
         try:
-            return _load_all(_compiled(maps, offsets, frames, cache), maps, multi)
+            return _load_all(_compiled(maps, offsets, frames, cache), maps, multi, guests)
         except ProgramRefused as error:
             refusal = refusal or error
     assert refusal is not None

@@ -86,7 +86,9 @@ class Session:
         self.checkpoints = Checkpoints()
         self.binaries = Binaries()
         self.maps = Maps.create(options.limits)
-        self.programs = load_programs(self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi())
+        self.programs = load_programs(
+            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests
+        )
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache)
         self.guest_runtimes = GuestRuntimes(self.maps, enabled=options.guests and not self.programs.guests_refused)
