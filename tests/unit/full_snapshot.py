@@ -8,6 +8,7 @@ import numpy as np
 from hand_made import DSO, LOSSES, events, objects, records, server
 
 from tracer.model.frames import Frame
+from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FREED_RECORD, StackStatus
 from tracer.model.snapshot import Mapping, Snapshot, Stack
 from tracer.model.statistics import CONDENSED, DEATH, LIFE_BIN, LIFETIME, PAIR, STEP, BalancedStatistics
@@ -31,6 +32,10 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
         stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(())},
         types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
+        generated={
+            0xDFFF << 48 | 9: GeneratedFrame("made \udcff", "m.js", 7, "JavaScript", 3),
+            0xDFFF << 48 | 11: GeneratedFrame(None, why_unknown="replaced"),
+        },
         inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
         life_bins=records(LIFE_BIN, [{"stack": 1, "bin": i, "count": 100 - i} for i in (3, 31)]),
         free_sites=records(FREED_RECORD, [{"made": 1, "freed": 7, "count": 38}]),
