@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from benchmarks.attach import attach
 from benchmarks.bystanders import bystanders
 from benchmarks.commands import Unmeasured
 from benchmarks.document import fill, markdown
@@ -25,6 +26,7 @@ from benchmarks.programs import Programs
 from benchmarks.rates import first_loss, tracer_share
 from benchmarks.settings import Settings, full_settings, quick_settings
 from benchmarks.startup import million_blocks, start_up
+from benchmarks.symbolization import symbolization
 from benchmarks.tables import Results, Table
 
 Benchmark = Callable[[Programs, Settings], Results]
@@ -35,7 +37,9 @@ BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
     "peers": (pairs_of_peers,),
     "loads": (mixed_loads,),
     "startup": (start_up,),
+    "attach": (attach,),
     "million": (million_blocks,),
+    "symbols": (symbolization,),
     "rates": (first_loss, tracer_share),
     "bystanders": (bystanders,),
 }

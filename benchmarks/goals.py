@@ -49,6 +49,8 @@ GOALS = (
     Goal("seconds from exit to the report of 1,000,000 live blocks", "report seconds", 5.0),
     Goal("MiB at most while doing so", "report MiB", 400.0),
     Goal("seconds from the command to the target's first instruction", "start-up", 1.0),
+    Goal("seconds from -p to the probes in a process with 300 libraries, cache warm", "attach", 3.0),
+    Goal("seconds for the names of 10,000 addresses, the slowest library", "symbolization", 3.0),
     Goal("events per second without loss", "events without loss", 200_000, at_least=True),
 )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.commands import Unmeasured, run
 
 SOURCES = Path(__file__).resolve().parent
+TARGETS = SOURCES.parent / "tests" / "kernel" / "targets"
 _COMPILE_SECONDS = 60
 
 
@@ -45,6 +46,10 @@ class Programs:
     @cached_property
     def many_stacks(self) -> Path:
         return self._build("many_stacks", "many_stacks.c")
+
+    @cached_property
+    def many_libraries(self) -> Path:
+        return self._build("many_libraries", str(TARGETS / "many_libraries.c"), f"-I{TARGETS}")
 
     @cached_property
     def paced(self) -> Path:

@@ -47,6 +47,7 @@ enum operation {
 	OP_ERROR,	/* event only: a rule of counting was broken */
 	OP_UNDO,	/* event only: the unmap or remap of this thread failed */
 	OP_NAME,	/* no event: the call names a type, which it returns a handle of */
+	OP_GUEST,	/* no event: the call enters an interpreter, whose state is `object` and whose layout `type` */
 };
 
 enum error_kind {
@@ -285,17 +286,14 @@ enum loss {
 	LOSS_TOTALS_FULL,	/* stack totals not kept */
 	LOSS_PENDING_FULL,	/* calls nested deeper than PENDING_DEPTH */
 	LOSS_PENDING_STALE,	/* call that never returned was overwritten */
-	LOSS_RETURN_MISSED,	/* return without its call */
 	LOSS_THREADS_FULL,	/* too many threads */
 	LOSS_PROCESSES_FULL,
 	LOSS_CONTROL_FULL,	/* control ring full */
 	LOSS_HOLD_EXPIRED,	/* a process ran on before it was ready */
 	LOSS_TYPES_FULL,
-	LOSS_RELEASED_FULL,
 	LOSS_UNWIND_REFUSED,	/* tail call failed */
-	LOSS_FREES_UNKNOWN,	/* informative: frees of blocks not known */
-	LOSS_NOT_FOLLOWED,	/* a child was not followed */
 	LOSS_ARGUMENT_UNREAD,	/* an argument could not be read */
+	LOSS_GUESTS_FULL,	/* frames of an interpreter not kept */
 	LOSS_COUNT,
 };
 
@@ -308,7 +306,7 @@ struct process {
 	u16 generation;	/* of that memory */
 	u16 own_generation;
 	u16 state;	/* enum process_state */
-	u16 reserved;
+	u16 is_copy;	/* its memory began as a copy of its parent's, until it execs */
 };
 
 /* What one address space did; by struct key without an address. */
@@ -317,7 +315,7 @@ struct space_totals {
 	u64 made_bytes;
 	u64 freed;
 	u64 freed_bytes;
-	u64 unknown_frees;
+	u64 unknown_frees;	/* of blocks not kept, or not made here */
 	u64 events;
 };
 
@@ -376,9 +374,119 @@ enum rule_kind {
 
 struct rule {
 	u8 kind;
-	u8 rbp_saved;	/* rbp is at CFA + rbp_offset */
+	u8 rbp_saved;	/* rbp is at CFA + rbp_offset; not of RULE_DEREFERENCE and RULE_REALIGNED, which say their own */
 	s16 rbp_offset;
 	s32 offset;
+};
+
+/*
+ * Where CPython keeps what a walk of its frames needs: offsets in its structs,
+ * and two addresses in the process. One per mapping table.
+ */
+struct python {
+	u64 runtime;	/* _PyRuntime; 0: no Python that is known */
+	u64 code_type;	/* PyCode_Type: what says that an object is code */
+	u16 interpreters;	/* _PyRuntimeState.interpreters.head */
+	u16 next_interpreter;
+	u16 threads;		/* PyInterpreterState.threads.head; the count of all threads ever is before it */
+	u16 next_thread;
+	u16 thread_id;		/* pthread_self() */
+	u16 current;		/* the current frame, or the C frame that has it */
+	u16 c_frame;		/* whether it is a C frame (3.11, 3.12) */
+	u16 c_frame_current;
+	u16 c_frame_previous;
+	u16 code;		/* of a frame */
+	u16 previous;
+	u16 instruction;
+	u16 mark;		/* a byte of the frame that says where a run of frames ends: */
+	u16 mark_value;
+	u16 mark_is_frame;	/* the marked frame is one of the run (3.11), or stands on the C stack behind it */
+	u16 first_instruction;	/* of a code object */
+	u16 first_line;
+	u16 file;
+	u16 name;
+	u16 line_table;
+	u16 by_content;		/* code objects have no number of their own: compare what they hold */
+	u16 ascii_text;		/* where the text of a str begins */
+	u16 wide_text;
+	u16 reserved;
+};
+
+/* The same for Lua; one per version. */
+struct lua {
+	u16 status;		/* of lua_State */
+	u16 call;
+	u16 base_call;		/* 5.1: calls are an array, here is its start; else 0 */
+	u16 saved_pc;		/* 5.1: that of the function that runs */
+	u16 call_size;		/* 5.1: of an element; else 0 */
+	u16 function;		/* of CallInfo */
+	u16 previous;
+	u16 call_pc;
+	u16 proto;		/* of a Lua closure */
+	u16 is_c;		/* of a closure (5.1); else 0 */
+	u16 code;		/* of Proto */
+	u16 lines;
+	u16 line_count;
+	u16 absolute;		/* 5.4: lines are differences, here are some that are not; else 0 */
+	u16 absolute_count;
+	u16 defined;
+	u16 source;
+	u16 reserved[7];
+};
+
+#define LUA_LAYOUTS 8
+#define GUEST_FRAMES 128
+#define GUEST_NAME_BYTES 256
+#define GUEST_FILE_BYTES 512
+#define GUEST_EXTRA_BYTES 1024
+#define GUEST_TABLE_BYTES 16384
+
+enum guest_record {
+	GUEST_STACK,
+	GUEST_PYTHON,	/* code whose `table` is a location table */
+	GUEST_LUA,	/* `table`: differences of lines, `extra`: pairs of instruction and line */
+	GUEST_LUA_LINES,	/* a frame's `where` is the line */
+};
+
+#define GUEST_NO_LINE 0xffffffff
+
+/*
+ * A frame of an interpreter. `code` 0 with a place is the end of a run of
+ * frames and nothing else; without, a frame that could not be told.
+ */
+struct guest_frame {
+	u64 code;	/* identity: hash of what the code object holds */
+	u32 where;	/* Python, Lua 5.4: instruction; Lua 5.1-5.3: line */
+	u32 place;	/* last of a run: where on the C stack its interpreter is, from its start, | 1; else 0 */
+};
+
+/* Records of the guest ring. A native stack, and the frames of interpreters that belong between its frames. */
+struct guest_stack {
+	u64 id;
+	u32 kind;	/* GUEST_STACK */
+	u32 depth;
+	u64 native;
+	u32 native_depth;
+	u32 is_cut;	/* the frames could not be read to their end */
+	u32 places[MAX_FRAMES + 1];	/* of each native frame: its stack pointer, from where the stack starts */
+	struct guest_frame frames[GUEST_FRAMES];
+};
+
+/* Python: what the str object says, and as many bytes of its text; Lua: bytes up to a zero. */
+struct guest_code {
+	u64 id;
+	u32 kind;
+	u32 first_line;
+	u32 table_bytes;	/* as it is; what was copied of it ends the record */
+	u32 extra_bytes;
+	u32 name_length;
+	u32 name_state;
+	u32 file_length;
+	u32 file_state;
+	u8 name[GUEST_NAME_BYTES];
+	u8 file[GUEST_FILE_BYTES];
+	u8 extra[GUEST_EXTRA_BYTES];
+	u8 table[GUEST_TABLE_BYTES];
 };
 
 /* One value, mapped by both sides. A thread that is held waits until released[tid % HOLD_SLOTS] is its ticket. */
@@ -388,6 +496,9 @@ struct shared {
 	u64 epoch;	/* grows when a process changes; BPF's */
 	u64 published;	/* grows when a mapping table changes; Python's */
 	u64 follow;	/* forked children are traced too */
+	u64 min_size;	/* blocks that are kept: of at least so many bytes */
+	u64 max_size;
+	u64 sample_bytes; /* mean distance of the draws; 0: all blocks are kept */
 	u64 released[HOLD_SLOTS];
 };
 

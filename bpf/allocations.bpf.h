@@ -78,13 +78,16 @@ INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct all
 	return freed;
 }
 
-/* A free of a block that this process did not make: its parent's copy, or older than the trace. */
+/* A free of a block that is not known: not kept, its parent's copy, or older than the trace. */
 INLINE void unknown_freed(struct thread *thread, u64 address, u16 group)
 {
 	struct key key = key_of(thread, address, group);
-	u64 now = bpf_ktime_get_ns();
+	u64 now;
 
 	thread->totals.unknown_frees++;
+	if (!thread->is_copy)
+		return;
+	now = bpf_ktime_get_ns();
 	put(MAP(INHERITED_FREES), &key, &now, NOEXIST);
 }
 
@@ -178,7 +181,7 @@ INLINE int realloc_returned(struct thread *thread, struct site *site, u64 result
 	return result != 0;
 }
 
-/* Settle the pending call; returns whether something was made, with the intent to keep it. */
+/* Settle the pending call; returns whether something was made that is to be kept, with the intent to. */
 INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 {
 	struct pending *pending = &thread->pending;
@@ -219,8 +222,8 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 	}
 	intent->address = result;
 	if (operation == OP_REALLOC)
-		return realloc_returned(thread, site, result);
-	return result != 0;
+		result = realloc_returned(thread, site, result);
+	return result && block_made(thread, intent->size);
 }
 
 /* Keep the block of the intent, whose stack is known. */
@@ -239,8 +242,6 @@ INLINE void keep_allocated(struct thread *thread)
 	block.stack = stack;
 	block.tid = thread->tid;
 	block.site = index;
-	thread->totals.made++;
-	thread->totals.made_bytes += block.size;
 	keep_block(thread, intent->address, SITES->site[index].group, &block);
 }
 

@@ -200,8 +200,10 @@ int on_call(struct pt_regs *ctx)
 /* Walk the stack of the call that returns, then do it. */
 INLINE void settle(struct pt_regs *ctx, struct thread *thread, u32 program)
 {
-	begin_walk(thread, ctx->ip, ctx->sp, ctx->bp);
-	walk_then(ctx, thread, program);
+	if (begin_walk(thread, ctx->ip, ctx->sp, ctx->bp))
+		go_on(ctx, thread, program);
+	else
+		walk_then(ctx, thread, program);
 }
 
 INLINE u64 made_by(struct pt_regs *ctx, struct site *site, struct call *call)
@@ -250,7 +252,7 @@ INLINE void memory_returned(struct pt_regs *ctx, struct thread *thread, struct s
 	} else if (call->state & CALL_HAD_UNKNOWN && freed) {
 		unknown_freed(thread, old, site->group);
 	}
-	if (intent->address)
+	if (intent->address && block_made(thread, intent->size))
 		settle(ctx, thread, PROGRAM_ALLOCATED);
 }
 

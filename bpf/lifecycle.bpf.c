@@ -42,6 +42,15 @@ INLINE void next_epoch(void)
 	__sync_fetch_and_add((u64 *)&SHARED->epoch, 1);
 }
 
+/* A forked child goes on where its maker is: in the same calls of an interpreter. */
+INLINE void copy_guest(u32 child)
+{
+	struct guest *guest = guest_of(bpf_get_current_pid_tgid());
+
+	if (guest)
+		put(MAP(GUESTS), &child, guest, ANY);
+}
+
 int on_fork(struct tracepoint *ctx)
 {
 	u64 parent_task = ctx->argument[0], child_task = ctx->argument[1];
@@ -62,11 +71,14 @@ int on_fork(struct tracepoint *ctx)
 	process.state = PROCESS_TRACED;
 	process.own_generation = before ? before->own_generation + 1 : 1;
 	process.space = shares ? forker->space : child;
+	process.is_copy = shares ? forker->is_copy : 1;
 	process.generation = shares ? forker->generation : process.own_generation;
 	table = find(MAP(TABLE_OF), &forker->space);
 	if (table && !shares)
 		*table |= TABLE_SHARED;
 	put(MAP(TABLE_OF), &child, table ? table : &zero, ANY);
+	if (!shares)
+		copy_guest(child);
 	if (put(MAP(PROCESSES), &child, &process, ANY))
 		lose(LOSS_PROCESSES_FULL);
 	if (!shares)
@@ -95,6 +107,7 @@ int on_exec(struct tracepoint *ctx)
 	if (!process)
 		return 0;
 	drop(MAP(CALLS), &tid);
+	drop(MAP(GUESTS), &tid);
 	if (thread) {
 		flush_totals(thread);
 		drop(MAP(THREADS), &tid);
@@ -104,6 +117,7 @@ int on_exec(struct tracepoint *ctx)
 	process->space = pid;
 	process->state = PROCESS_TRACED;
 	process->forked_ns = 0;
+	process->is_copy = 0;
 	put(MAP(TABLE_OF), &pid, &no_table, ANY);
 	next_epoch();
 	control = new_control(CONTROL_EXEC, pid);
@@ -126,6 +140,7 @@ int on_exit(struct tracepoint *ctx)
 	struct control *control;
 
 	drop(MAP(CALLS), &tid);
+	drop(MAP(GUESTS), &tid);
 	if (thread) {
 		struct pending *pending = &thread->pending;
 		u64 index = pending->site;

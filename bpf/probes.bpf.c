@@ -34,6 +34,8 @@ int on_return(struct pt_regs *ctx)
 		return 0;
 	if (!begin_walk(thread, ctx->ip, ctx->sp, ctx->bp))
 		walk_then(ctx, thread, thread->intent.then);
+	else if (thread->guest)
+		go_on(ctx, thread, thread->intent.then);
 	else if (thread->intent.then == PROGRAM_ALLOCATED)
 		keep_allocated(thread);
 	else
@@ -58,7 +60,7 @@ int unwind(struct pt_regs *ctx)
 		}
 	}
 	if (thread->walk.done)
-		tail_call(ctx, MAP(PROGRAMS), thread->intent.then);
+		tail_call(ctx, MAP(PROGRAMS), thread->guest ? PROGRAM_GUEST : thread->intent.then);
 	else
 		tail_call(ctx, MAP(PROGRAMS), PROGRAM_UNWIND);
 	lose(LOSS_UNWIND_REFUSED);

@@ -10,6 +10,8 @@ enum program {
 	PROGRAM_REFERENCE,
 	PROGRAM_DELETE,
 	PROGRAM_FREED,
+	PROGRAM_GUEST,
+	PROGRAM_GUEST_KEEP,
 	PROGRAM_COUNT,
 };
 
@@ -21,6 +23,14 @@ INLINE void walk_then(struct pt_regs *ctx, struct thread *thread, u32 then)
 	lose(LOSS_UNWIND_REFUSED);
 }
 
+/* Run `then` with the stack that a memo told; returns only if the kernel refuses. */
+INLINE void go_on(struct pt_regs *ctx, struct thread *thread, u32 then)
+{
+	thread->intent.then = then;
+	tail_call(ctx, MAP(PROGRAMS), thread->guest ? PROGRAM_GUEST : then);
+	lose(LOSS_UNWIND_REFUSED);
+}
+
 /* Walk from the caller of the function that was entered. */
 INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, u32 return_distance, u32 then)
 {
@@ -28,12 +38,10 @@ INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, u32 retu
 	u64 pc = 0;
 
 	bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
-	if (begin_walk(thread, pc, slot + 8, ctx->bp)) {
-		tail_call(ctx, MAP(PROGRAMS), then);
-		lose(LOSS_UNWIND_REFUSED);
-	} else {
+	if (begin_walk(thread, pc, slot + 8, ctx->bp))
+		go_on(ctx, thread, then);
+	else
 		walk_then(ctx, thread, then);
-	}
 }
 
 #endif

@@ -278,12 +278,11 @@ INLINE void reference_entered(struct pt_regs *ctx, struct thread *thread, struct
 	bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
 	if (!begin_walk(thread, pc, slot + 8, ctx->bp))
 		return walk_then(ctx, thread, then);
-	if (operation == OP_GET || operation == OP_PUT) {
+	if (!thread->guest && (operation == OP_GET || operation == OP_PUT)) {
 		key = key_of(thread, thread->intent.address, site->group);
 		return changed(thread, &key, thread->walk.known);
 	}
-	tail_call(ctx, MAP(PROGRAMS), then);
-	lose(LOSS_UNWIND_REFUSED);
+	go_on(ctx, thread, then);
 }
 
 int reference(struct pt_regs *ctx)

@@ -88,10 +88,14 @@ struct thread {
 	u32 table;
 	u32 tid;
 	struct space_totals totals;
+	struct draws draws;
+	u64 is_copy;	/* its process may hold blocks of its parent's */
 	struct pending pending;
 	struct intent intent;
 	struct walk walk;
 	struct stack stack;
+	u32 places[MAX_FRAMES + 1];	/* of each frame of it: its stack pointer, from the walk's origin */
+	u32 guest;	/* enum guest_kind: interpreters that it may run */
 	struct memo memo[MEMOS];
 	u64 window[MEMO_REACH / 8];	/* the stack as it is now */
 };
@@ -128,6 +132,8 @@ INLINE u64 current_epoch(void)
 	return SHARED->epoch + SHARED->published;
 }
 
+INLINE u32 guests_of(struct thread *thread);
+
 INLINE void refresh_thread(struct thread *thread, u32 pid)
 {
 	struct process *process = find(MAP(PROCESSES), &pid);
@@ -145,9 +151,11 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 		thread->generation = process->generation;
 	}
 	thread->forked_ns = process->forked_ns;
+	thread->is_copy = process->is_copy;
 	space = process->space;
 	table = find(MAP(TABLE_OF), &space);
 	thread->table = table ? *table & ~TABLE_SHARED : 0;
+	thread->guest = guests_of(thread);
 	thread->traced = 1;
 }
 

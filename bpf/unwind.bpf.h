@@ -273,6 +273,7 @@ INLINE void keep_frame(struct thread *thread, u64 frame)
 
 	MASK(depth, MAX_FRAMES + 1);
 	thread->stack.frames[depth] = frame;
+	thread->places[depth] = thread->walk.sp - thread->walk.origin;
 	thread->stack.depth = depth + 1;
 	thread->walk.hash = (thread->walk.hash ^ frame) * 0x9e3779b97f4a7c15ULL;
 	thread->walk.hash ^= thread->walk.hash >> 29;

@@ -25,11 +25,23 @@ _refleak()
         :--user)
             mapfile -t COMPREPLY < <(compgen -u -- "$current")
             return ;;
+        :--guest)
+            mapfile -t COMPREPLY < <(compgen -W "auto off" -- "$current")
+            return ;;
         :--duration)
             COMPREPLY=()
             return ;;
         :--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        :--min-size)
+            COMPREPLY=()
+            return ;;
+        :--max-size)
+            COMPREPLY=()
+            return ;;
+        :--sample-bytes)
+            COMPREPLY=()
             return ;;
         :--type)
             COMPREPLY=()
@@ -70,11 +82,17 @@ _refleak()
         :--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
             return ;;
+        :--older)
+            COMPREPLY=()
+            return ;;
         :--suppressions)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         :--debug-dir)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
+        :--interval)
+            COMPREPLY=()
             return ;;
         :--baseline)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -151,6 +169,9 @@ _refleak()
         report:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
             return ;;
+        report:--older)
+            COMPREPLY=()
+            return ;;
         report:--suppressions)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
@@ -170,7 +191,7 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]] || ((COMP_CWORD > 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --duration --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --interval --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs" -- "$current")
             fi ;;
@@ -200,7 +221,7 @@ _refleak()
             fi ;;
         report)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --tree --gen-suppressions --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;

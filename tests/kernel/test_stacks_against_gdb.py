@@ -40,6 +40,14 @@ for i = 1, 2000 do t[#t + 1] = string.rep("x", i % 97) .. i end
 table.sort(t, function(a, b) return #a < #b or (#a == #b and a < b) end)
 print(table.concat(t, ","):gsub("x+", "y"):len())
 """
+LUAJIT = """
+package.cpath = "FOLDER/?.so"
+require "libnative"
+local function descend(n)
+    if n == 0 then leak() else around(descend, n - 1) end
+end
+for i = 1, 50 do pcall(descend, i % 7) end
+"""
 NODE = "console.log([...Array(2000).keys()].map(i => JSON.parse(JSON.stringify({i, s: 'x'.repeat(i % 97)}))).length)"
 
 Compare = Callable[..., dict[str, Any]]
@@ -103,7 +111,8 @@ def check_whole(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "calls"), [(("qsort_callback",), 7), (("signal_handler",), 13), (("deep", "100"), 5)]
+    ("target", "calls"),
+    [(("qsort_callback",), 7), (("signal_handler",), 13), (("deep", "100"), 5), (("realigned",), 3)],
 )
 def test_c_equals_gdb_everywhere(targets: Path, target: tuple[str, ...], calls: int) -> None:
     found = compare([targets / target[0], *target[1:]], stops=100)
@@ -139,6 +148,21 @@ def test_python() -> None:
 
 def test_lua() -> None:
     found = compare([program("lua5.4"), "-e", LUA], stops=25, every=211)
+    check_whole(found)
+    assert found["equal"] >= 20
+
+
+def test_exceptions_in_threads(targets: Path) -> None:
+    """Among them the unwinder's own allocations, when it throws and when it has caught."""
+    found = compare([targets / "cpp"], stops=40, every=3)
+    check_whole(found)
+    assert found["equal"] >= 30
+
+
+def test_luajit(targets: Path) -> None:
+    """Its interpreter is assembly, which has a table; what it compiles has none."""
+    script = LUAJIT.replace("FOLDER", str(targets))
+    found = compare([program("luajit"), "-joff", "-e", script], stops=25, every=7)
     check_whole(found)
     assert found["equal"] >= 20
 

@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import numpy as np
-from hand_made import DSO, LOSSES, events, objects, records, server
+from hand_made import DSO, LOSSES, SECOND, events, objects, records, server
 
 from tracer.model.frames import Frame
 from tracer.model.generated import GeneratedFrame
+from tracer.model.periods import Checkpoint
 from tracer.model.records import FREED_RECORD, StackStatus
+from tracer.model.selection import Selection
 from tracer.model.snapshot import Mapping, Snapshot, Stack
-from tracer.model.statistics import CONDENSED, DEATH, LIFE_BIN, LIFETIME, PAIR, STEP, BalancedStatistics
+from tracer.model.statistics import (
+    CHECKPOINT_TOTALS,
+    CONDENSED,
+    DEATH,
+    LIFE_BIN,
+    LIFETIME,
+    PAIR,
+    STEP,
+    BalancedStatistics,
+)
 
 WORDS = ("\udcff name", "ünï", "")
 
@@ -28,15 +39,20 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         snapshot,
         mode="attached",
         target_ended=False,
+        selection=Selection(16, 1 << 20, 4096),
         processes=processes,
         mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
-        stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(())},
+        stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(()),
+                78: Stack((0xFFFF << 48, 1 << 48 | 9, 0xFFFF << 48 | 1))},
+        guests=(Frame("f", "s.py", file="/s.py", line=3, kind="guest", language="Python"), Frame(None, kind="guest")),
         types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
         generated={
             0xDFFF << 48 | 9: GeneratedFrame("made \udcff", "m.js", 7, "JavaScript", 3),
             0xDFFF << 48 | 11: GeneratedFrame(None, why_unknown="replaced"),
         },
         inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
+        checkpoints=(Checkpoint(1, 7 * SECOND),),
+        checkpoint_totals=records(CHECKPOINT_TOTALS, [{"stack": 1, "checkpoint": 1, "made": 4, "freed": 2, "site": 3}]),
         life_bins=records(LIFE_BIN, [{"stack": 1, "bin": i, "count": 100 - i} for i in (3, 31)]),
         free_sites=records(FREED_RECORD, [{"made": 1, "freed": 7, "count": 38}]),
         history=np.concatenate([snapshot.history, events({"time_ns": 1, "count": -5, "serial": (1 << 32) - 1})]),

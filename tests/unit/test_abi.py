@@ -34,6 +34,11 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "table": records.TABLE,
     "rule": records.RULE,
     "shared": records.SHARED,
+    "python": records.PYTHON,
+    "lua": records.LUA,
+    "guest_frame": records.GUEST_FRAME,
+    "guest_stack": records.GUEST_STACK,
+    "guest_code": records.GUEST_CODE,
 }
 ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "operation": (operations.Operation, "OP_"),
@@ -49,10 +54,11 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "loss": (records.LossKind, "LOSS_"),
     "process_state": (records.ProcessState, "PROCESS_"),
     "rule_kind": (records.RuleKind, "RULE_"),
+    "guest_record": (records.GuestRecord, "GUEST_"),
 }
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
-    "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT",
+    "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from tracer.capture.session import Session
 from tracer.cli import recorder as module
 from tracer.cli.recorder import Recorder, is_recording, recorder_of
 from tracer.errors import CannotWrite
+from tracer.model.selection import ANY_SIZE
 from tracer.model.snapshot import Snapshot
 from tracer.recording.reader import read_recording
 
@@ -95,7 +96,8 @@ def test_symbols_are_left_out_on_request(clock: Clock, tmp_path: Path) -> None:
 
 def test_the_suffix_decides(tmp_path: Path) -> None:
     assert is_recording(Path("x.refleak")) and not is_recording(Path("x.json")) and not is_recording(None)
-    asked = argparse.Namespace(output=tmp_path / "run.json", force=False, no_symbols=False)
+    kept = {"min_size": 0, "max_size": ANY_SIZE, "sample_bytes": 0}
+    asked = argparse.Namespace(output=tmp_path / "run.json", force=False, no_symbols=False, **kept)
     assert recorder_of(asked) is None
     asked.output = tmp_path / "run.refleak"
     recorder = recorder_of(asked)

@@ -310,8 +310,8 @@ def test_changed_payloads_with_right_checksums(
 
 
 def test_a_newer_version_says_so(tmp_path: Path) -> None:
-    start = MAGIC + struct.pack("<HH", 2, 0)
-    with pytest.raises(CannotRead, match="has version 2 of the format; this refleak reads up to 1") as failure:
+    start = MAGIC + struct.pack("<HH", 3, 0)
+    with pytest.raises(CannotRead, match="has version 3 of the format; this refleak reads up to 2") as failure:
         read(tmp_path, start + struct.pack("<I", zlib.crc32(start)))
     assert "newer" in failure.value.hint
 

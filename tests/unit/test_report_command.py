@@ -124,6 +124,42 @@ def test_diff_in_json_of_a_json_report_and_a_recording(capsys: pytest.CaptureFix
     assert [frame["function"] for frame in gone["stack"]][:2] == ["malloc", "parse_body"]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        (), ("--no-default-suppressions",), ("--suppressions", "leak:parse_body"),
+        ("--suppressions", "ref:dso\nleak:m*c"),
+    ],
+)
+def test_suppressions_count_for_json_reports_as_for_recordings(
+    capsys: pytest.CaptureFixture[str], recording: Path, options: tuple[str, ...]
+) -> None:
+    old = written(recording.with_name("old.refleak"), without_blocks=2)
+    if len(options) == 2:
+        rules = recording.with_name("rules")
+        rules.write_text(options[1])
+        options = (options[0], str(rules))
+    reports = []
+    for path in (old, recording):
+        reports.append(path.with_suffix(".json"))
+        run(capsys, "report", path, "-o", reports[-1])
+    expected = run(capsys, "diff", old, recording, *options)
+    assert run(capsys, "diff", *reports, *options) == expected
+    assert run(capsys, "diff", old, reports[1], *options) == expected
+    usual = run(capsys, "diff", *reports)
+    assert (usual == expected) is (not options)
+
+
+def test_what_a_report_suppressed_by_a_rule_of_its_own_stays_so(
+    capsys: pytest.CaptureFixture[str], recording: Path
+) -> None:
+    rules, report = recording.with_name("rules"), recording.with_suffix(".json")
+    rules.write_text("leak:parse_body")
+    run(capsys, "report", recording, "-o", report, "--suppressions", rules)
+    assert run(capsys, "diff", report, recording)[1].splitlines()[0] == "refleak: WORSE: 1 new, 5 same"
+    assert run(capsys, "diff", report, recording, "--suppressions", rules)[1] == "refleak: not worse: 5 same\n"
+
+
 def test_a_diff_with_itself_is_no_worse(capsys: pytest.CaptureFixture[str], recording: Path) -> None:
     assert run(capsys, "diff", recording, recording)[1] == "refleak: not worse: 6 same\n"
 

@@ -25,7 +25,7 @@ ENDS_WELL = {
 }
 WITHOUT_ARGUMENTS = """
     free_null failed_alloc threads fork_no_exec fork_exec_chain vfork_exec posix_spawn exec_live dlopen_sequence
-    dlopen_stubs deep over_put use_after_zero delete_referenced reinit address_reuse_type other_name zero_init
+    realigned dlopen_stubs deep over_put use_after_zero delete_referenced reinit address_reuse_type other_name zero_init
     untracked_change first_member refs_threads refs_leak clean cpp signal_handler qsort_callback nested nested_wrapped
     short noise_target attach orphan raw_clone thread_fork dlopen_in_child attach_threads busy
 """

@@ -123,6 +123,7 @@ all)
       malloc                 [libc.so.6]
       libstdc++.so.6+0x10c0  (stripped)
       (stack cut here: the next caller has no unwind table)
+    one-off: made once, and none that stayed in the 61.0 s since
     at 0x300; age 61.0 s
 
 inherited by fork, no leak: 8.0 KiB in 2 blocks

@@ -26,6 +26,8 @@ SIGNAL = State(b"\x77\xa0\x01\x06", 0, b"\x77\xf8\x00", b"\x77\xa8\x01", b"\x77\
         (ENTRY._replace(register=b"\x77\x38\x06\x23\x08"), Rule(RuleKind.DEREFERENCE, 0, 8, 56)),
         (ENTRY._replace(register=b"\x77\x78\x06\x23\x08"), Rule(RuleKind.DEREFERENCE, 0, 8, -8)),
         (ENTRY._replace(register=b"\x77\xa0\x01\x06"), Rule(RuleKind.DEREFERENCE, 0, 0, 160)),
+        (State(b"\x76\x78\x06", 0, b"\x76\x00", -8, "same"), Rule(RuleKind.REALIGNED, 0, 0, -8)),
+        (State(b"\x76\xb8\x7f\x06", 0, b"\x76\x10", -8, "same"), Rule(RuleKind.REALIGNED, 0, 16, -72)),
     ],
 )
 def test_what_the_unwinder_can_follow(state: State, rule: Rule) -> None:
@@ -37,7 +39,17 @@ def test_what_the_unwinder_can_follow(state: State, rule: Rule) -> None:
     [
         UNREADABLE,
         State(10, 0, "same", -8, "same"),  # CFA in r10, before a stack is realigned
-        State(b"\x76\x78\x06", 0, b"\x76\x00", -8, "same"),  # *(rbp-8), where it is
+        State(b"\x76\x78\x06", 0, "same", -8, "same"),  # *(rbp-8), where it is
+        State(b"\x76\x78\x06", 0, -16, -8, "same"),
+        State(b"\x76\x78\x06", 0, b"\x77\x00", -8, "same"),
+        State(b"\x76\x78\x06", 0, b"\x76\x00\x06", -8, "same"),
+        State(b"\x76\x78\x06\x06", 0, b"\x76\x00", -8, "same"),
+        State(b"\x76\x78", 0, b"\x76\x00", -8, "same"),
+        State(b"\x76\x06", 0, b"\x76\x00", -8, "same"),
+        State(b"\x76\x78\x06", 0, b"\x76", -8, "same"),
+        State(b"\x76\x78\x06", 0, b"", -8, "same"),
+        State(b"\x77\x78\x06", 0, b"\x76\x00", -8, "same"),
+        State(b"\x76\x78\x06", 0, b"\x76\x80\x80\x02", -8, "same"),  # at rbp + 32768
         ENTRY._replace(return_address="same"),
         ENTRY._replace(return_address="elsewhere"),
         ENTRY._replace(return_address=-16),

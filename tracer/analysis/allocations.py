@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracer.analysis.blocks import MergedBlocks, blocks_of, merge_blocks
+from tracer.analysis.estimates import alike
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.free_sites import FreeSites
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import TurnoverBook, block_turnover
 from tracer.model.findings import Leak
+from tracer.model.selection import Selection
+from tracer.model.snapshot import Snapshot
 
 _KIND = "allocation"
 
@@ -20,6 +23,9 @@ def allocation_leaks(evidence: Evidence) -> list[Leak]:
     merged = merge_blocks(blocks_of(snapshot.allocations, "address", "size"), _KIND, evidence)
     book, sites = block_turnover(snapshot), FreeSites(evidence)
     several = len(snapshot.processes) > 1
+    if snapshot.selection.is_sampled:
+        totals = _drawn_totals(snapshot)
+        return [_estimated(entry, totals, sites, several, snapshot.selection) for entry in merged]
     return [_over_time(entry, book, sites, several) for entry in merged]
 
 
@@ -37,3 +43,28 @@ def _over_time(entry: MergedBlocks, book: TurnoverBook, sites: FreeSites, severa
     elif turnover is not None:
         leak = replace(leak, made=turnover.made, freed=turnover.freed)
     return replace(leak, trend=trend(entry.births, turnover))
+
+
+_Totals = tuple[int, int, int, int]
+
+
+def _drawn_totals(snapshot: Snapshot) -> dict[int, _Totals]:
+    """Return (made, bytes made, freed, bytes freed) of the blocks that were drawn, by stack."""
+    columns = (snapshot.totals[name].tolist() for name in ("stack", "made", "made_bytes", "freed", "freed_bytes"))
+    return {row[0]: row[1:] for row in zip(*columns, strict=True)}
+
+
+def _estimated(
+    entry: MergedBlocks, totals: dict[int, _Totals], sites: FreeSites, several: bool, selection: Selection
+) -> Leak:
+    """Estimate what was made and freed; what was drawn by chance has no course over time."""
+    leak = replace(entry.leak, freed_at=sites.of(entry.stacks))
+    known = [totals[stack] for stack in entry.stacks if stack in totals]
+    if len(known) < len(entry.stacks):
+        return leak
+    are_all = sum(each[0] - each[2] for each in known) == leak.kept
+    if several and not are_all:
+        return leak  # totals are by stack, not by process: these are not this process's alone
+    freed = sum(alike(each[2], each[3], selection)[0] for each in known)
+    made = freed + leak.count if are_all else sum(alike(each[0], each[1], selection)[0] for each in known)
+    return replace(leak, made=made, freed=freed)

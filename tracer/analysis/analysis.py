@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tracer.analysis.allocations import allocation_leaks, inherited_allocations
 from tracer.analysis.code_ranges import code_ranges
 from tracer.analysis.errors import error_findings
-from tracer.analysis.evidence import INHERITED, Evidence
+from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
 from tracer.analysis.mapped import mapping_leaks
-from tracer.analysis.one_offs import one_off
+from tracer.analysis.older import older_than
 from tracer.analysis.options import AnalysisOptions
+from tracer.analysis.periods import periods
 from tracer.analysis.references import inherited_references, reference_leaks
+from tracer.analysis.setting_aside import set_aside
 from tracer.analysis.suppression import unused_notes
 from tracer.analysis.survivors import survivors
 from tracer.analysis.totals import allocation_totals, notes, type_rows
@@ -26,7 +26,9 @@ _DEFAULTS = AnalysisOptions()
 
 def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DEFAULTS) -> Findings:
     """Judge a snapshot. Pure: the same snapshot gives the same findings, in the same order."""
-    evidence = Evidence(snapshot, symbols, options.samples)
+    everything = evidence = Evidence(snapshot, symbols, options.samples)
+    if options.older_ns:
+        evidence = Evidence(older_than(snapshot, options.older_ns, everything.end_ns), symbols, options.samples)
     merged = [
         *reference_leaks(evidence),
         *inherited_references(evidence),
@@ -34,7 +36,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         *inherited_allocations(evidence),
         *mapping_leaks(evidence),
     ]
-    judged = [_suppress(leak, options) for leak in sorted(merged, key=_rank)]
+    judged = [set_aside(leak, options) for leak in sorted(merged, key=_rank)]
     return Findings(
         mode=snapshot.mode,
         duration_ns=snapshot.duration_ns,
@@ -44,27 +46,21 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         coverage=snapshot.coverage,
         processes=snapshot.processes,
         allocations=allocation_totals(snapshot),
-        types=type_rows(evidence),
+        types=type_rows(everything),
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
-        errors=error_findings(evidence),
+        errors=error_findings(everything),
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
         notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,
         code=code_ranges(snapshot),
-        freed=freed_by_stack(evidence) if options.freed_stacks else (),
+        freed=freed_by_stack(everything) if options.freed_stacks else (),
         survivors=survivors(snapshot),
+        selection=snapshot.selection,
+        older_ns=options.older_ns,
+        periods=periods(everything),
     )
 
 
 def _rank(leak: Leak) -> tuple[int, int, int, str, int, str, int]:
     first = leak.instances[0].address if leak.instances else 0
     return (_KINDS.index(leak.kind), -(leak.bytes or 0), -leak.count, leak.id, leak.pid, leak.state, first)
-
-
-def _suppress(leak: Leak, options: AnalysisOptions) -> Leak:
-    """Name what sets an entry aside; what is inherited is no leak anyhow and stays listed."""
-    if leak.state == INHERITED:
-        return leak
-    own = next((rule for rule in options.suppressions if rule.matches(leak)), None)
-    rule = own or (one_off(leak) if options.default_suppressions else None)
-    return leak if rule is None else replace(leak, suppressed_by=str(rule))

@@ -38,7 +38,8 @@ def _noted(leak: Leak, change: Change) -> Leak:
 
 
 def _amount(amount: Amount) -> str:
-    return f"{amount.count:,}" if amount.bytes is None else f"{amount.count:,} ({amount.bytes:,} bytes)"
+    about = "~" if amount.count_error or amount.bytes_error else ""
+    return f"{amount.count:,}" if amount.bytes is None else f"{about}{amount.count:,} ({about}{amount.bytes:,} bytes)"
 
 
 def _sentence(known: list[Change], name: str) -> str:

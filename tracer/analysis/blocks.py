@@ -9,11 +9,13 @@ import numpy as np
 
 from tracer.analysis.births import Births, births
 from tracer.analysis.elsewhere import elsewhere_notes
+from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.identity import stable_id
 from tracer.analysis.own_frame import own_frame
 from tracer.model.findings import Instance, Leak
+from tracer.model.selection import KEEPS_ALL, Sample
 from tracer.model.snapshot import Records
 
 Key = tuple[int, int, str, str]
@@ -80,8 +82,10 @@ def _measure(
     position[[group for groups in members.values() for group in groups]] = np.arange(len(raw))
     order, bounds = sorted_runs(position[raw.label], len(raw))
     sizes, starts = blocks.size[order].astype(np.uint64), bounds[:-1]
-    total, low, high = (f.reduceat(sizes, starts).tolist() for f in (np.add, np.minimum, np.maximum))
-    stacks, counts, ends = blocks.stack[raw.first].tolist(), np.diff(bounds).tolist(), bounds.tolist()
+    low, high = (f.reduceat(sizes, starts).tolist() for f in (np.minimum, np.maximum))
+    whole = estimated(sizes, starts, evidence.snapshot.selection if kind == "allocation" else KEEPS_ALL)
+    counts, total = whole.counts.tolist(), whole.bytes.tolist()
+    stacks, ends = blocks.stack[raw.first].tolist(), bounds.tolist()
     spans = [evidence.span(pid, generation) for pid, generation, *_ in members]
     born = births(blocks.time[order], sizes, bounds[np.cumsum([0, *map(len, members.values())])], spans)
     merged, at = [], 0
@@ -93,7 +97,7 @@ def _measure(
         entry = _entry(
             key, kind, evidence, parts,
             size_min=min(low[span]), size_max=max(high[span]), instances=_instances(blocks, rows, evidence),
-            state=INHERITED if inherited else evidence.state(key[0], key[1]),
+            state=INHERITED if inherited else evidence.state(key[0], key[1]), sample=whole.sample(span),
         )  # fmt: skip
         merged.append(MergedBlocks(entry, tuple(part[0] for part in parts), birth))
     return merged
@@ -101,7 +105,7 @@ def _measure(
 
 def _entry(
     key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int]], *, state: str, size_min: int,
-    size_max: int, instances: tuple[Instance, ...],
+    size_max: int, instances: tuple[Instance, ...], sample: Sample | None,
 ) -> Leak:
     """`parts`: (stack id, count, bytes) of each raw stack; the one with most bytes stands for all."""
     pid, _, name, id_ = key
@@ -120,6 +124,7 @@ def _entry(
         stack_complete=stack.complete,
         stack_status=stack.status,
         instances=instances,
+        sample=sample,
         size_min=size_min,
         size_max=size_max,
         own_frame=own_frame(stack.frames),

@@ -10,7 +10,9 @@ from tracer.analysis.own_frame import own_frame
 from tracer.analysis.verdict import failing_errors
 from tracer.model.comparison import Amount, Change, Comparison
 from tracer.model.findings import ErrorFinding, Findings, FrameList
+from tracer.model.selection import Sample
 
+_Row = tuple[str, str, str | None, FrameList, int, int | None, Sample | None]
 _WORDS = ("new", "grown", "shrunk", "gone", "same")
 
 
@@ -21,7 +23,10 @@ def compare(before: Findings, after: Findings) -> Comparison:
     for id_ in {**old, **new}:
         entry = new.get(id_) or old[id_]
         then, now = (side[id_].amount if id_ in side else None for side in (old, new))
-        changes.append(Change(id_, entry.kind, entry.type, then, now, entry.stack, own_frame(entry.stack)))
+        blind = 0
+        if entry.kind == "allocation" and (then is None or now is None):
+            blind = (before if then is None else after).selection.sample_bytes
+        changes.append(Change(id_, entry.kind, entry.type, then, now, entry.stack, own_frame(entry.stack), blind))
     return Comparison(tuple(sorted(changes, key=_rank)))
 
 
@@ -38,25 +43,29 @@ class _Entry:
     def __init__(self, kind: str, type_: str | None, stack: FrameList) -> None:
         self.kind, self.type, self.stack = kind, type_, stack
         self.amount = Amount()
+        self._sample = Sample()
 
-    def add(self, count: int, size: int | None) -> None:
+    def add(self, count: int, size: int | None, sample: Sample | None) -> None:
         total = self.amount.bytes if size is None else size + (self.amount.bytes or 0)
-        self.amount = Amount(self.amount.count + count, total)
+        self._sample += sample or Sample()
+        self.amount = Amount(
+            self.amount.count + count, total, self._sample.count_error, self._sample.bytes_error
+        )
 
 
 def _entries(findings: Findings) -> dict[str, _Entry]:
     entries: dict[str, _Entry] = {}
-    for id_, kind, type_, stack, count, size in _rows(findings):
-        entries.setdefault(id_, _Entry(kind, type_, stack)).add(count, size)
+    for id_, kind, type_, stack, count, size, sample in _rows(findings):
+        entries.setdefault(id_, _Entry(kind, type_, stack)).add(count, size, sample)
     return entries
 
 
-def _rows(findings: Findings) -> Iterator[tuple[str, str, str | None, FrameList, int, int | None]]:
+def _rows(findings: Findings) -> Iterator[_Row]:
     for leak in findings.leaks:
         if leak.state != INHERITED:
-            yield leak.id, leak.kind, leak.type, leak.stack, leak.count, leak.bytes
+            yield leak.id, leak.kind, leak.type, leak.stack, leak.count, leak.bytes, leak.sample
     for error in failing_errors(findings):
-        yield error_id(error), "error", _error_type(error), error.stack, error.count, None
+        yield error_id(error), "error", _error_type(error), error.stack, error.count, None, None
 
 
 def _rank(change: Change) -> tuple[int, int, int, str]:

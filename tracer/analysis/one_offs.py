@@ -17,6 +17,9 @@ from tracer.analysis.runtime import LIBC, LOADER, MUSL, is_allocator
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
 
+BUILT_IN = "built-in:"
+"""Begins the names of these rules in reports."""
+
 
 @dataclass(frozen=True)
 class Matcher:
@@ -35,7 +38,7 @@ class OneOff:
     kinds: tuple[str, ...] = ("allocation",)
 
     def __str__(self) -> str:
-        return f"built-in:{self.name}"
+        return BUILT_IN + self.name
 
 
 def one_off(leak: Leak) -> OneOff | None:

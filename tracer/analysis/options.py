@@ -15,5 +15,7 @@ class AnalysisOptions:
     """Whether the one-off allocations of the runtime libraries are set aside."""
     samples: int = 10
     """Most instances kept per entry."""
+    older_ns: int = 0
+    """Only what is at least so old at the end of its process, or of the trace, is listed."""
     freed_stacks: bool = False
     """Whether to list what was freed by where it was made."""

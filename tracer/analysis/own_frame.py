@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from tracer.analysis.runtime import is_machinery
+from tracer.analysis.runtime import is_interpreter, is_machinery
 from tracer.model.findings import FrameList
 
 
 def own_frame(stack: FrameList) -> int | None:
     """Return the index of the first frame outside libc, libstdc++, loader, allocators and stubs; None without one.
 
-    Code in no binary and without a name is nobody's that we could tell, so it is passed over.
+    Code in no binary and without a name is nobody's that we could tell, so it is passed over. Where there are frames
+    of a script, those of its interpreter are passed over too.
     """
+    has_script = any(frame.kind == "guest" for frame in stack)
     for index, frame in enumerate(stack):
-        if (frame.function is not None or frame.module is not None) and not is_machinery(frame):
+        if frame.function is None and frame.module is None:
+            continue
+        if not is_machinery(frame) and not (has_script and is_interpreter(frame)):
             return index
     return None

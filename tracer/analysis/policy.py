@@ -49,7 +49,8 @@ class Condition:
             case "type":
                 return self._type_broken_by(counted)
         amount = sum(leak.bytes or 0 if self.kind == "bytes" else leak.count for leak in counted)
-        return f"{self.kind} {amount:,} > {self.limit:,}" if amount > self.limit else None
+        about = "~" if any(leak.sample for leak in counted) else ""
+        return f"{self.kind} {about}{amount:,} > {self.limit:,}" if amount > self.limit else None
 
     def _type_broken_by(self, counted: list[Leak]) -> str | None:
         found = [k for k in counted if k.kind == "reference" and fnmatchcase(k.type or "", self.name)]

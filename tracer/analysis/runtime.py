@@ -30,6 +30,11 @@ _RUNTIME_MODULE = re.compile(
     r"libc\.so(\.6)?|libc-[\d.]+\.so|ld-linux\S*|ld-[\d.]+\.so|ld-musl\S*|libc\.musl\S*"
     r"|lib(stdc\+\+|c\+\+|c\+\+abi|gcc_s|pthread|dl|rt)[.-].*|linux-vdso\S*|\[vdso\]"
 )
+_INTERPRETER_MODULE = re.compile(
+    r"(lib)?python[\d.]+[a-z]*(\.so[\d.]*)?|(lib)?lua(jit)?[\d.-]*(c\+\+)?(\.so[\d.]*)?|libffi\.so.*|_ctypes\..*\.so"
+)
+_FROZEN = "<frozen "
+"""What CPython says of modules that are part of it: importlib, site, ..."""
 LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
 MUSL = re.compile(r"ld-musl\S*|libc\.musl\S*")
 LOADER = re.compile(r"ld-linux\S*|ld-[\d.]+\.so")
@@ -44,7 +49,7 @@ def _is_allocator(function: str | None, module: str | None) -> bool:
 
 def is_allocator(frame: Frame) -> bool:
     """Tell whether a frame is the allocator itself: its function by name, or a library that is nothing else."""
-    return _is_allocator(frame.function, frame.module)
+    return frame.kind != "guest" and _is_allocator(frame.function, frame.module)
 
 
 @cache
@@ -58,4 +63,11 @@ def _is_machinery(function: str | None, module: str | None) -> bool:
 
 def is_machinery(frame: Frame) -> bool:
     """Tell whether a frame is an allocator, a stub or part of a language's runtime, thus never the user's own."""
+    if frame.kind == "guest":
+        return (frame.file or "").startswith(_FROZEN)
     return is_allocator(frame) or _is_machinery(frame.function, frame.module)
+
+
+def is_interpreter(frame: Frame) -> bool:
+    """Tell whether a frame is that of an interpreter's own code, which no user looks at who sees the script's."""
+    return frame.kind != "guest" and frame.module is not None and bool(_INTERPRETER_MODULE.fullmatch(frame.module))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracer.analysis.estimates import weights
+from tracer.analysis.groups import Column
 from tracer.model.findings import Survivors
 from tracer.model.records import MappedFlag
 from tracer.model.snapshot import Snapshot
@@ -19,11 +21,20 @@ def survivors(snapshot: Snapshot) -> tuple[Survivors, ...]:
     if len(times) == 0:
         return ()
     order = np.argsort(times, kind="stable")
-    times, sums = times[order], np.concatenate([[np.uint64(0)], np.cumsum(sizes[order], dtype=np.uint64)])
+    times, counts, sums = times[order], np.arange(len(times) + 1), _sums(sizes[order])
+    if snapshot.selection.is_sampled:
+        weight = np.ones(len(times))
+        weight[: len(snapshot.allocations)] = weights(sizes[: len(snapshot.allocations)], snapshot.selection)
+        counts, sums = (np.rint(_sums(column[order])).astype(np.int64) for column in (weight, weight * sizes))
     end = max(snapshot.duration_ns, int(times[-1]))
     marks = np.unique(np.linspace(0, end, _MOST).astype(np.int64))
     born = np.searchsorted(times, marks, side="right")
     return tuple(
         Survivors(time, count, size)
-        for time, count, size in zip(marks.tolist(), born.tolist(), sums[born].tolist(), strict=True)
+        for time, count, size in zip(marks.tolist(), counts[born].tolist(), sums[born].tolist(), strict=True)
     )
+
+
+def _sums(column: Column) -> Column:
+    """Return the sums of the first 0, 1, 2, ... values."""
+    return np.concatenate([np.zeros(1, column.dtype), np.cumsum(column, dtype=column.dtype)])

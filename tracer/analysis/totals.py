@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 
+from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import Evidence
 from tracer.model.findings import AllocationTotals, TypeRow
 from tracer.model.snapshot import Snapshot
@@ -13,11 +14,14 @@ from tracer.model.snapshot import Snapshot
 
 def allocation_totals(snapshot: Snapshot) -> AllocationTotals:
     """Sum what was made and freed; what is inherited from a parent is not counted again."""
+    sizes = np.ascontiguousarray(snapshot.allocations["size"])
+    whole = estimated(sizes, np.zeros(min(1, len(sizes)), dtype=np.int64), snapshot.selection)
     return AllocationTotals(
         made=sum(process.made for process in snapshot.processes),
         freed=sum(process.freed for process in snapshot.processes),
-        outstanding=len(snapshot.allocations),
-        outstanding_bytes=int(snapshot.allocations["size"].sum(dtype=np.uint64)),
+        outstanding=int(whole.counts.sum()),
+        outstanding_bytes=int(whole.bytes.sum()),
+        sample=whole.sample(slice(None)),
     )
 
 

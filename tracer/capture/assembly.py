@@ -52,10 +52,10 @@ def _since(start_ns: int, times: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint6
 class _Walk:
     """Reads the maps of a session."""
 
-    def __init__(self, session: Session, *, running: bool) -> None:
+    def __init__(self, session: Session, *, drains: bool) -> None:
         self._fds, self._start = session.maps.fds, session.started_ns
         # Whoever is held waits, and the rings fill, for as long as a walk of a million blocks takes.
-        self._between = session.drain if running else None
+        self._between = session.drain if drains else None
 
     def records(self, name: str, value: np.dtype[np.void], record: np.dtype[np.void]) -> Records:
         keys, values = kernel.read_hash(self._fds[name], records.KEY, value, 16384, self._between)
@@ -118,11 +118,17 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss(reason, session.follower.not_followed, "none")
 
 
-def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
-    """Return all that is known, once `run` has returned; the target may be gone. `running`: before that."""
-    walk = _Walk(session, running=running)
+def take_snapshot(session: Session, *, running: bool = False, drain: bool = True) -> Snapshot:
+    """Return all that is known, once `run` has returned; the target may be gone. `running`: before that.
+
+    `drain`: read the rings between the parts of a walk, while the trace runs on.
+    """
+    walk = _Walk(session, drains=running and drain)
     live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
     keys, values = walk.space_totals()
+    if not session.options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
+        values["freed"] += values["unknown_frees"]
+        values["unknown_frees"] = 0
     processes = session.book.records(keys, values)
     mappings = session.spaces.records
     type_totals = session.history.type_totals()
@@ -140,11 +146,14 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
         type_totals=type_totals,
         stacks=session.stacks,
+        guests=tuple(session.guests.frames),
         allocations=live,
         objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
         mapped=session.mapped.so_far() if running else session.mapped.live(),
         inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
         totals=totals,
+        checkpoints=tuple(session.checkpoints.taken),
+        checkpoint_totals=session.checkpoints.totals(),
         life_bins=lives,
         free_sites=walk.free_sites(),
         history=events,
@@ -154,9 +163,10 @@ def take_snapshot(session: Session, *, running: bool = False) -> Snapshot:
         error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
-        notes=session.code.notes,
+        notes=session.notes,
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
+        selection=session.options.selection,
     )
 
 

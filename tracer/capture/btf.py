@@ -23,6 +23,7 @@ MEMBERS: Mapping[str, str] = {
     "TASK_MM": "task_struct.mm",
     "TASK_SIGNAL": "task_struct.signal",
     "TASK_EXIT_CODE": "task_struct.exit_code",
+    "TASK_FSBASE": "task_struct.thread.fsbase",
     "TASK_UTASK": "task_struct.utask",
     "SIGNAL_LIVE": "signal_struct.live",
     "SIGNAL_GROUP_EXIT_CODE": "signal_struct.group_exit_code",

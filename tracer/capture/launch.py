@@ -14,8 +14,8 @@ from tracer.errors import NoSuchTarget, NotPermitted, UsageError
 
 _GO = b"g"
 _IGNORED = "REFLEAK_IGNORED"
-_SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ)
-"""Ignored or handled by the interpreter, inherited through exec when ignored."""
+_SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGUSR1)
+"""Ignored or handled by the interpreter or by refleak, inherited through exec when ignored."""
 
 
 @dataclass(frozen=True)

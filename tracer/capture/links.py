@@ -11,24 +11,26 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 
 from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.programs import Programs
 from tracer.errors import KernelLacks
-from tracer.model.operations import Placement, SiteFlag
+from tracer.model.operations import Operation, Placement, SiteFlag
 from tracer.model.records import ControlKind
 
 EVERY_PROCESS = 0
 _MOST_ENDED = 32
 """Ended processes whose links wait: each costs the living some 10 ns a hit."""
 _Placed = tuple[int, Placement]
-_CLOSERS = 32
-"""Links closed at a time. Each close waits some 40 ms for the kernel's readers, all of them for the same ones."""
-_TURN_SECONDS = 0.1
+_CLOSERS = 128
+"""Links closed at a time at the end. Each close waits some 40 ms for the kernel's readers, all for the same ones."""
+_PATIENCE_SECONDS = 0.1
+"""How long a close waits for an attach that is under way."""
 
 
 class Attacher:
@@ -38,10 +40,10 @@ class Attacher:
         self._programs = programs
         self._fds: dict[int, list[int]] = {}
         self._ended: deque[list[int]] = deque()
-        self._closers = ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach")
-        self._turn, self._quiet = threading.Lock(), threading.Event()
+        self._to_close: deque[int] = deque()
+        self._closer = ThreadPoolExecutor(1, thread_name_prefix="detach")
+        self._quiet = threading.Event()
         self._quiet.set()
-        self._ends = False
         self.attached = 0
 
     def attach_sites(self, pid: int, binary: OpenBinary) -> None:
@@ -65,7 +67,7 @@ class Attacher:
         self.attached += len(binary.placements)
 
     def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
-        if not placed:
+        if not placed or name not in self._programs.fds:
             return
         program = self._programs[name]
         cookies = [index for index, _ in placed]
@@ -130,38 +132,36 @@ class Attacher:
         too, for which someone may be held. Only when many wait, the oldest are closed, one after the other."""
         self._ended.append(self._fds.pop(pid, []))
         if len(self._ended) > _MOST_ENDED:
-            self._close(self._ended.popleft())
+            for fd in self._ended.popleft():
+                self._to_close.append(fd)
+                self._closer.submit(self._close_next)
 
-    def _close(self, fds: Iterable[int]) -> None:
-        for fd in fds:
-            self._closers.submit(self._close_in_turn, fd)
-
-    def _close_in_turn(self, fd: int) -> None:
-        while not self._ends:
-            if self._turn.acquire(timeout=_TURN_SECONDS):
-                try:
-                    self._quiet.wait(_TURN_SECONDS)
-                    _close_quietly(fd)
-                finally:
-                    self._turn.release()
-                return
-        _close_quietly(fd)
+    def _close_next(self) -> None:
+        self._quiet.wait(_PATIENCE_SECONDS)
+        with suppress(IndexError):  # the end took them all
+            _close_quietly(self._to_close.popleft())
 
     def detach_all(self) -> None:
         """Close everything and wait for it."""
-        self._ends = True
-        for fds in (*self._ended, *self._fds.values()):
-            self._close(fds)
+        self._closer.shutdown(wait=False, cancel_futures=True)
+        left = list(chain(*self._ended, *self._fds.values()))
+        with suppress(IndexError):
+            while True:  # one by one: none may be closed twice, since its number may be another's by then
+                left.append(self._to_close.popleft())
+        with ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach") as closers:
+            closers.map(_close_quietly, left)
         self._ended.clear()
         self._fds.clear()
-        self._closers.shutdown(wait=True)
+        self._closer.shutdown(wait=True)
 
 
 def _by_programs(placed: list[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:
     """Tell the built-in functions, whose programs are made for speed, from those that specs describe."""
+    guests = [p for p in placed if p[1].site.function.operation == Operation.GUEST]
+    placed = [p for p in placed if p[1].site.function.operation != Operation.GUEST]
     built_in = [p for p in placed if p[1].site.function.group == 0]
     described = [p for p in placed if p[1].site.function.group != 0]
-    return ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described)
+    return ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described), ("on_guest", "", guests)
 
 
 def _offset(placement: Placement, at_return: bool) -> int:

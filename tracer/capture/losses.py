@@ -21,14 +21,13 @@ _WORDS: dict[LossKind, tuple[str, str]] = {
         "call that never returned (longjmp, an exception, or a return probe that the kernel missed)",
         "none: what it allocated is unknown",
     ),
-    LossKind.RETURN_MISSED: ("return without its call", "none"),
     LossKind.THREADS_FULL: ("event of one thread too many", "--max-threads"),
     LossKind.PROCESSES_FULL: ("process not followed: too many", "--max-threads"),
     LossKind.CONTROL_FULL: ("process event not kept: the ring was full", "run refleak with a higher priority"),
     LossKind.HOLD_EXPIRED: ("a process ran on before its probes were in place", "run refleak with a higher priority"),
     LossKind.TYPES_FULL: ("type name not kept: too many types", "--type"),
     LossKind.UNWIND_REFUSED: ("event whose stack walk the kernel refused", "report it, with `refleak doctor`"),
-    LossKind.NOT_FOLLOWED: ("child that ran before it was traced", "none: it was not made by fork() or vfork()"),
+    LossKind.GUESTS_FULL: ("stack without the frames of its interpreter: their ring was full", "none"),
     LossKind.ARGUMENT_UNREAD: ("argument that could not be read", "none: its page was not in memory"),
 }
 
@@ -49,6 +48,6 @@ def read_losses(map_fd: int) -> dict[LossKind, int]:
 
 
 def describe(counts: dict[LossKind, int]) -> tuple[Loss, ...]:
-    """Return the losses that the report names: those that happened, and that are losses."""
-    happened = ((_WORDS[kind], count) for kind, count in counts.items() if count and kind in _WORDS)
+    """Return the losses that happened, as the report names them."""
+    happened = ((_WORDS[kind], count) for kind, count in counts.items() if count)
     return tuple(Loss(reason, count, remedy) for (reason, remedy), count in happened)

@@ -20,6 +20,8 @@ THREAD_BYTES = 56 << 10
 """Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
 CALLS_BYTES = 3328
 """Room for `struct calls` of bpf/calls.bpf.h, which asserts that it fits."""
+GUEST_BYTES = 36 << 10
+"""Room for `struct guest` of bpf/guests.bpf.h, which asserts that it fits."""
 PROGRAM_SLOTS = 16
 DELAY_BYTES = 1 << 18
 """Read at each turn of a hold, only to pass time."""
@@ -38,6 +40,7 @@ class Limits:
     processes: int = 1 << 15
     event_ring_bytes: int = 1 << 26
     stack_ring_bytes: int = 1 << 24
+    guest_ring_bytes: int = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "TYPES": hash_map(8, records.TYPE_NAME.itemsize, 1 << 16),
         "THREADS": hash_map(4, THREAD_BYTES, limits.threads),
         "CALLS": hash_map(4, CALLS_BYTES, limits.threads),
+        "GUESTS": hash_map(4, GUEST_BYTES, limits.threads),
+        "GUEST_CODES": hash_map(8, 8, 1 << 18),
         "HANDLES": hash_map(key, 8, 1 << 16),
         "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),
         "TABLE_OF": hash_map(4, 4, limits.processes),
@@ -81,6 +86,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),
         "EVENTS": _Map(MapType.RINGBUF, 0, 0, limits.event_ring_bytes),
         "STACK_RING": _Map(MapType.RINGBUF, 0, 0, limits.stack_ring_bytes),
+        "GUEST_RING": _Map(MapType.RINGBUF, 0, 0, limits.guest_ring_bytes),
         "CONTROL": _Map(MapType.RINGBUF, 0, 0, 1 << 20),
         "PROGRAMS": _Map(MapType.PROG_ARRAY, 4, 4, PROGRAM_SLOTS),
         "SITES": value(records.SITE.itemsize * records.MAX_SITES),
@@ -88,6 +94,9 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "DELAY": value(DELAY_BYTES),
         "BLANK_THREAD": value(THREAD_BYTES),
         "BLANK_CALLS": value(CALLS_BYTES),
+        "BLANK_GUEST": value(GUEST_BYTES),
+        "PYTHONS": value(records.PYTHON.itemsize * records.TABLES),
+        "LUAS": value(records.LUA.itemsize * records.LUA_LAYOUTS),
         "ROWS": value(4 * ROW_COUNT),
         "PAGES": value(4 * PAGE_COUNT),
         "RULES": value(records.RULE.itemsize * records.RULES),
@@ -95,9 +104,9 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
     }
 
 
-VIEWED = ("SITES", "SHARED", "RULES")
+VIEWED = ("SITES", "SHARED", "RULES", "PYTHONS", "LUAS")
 """Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
-RINGS = ("EVENTS", "STACK_RING", "CONTROL")
+RINGS = ("EVENTS", "STACK_RING", "GUEST_RING", "CONTROL")
 
 
 @dataclass

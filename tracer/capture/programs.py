@@ -18,7 +18,7 @@ from tracer.capture.bytecode import (
     write_cached,
 )
 from tracer.capture.kernel import ProgramType
-from tracer.capture.maps import CALLS_BYTES, DELAY_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
+from tracer.capture.maps import CALLS_BYTES, DELAY_BYTES, GUEST_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
 from tracer.errors import NotPermitted, ProgramRefused
 
 FRAMES_PER_PROGRAM = (32, 8)
@@ -26,17 +26,19 @@ FRAMES_PER_PROGRAM = (32, 8)
 HOLD_TURNS, HOLD_READS = 4000, 24
 
 _HEADERS = (
-    "abi.h", "maps.bpf.h", "locations.bpf.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "events.bpf.h",
-    "programs.bpf.h", "allocations.bpf.h", "calls.bpf.h",
+    "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
+    "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h",
+    "allocations.bpf.h", "calls.bpf.h",
 )
-_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "lifecycle.bpf.c",
-            "mappings.bpf.c")  # fmt: skip
+_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "guests.bpf.c",
+            "lifecycle.bpf.c", "mappings.bpf.c")  # fmt: skip
 _TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed")
-"""In the order of `enum program`."""
+"""In the order of `enum program`; then those of _GUESTS."""
+_GUESTS = ("guest", "guest_keep", "on_guest")
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
-_NAMES = (*_TAIL_CALLED, *_PROBES, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing")
+_NAMES = (*_TAIL_CALLED, *_PROBES, *_GUESTS, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing")
 
 
 def bpf_directory() -> Path:
@@ -59,7 +61,7 @@ def _compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) 
     source = _source(directory)
     macros = {
         "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
-        "CALLS_BYTES": CALLS_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
+        "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
         "FRAMES_PER_PROGRAM": frames, **offsets,
     }
     flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds))]
@@ -85,6 +87,8 @@ class Programs:
     multi: bool
     """Probes go through uprobe_multi links; else through one perf event each."""
     can_hold: bool
+    guests_refused: str = ""
+    """Why frames of interpreters cannot be walked: what the verifier said."""
 
     def __getitem__(self, name: str) -> int:
         return self.fds[name]
@@ -113,7 +117,8 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
     fds = {}
     for index, name in enumerate(_TAIL_CALLED):
         fds[name] = _load(code, name, ProgramType.KPROBE, attach)
-        kernel.update_element(maps.fds["PROGRAMS"], index.to_bytes(4, "little"), fds[name].to_bytes(4, "little"))
+        _enter(maps, index, fds[name])
+    refused = _load_guests(code, maps, attach, fds)
     for name in _PROBES:
         fds[name] = _load(code, name, ProgramType.KPROBE, attach)
     for name in _TRACEPOINTS:
@@ -122,8 +127,24 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
         fds |= {name: _load(code, name, ProgramType.KPROBE, attach, sleepable=True) for name in _HOLDS}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         fds["on_mapping"] = _load(code, "on_mapping_passing", ProgramType.KPROBE, attach)
-        return Programs(fds, multi, can_hold=False)
-    return Programs(fds, multi, can_hold=True)
+        return Programs(fds, multi, can_hold=False, guests_refused=refused)
+    return Programs(fds, multi, can_hold=True, guests_refused=refused)
+
+
+def _enter(maps: Maps, index: int, program: int) -> None:
+    kernel.update_element(maps.fds["PROGRAMS"], index.to_bytes(4, "little"), program.to_bytes(4, "little"))
+
+
+def _load_guests(code: Mapping[str, bytes], maps: Maps, attach: int, fds: dict[str, int]) -> str:
+    """Load what walks interpreters, which native stacks do without; return what the verifier says against it."""
+    try:
+        for index, name in enumerate(_GUESTS, start=len(_TAIL_CALLED)):
+            fds[name] = _load(code, name, ProgramType.KPROBE, attach)
+            if name != "on_guest":
+                _enter(maps, index, fds[name])
+    except ProgramRefused as error:
+        return str(error)
+    return ""
 
 
 def has_uprobe_multi() -> bool:

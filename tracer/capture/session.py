@@ -18,8 +18,11 @@ from tracer.books.mapped import MappedMemory
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites
 from tracer.capture.btf import kernel_offsets
+from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.follower import Follower, start_up_binaries
+from tracer.capture.guest_book import GuestBook
+from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
@@ -34,7 +37,8 @@ from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.model import records
-from tracer.model.records import LossKind, ProcessState
+from tracer.model.records import ProcessState
+from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Stack
 from tracer.procfs import process as proc
 
@@ -59,6 +63,9 @@ class CaptureOptions:
     limits: Limits = field(default_factory=Limits)
     follow: bool = True
     duration_s: float | None = None
+    selection: Selection = KEEPS_ALL
+    guests: bool = True
+    """Walk the frames of interpreters too."""
 
 
 class Session:
@@ -76,12 +83,15 @@ class Session:
         self.book = ProcessBook()
         self.history = History()
         self.mapped = MappedMemory()
+        self.checkpoints = Checkpoints()
         self.binaries = Binaries()
         self.maps = Maps.create(options.limits)
         self.programs = load_programs(self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi())
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache)
-        self.tables = MappingTables(self.maps)
+        self.guest_runtimes = GuestRuntimes(self.maps, enabled=options.guests and not self.programs.guests_refused)
+        self.guests = GuestBook()
+        self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables)
         self.attacher = Attacher(self.programs)
         self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
@@ -95,8 +105,10 @@ class Session:
         limits = options.limits
         self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
         self._stack_ring = Ring(self.maps.fds["STACK_RING"], limits.stack_ring_bytes)
+        self._guest_ring = Ring(self.maps.fds["GUEST_RING"], limits.guest_ring_bytes)
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
+        self._select(options.selection)
         self._started_ns = time.monotonic_ns()
         self._ended_ns = self._stacks_until_ns = 0
         self._launched: Launched | None = None
@@ -109,6 +121,11 @@ class Session:
         process = np.zeros(1, records.PROCESS)
         process["space"], process["state"], process["started_ns"] = pid, int(state), time.monotonic_ns()
         kernel.update_element(self.maps.fds["PROCESSES"], pid.to_bytes(4, "little"), process.tobytes())
+
+    def _select(self, selection: Selection) -> None:
+        self._shared["min_size"] = selection.min_size
+        self._shared["max_size"] = selection.max_size
+        self._shared["sample_bytes"] = selection.sample_bytes
 
     def _arm(self) -> None:
         with suppress(OSError):  # those that are held wait for this process
@@ -149,6 +166,10 @@ class Session:
         """End the trace at the next turn of the loop; safe in a signal handler."""
         self.stopped = True
 
+    def ask_for_checkpoint(self) -> None:
+        """Take a checkpoint at the next turn of the loop; safe in a signal handler."""
+        self.checkpoints.asked += 1
+
     def run(self, on_progress: Callable[[Callable[[], Progress]], None] | None = None) -> None:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
         poll = select.epoll()
@@ -158,6 +179,7 @@ class Session:
             while not self._is_over(deadline):
                 poll.poll(_TICK_SECONDS)
                 self.drain()
+                self._take_checkpoints()
                 if on_progress is not None:
                     on_progress(self._progress)
         finally:
@@ -165,11 +187,16 @@ class Session:
             self._ended_ns = time.monotonic_ns()
             self._shared["armed"] = 0
             self.drain()
+            self._take_checkpoints()
+
+    def _take_checkpoints(self) -> None:
+        """Take all that were asked for, the last ones of a trace that ends too."""
+        while self.checkpoints.asked > len(self.checkpoints.taken):
+            self.checkpoints.take(self.duration_ns, self.maps, self.history, self.drain)
 
     def _progress(self) -> Progress:
         counts = read_losses(self.maps.fds["LOSSES"])
-        lost = sum(count for kind, count in counts.items() if kind != LossKind.FREES_UNKNOWN)
-        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, lost)
+        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, sum(counts.values()))
 
     def _is_over(self, deadline: float | None) -> bool:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):
@@ -198,8 +225,10 @@ class Session:
 
     def _drain_stacks(self) -> None:
         began = time.monotonic_ns()
+        self.guests.add(self._guest_ring.read_blobs())
         for blob in self._stack_ring.read_blobs():
             self._keep_stack(blob)
+        self.guests.settle(self.stacks)
         self._stacks_until_ns = began
 
     def _keep_stack(self, blob: bytes) -> None:
@@ -219,6 +248,13 @@ class Session:
             events["time_ns"] -= np.minimum(events["time_ns"], np.uint64(self._started_ns))
             self.history.add(events)
             self.mapped.add(events)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        refused = (f"no frames of interpreters are shown: {self.programs.guests_refused}",)
+        wanted = self.options.guests and self.programs.guests_refused
+        guests = (*self.guest_runtimes.notes, *self.guests.notes)
+        return (*(refused if wanted else ()), *guests, *self.code.notes)
 
     @property
     def started_ns(self) -> int:

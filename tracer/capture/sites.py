@@ -10,6 +10,7 @@ import numpy as np
 
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.maps import Maps
+from tracer.guests.lua_layout import VERSIONS
 from tracer.model import records
 from tracer.model.operations import Location, Operation, Placement
 from tracer.model.snapshot import Records, SiteInfo
@@ -50,6 +51,8 @@ class SiteTable:
         if spec.type_name is not None and spec.operation <= Operation.DELETE:
             row["type"] = type_hash(spec.type_name)
             self.types[type_hash(spec.type_name)] = spec.type_name
+        if spec.operation == Operation.GUEST:
+            row["type"] = VERSIONS.index(spec.type_name or "")
         for name in ("object", "counter", "count", "size", "name", "holder"):
             row[name] = _location(getattr(placement, name))
         return row

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.extents import Extents
+from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.maps import PAGE_COUNT, ROW_COUNT, Maps
 from tracer.elf.unwind_cache import cached_table
 from tracer.elf.unwind_table import UnwindTable
@@ -102,8 +103,8 @@ class MappingTables:
     only after all others, so that a walk that is under way in the old table ends in peace.
     """
 
-    def __init__(self, maps: Maps) -> None:
-        self._maps = maps
+    def __init__(self, maps: Maps, guests: GuestRuntimes) -> None:
+        self._maps, self._guests = maps, guests
         self._write(0, _no_mappings(), 0, 0)  # what a process without a table has
         self._free = deque(range(1, records.TABLES))
         self._table_of: dict[int, int] = {}
@@ -132,6 +133,7 @@ class MappingTables:
             return
         number = self._free.popleft()
         self._write(number, rows, len(mappings), anonymous)
+        self._guests.enter(number, ((binary, bias) for _, binary, bias in mappings))
         kernel.update_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), number.to_bytes(4, "little"))
         self._shared["published"] += 1
         self.drop(pid)

@@ -1,4 +1,7 @@
-"""What a file says was found: a recording is analysed again, a JSON report is taken at its word."""
+"""What a file says was found: a recording is analysed again, a JSON report is taken at its word.
+
+Of a report's entries only that is judged again what sets them aside.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 
 from tracer.analysis.analysis import analyse
 from tracer.analysis.options import AnalysisOptions
+from tracer.analysis.setting_aside import set_aside_again
 from tracer.errors import CannotRead
 from tracer.model.findings import Findings
 from tracer.model.frames import Frame, Symbols
@@ -27,7 +31,7 @@ def read_findings(path: Path, arguments: argparse.Namespace, options: AnalysisOp
         with open(path, "rb") as file:
             is_recording = file.read(len(MAGIC)) == MAGIC
         if not is_recording:
-            return read_json(path.read_bytes(), str(path))
+            return set_aside_again(read_json(path.read_bytes(), str(path)), options)
     except OSError as error:
         raise CannotRead(f"cannot read {path}: {error.strerror}", "check the path") from None
     recording = read_recording(path)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.analysis.policy import Policy, parse_policy
+from tracer.errors import UsageError
+from tracer.model.selection import ANY_SIZE, Selection
 from tracer.report.balance import PRUNED, TREES
 from tracer.report.formats import NAMES
 
@@ -33,6 +35,10 @@ def _within(number: int, text: str, least: int, most: int) -> int:
 def count_or_size(text: str) -> int:
     """Parse 4096, 64K, 16M or 1G, which is the most that the kernel's maps and rings take."""
     return _within(_number(text), text, 1, 1 << 30)
+
+
+def block_size(text: str) -> int:
+    return _within(_number(text), text, 0, 1 << 60)
 
 
 def _whole(text: str, least: int, most: int) -> int:
@@ -66,6 +72,29 @@ def seconds(text: str) -> float:
     return value
 
 
+_DURATIONS = {"": 10**9, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+
+
+def duration_ns(text: str) -> int:
+    """Parse 10, 2.5s, 500ms, 5m or 1h; a number alone is seconds."""
+    number = text.strip().rstrip("msinh")
+    factor = _DURATIONS.get(text.strip()[len(number) :].strip())
+    try:
+        value = float(number) * factor if factor is not None else -1.0
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e18:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 10, 500ms, 5m or 1h")
+    return round(value)
+
+
+def interval(text: str) -> float:
+    value = seconds(text)
+    if value < 0.1:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than 0.1 seconds")
+    return value
+
+
 def add_target(parser: argparse.ArgumentParser) -> None:
     which = parser.add_argument_group("what to trace")
     which.add_argument("-p", "--pid", type=int, metavar="PID", help="attach to a running process")
@@ -77,6 +106,10 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--follow-forks", action=argparse.BooleanOptionalAction, default=None,
         help="trace forked children and what they exec too (default with --exec)",
+    )
+    which.add_argument(
+        "--guest", choices=("auto", "off"), default="auto",
+        help="show frames of the interpreters CPython and Lua too, where they are known (auto)",
     )
     which.add_argument("--duration", type=seconds, metavar="S", help="end the trace after S seconds")
 
@@ -93,6 +126,23 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
         "--allocator", action="append", default=[], metavar="PATH", type=existing_file,
         help="a library whose malloc family is an allocator (may be given more than once)",
     )
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    kept = parser.add_argument_group("which blocks of allocators to keep (docs/sampling.md)")
+    kept.add_argument("--min-size", type=block_size, default=0, metavar="BYTES", help="those of at least BYTES")
+    kept.add_argument("--max-size", type=block_size, default=ANY_SIZE, metavar="BYTES", help="those of at most BYTES")
+    kept.add_argument(
+        "--sample-bytes", type=count_or_size, default=0, metavar="N",
+        help="about one of every N bytes that are allocated draws its block; the report scales, with its error",
+    )
+
+
+def selection_of(arguments: argparse.Namespace) -> Selection:
+    """Return which blocks to keep; raises UsageError where that is none."""
+    if arguments.min_size > arguments.max_size:
+        raise UsageError("--min-size is more than --max-size: no block is kept", "swap them")
+    return Selection(arguments.min_size, arguments.max_size, arguments.sample_bytes)
 
 
 def add_specs(parser: argparse.ArgumentParser) -> None:
@@ -155,7 +205,20 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         "--gen-suppressions", choices=("lsan", "valgrind"), metavar="SYNTAX",
         help="instead of the report print a suppression for each entry: lsan or valgrind",
     )  # fmt: skip
+    report.add_argument(
+        "--older", type=duration_ns, default=0, metavar="TIME", dest="older_ns",
+        help="list only what is older than TIME (10, 500ms, 5m, 1h) at the end of the trace or of its process",
+    )
     add_analysis(parser)
+
+
+def add_interval(parser: argparse.ArgumentParser) -> None:
+    during = parser.add_argument_group("while it runs (SIGUSR1 to refleak takes a checkpoint)")
+    during.add_argument(
+        "--interval", type=interval, metavar="S",
+        help="every S seconds print what is outstanding, and the difference to the time before; with -o FILE.SUFFIX"
+             " write whole reports too, FILE.0001.SUFFIX and so on",
+    )  # fmt: skip
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:

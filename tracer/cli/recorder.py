@@ -11,8 +11,10 @@ from pathlib import Path
 from tracer import __version__
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.session import Session
+from tracer.cli.options import selection_of
 from tracer.errors import CannotWrite
 from tracer.model.frames import Symbols
+from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Snapshot
 from tracer.recording.recording import Info
 from tracer.recording.writer import RecordingWriter
@@ -30,10 +32,11 @@ def is_recording(path: Path | None) -> bool:
 class Recorder:
     """A trace goes on where its recording cannot: the first failure is said once, the last one ends in an error."""
 
-    def __init__(self, path: Path, *, force: bool, with_symbols: bool) -> None:
+    def __init__(self, path: Path, selection: Selection = KEEPS_ALL, *, force: bool, with_symbols: bool) -> None:
         started = datetime.now(UTC).isoformat(timespec="seconds")
         self._path, self._with_symbols = path, with_symbols
-        self._writer = RecordingWriter(path, Info(__version__, tuple(sys.argv[1:]), started), force=force)
+        info = Info(__version__, tuple(sys.argv[1:]), started)
+        self._writer = RecordingWriter(path, info, selection, force=force)
         self._next = time.monotonic() + _EVERY_SECONDS
         self._failed = False
 
@@ -69,4 +72,5 @@ def recorder_of(arguments: argparse.Namespace) -> Recorder | None:
     """Open the recording that the user wants, if any. Raises CannotWrite before anything is traced."""
     if not is_recording(arguments.output):
         return None
-    return Recorder(arguments.output, force=arguments.force, with_symbols=not arguments.no_symbols)
+    selection = selection_of(arguments)
+    return Recorder(arguments.output, selection, force=arguments.force, with_symbols=not arguments.no_symbols)

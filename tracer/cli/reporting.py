@@ -24,6 +24,7 @@ from tracer.cli.report_file import report_file
 from tracer.errors import CannotRead, CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
+from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
 from tracer.model.snapshot import Snapshot
 from tracer.report.formats import Format, ReportOptions, format_for, write_to_file
 from tracer.report.suppression_text import write_suppressions
@@ -31,21 +32,26 @@ from tracer.report.text import TextOptions
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
+_NONE: Symbols = {}
 _FAILED = 1
 """Exit status where --fail-on says so and --error-exitcode does not say which."""
 
 
-def symbolized(snapshot: Snapshot, arguments: argparse.Namespace) -> Symbols:
-    """Name every frame of the stacks that a report may show."""
-    frames = set(chain.from_iterable(stack.frames for stack in snapshot.stacks.values()))
+def symbolized(snapshot: Snapshot, arguments: argparse.Namespace, known: Symbols = _NONE) -> Symbols:
+    """Name every frame of the stacks that a report may show, but for those that are known."""
+    first_guest = GUEST_BINARY << FRAME_BINARY_SHIFT
+    guests = {first_guest | index: (frame,) for index, frame in enumerate(snapshot.guests)}
+    stacks = snapshot.stacks.values()
+    frames = set(chain.from_iterable(stack.frames for stack in stacks)) - guests.keys() - known.keys()
     options = SymbolOptions(demangle=not arguments.no_demangle, debug_directories=tuple(arguments.debug_dir))
-    return symbolize(frames, snapshot.binaries, options, generated=snapshot.generated)
+    return symbolize(frames, snapshot.binaries, options, generated=snapshot.generated) | guests
 
 
 def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
     """Read the suppressions. Raises CannotRead and SpecInvalid."""
     return AnalysisOptions(
-        tuple(_suppressions(arguments.suppressions)), default_suppressions=not arguments.no_default_suppressions
+        tuple(_suppressions(arguments.suppressions)), default_suppressions=not arguments.no_default_suppressions,
+        older_ns=getattr(arguments, "older_ns", 0),
     )
 
 

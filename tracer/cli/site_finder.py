@@ -13,6 +13,7 @@ from tracer.elf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.elf.unwind_cache import cache_directory
+from tracer.guests.lua_layout import lua_version
 from tracer.model.operations import Site, Spec
 from tracer.model.snapshot import Unresolved
 from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
@@ -20,6 +21,7 @@ from tracer.sites.place import place
 from tracer.sites.resolve import resolve
 from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.catalogue import Catalogue
+from tracer.specs.guests import LUA_ENTRY, lua_entries
 from tracer.specs.refinement import Refined, refine
 from tracer.specs.stubs import STUBS
 
@@ -29,19 +31,21 @@ class SiteFinder:
 
     def __init__(
         self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
-        catalogue: Catalogue | None = None,
+        catalogue: Catalogue | None = None, guests: bool = False,
     ) -> None:  # fmt: skip
         self._specs: list[Spec] = [STUBS] if references else []
         self._specs += [HEAP] if heap else []
         self._specs += [MAPPINGS] if mappings else []
         self._catalogue = catalogue or Catalogue()
         self._allocators = {path.resolve() for path in allocators}
+        self._guests = guests
         self._costs = cost_model(cache_directory())
 
     def find(self, image: Image) -> FoundSites:
         """Return the placements in `image`, the functions that cannot be probed, and inlined copies of others."""
         is_allocator = bool(self._allocators) and Path(image.path).resolve() in self._allocators
-        sites, unresolved = resolve(image, [*self._specs, *self._described(image)], allocator=is_allocator)
+        specs = [*self._specs, *self._described(image), *self._entries(image)]
+        sites, unresolved = resolve(image, specs, allocator=is_allocator)
         refined = self._refined(sites, image)
         unresolved += refined.unresolved
         placements = [place(site, image, self._costs) for site in refined.sites]
@@ -49,6 +53,12 @@ class SiteFinder:
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                                   p.site.function.function, p.reason) for p in refused]  # fmt: skip
         return FoundSites([p for p in placements if p.cost], unresolved, refined.inlined)
+
+    def _entries(self, image: Image) -> list[Spec]:
+        if not self._guests or not read_symbol_table(image).find(LUA_ENTRY):
+            return []
+        version = lua_version(image.data)
+        return [lua_entries(version)] if version is not None else []
 
     def _described(self, image: Image) -> list[Spec]:
         table = read_symbol_table(image)
@@ -77,4 +87,5 @@ def site_finder(arguments: argparse.Namespace) -> SiteFinder:
         mappings=arguments.mappings and not arguments.refs_only,
         allocators=tuple(arguments.allocator),
         catalogue=catalogue_of(arguments),
+        guests=getattr(arguments, "guest", "off") == "auto",
     )

@@ -20,6 +20,8 @@ from tracer.capture.maps import Limits
 from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.cli import options
 from tracer.cli.catalogue import catalogue_of
+from tracer.cli.checkpoint_notice import CheckpointNotice
+from tracer.cli.interval import IntervalReports, is_stream
 from tracer.cli.recorder import Recorder, recorder_of
 from tracer.cli.reporting import check_output, failure_status, judge, symbolized, write_report
 from tracer.cli.site_finder import site_finder
@@ -29,6 +31,7 @@ from tracer.elf.unwind_cache import cache_directory
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Snapshot
+from tracer.report.json_report import write_json_line
 
 NAME = "trace"
 _STOPPED_EARLY = 130
@@ -37,9 +40,11 @@ _STOPPED_EARLY = 130
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_target(parser)
     options.add_kinds(parser)
+    options.add_selection(parser)
     options.add_specs(parser)
     options.add_limits(parser)
     options.add_report(parser)
+    options.add_interval(parser)
     options.add_recording(parser)
     options.add_policy(parser)
     options.add_verbosity(parser)
@@ -49,7 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Trace, report, and return the exit status: the target's, or --error-exitcode's."""
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
+    signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
     check_output(arguments)
+    options.selection_of(arguments)
     catalogue_of(arguments)  # raises what is wrong with the specs, before anything is started
     recorder = recorder_of(arguments)
     try:
@@ -58,10 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
         if recorder is not None:
             recorder.discard()
         raise
+    reports = IntervalReports(arguments) if arguments.interval is not None else None
     try:
-        _run_until_end(session, arguments, recorder)
+        _run_until_end(session, arguments, recorder, reports)
         findings = _reported(take_snapshot(session), arguments, recorder)
     finally:
+        if reports is not None:
+            reports.close()
         session.close()
     return _exit_status(session, findings, arguments)
 
@@ -83,7 +93,11 @@ def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recor
                 failure = error
             recorder.close()
     findings = judge(snapshot, symbols, arguments)
-    write_report(findings, arguments, sys.stdout if arguments.command is None else sys.stderr)
+    usual = sys.stdout if arguments.command is None else sys.stderr
+    if is_stream(arguments):
+        write_json_line(findings, usual)
+    else:
+        write_report(findings, arguments, usual)
     if failure is not None:
         raise failure
     if recorder is not None:
@@ -97,7 +111,10 @@ def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
         event_ring_bytes=_power_of_two(arguments.ring_size),
     )
-    return CaptureOptions(site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration)
+    return CaptureOptions(
+        site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration,
+        options.selection_of(arguments), guests=arguments.guest == "auto",
+    )
 
 
 def _power_of_two(size: int) -> int:
@@ -146,22 +163,31 @@ def _handle_signals(session: Session, child: Launched | None) -> None:
         else:
             os.kill(child.pid, number)
 
+    signal.signal(signal.SIGUSR1, lambda *_: session.ask_for_checkpoint())
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN if child is not None else interrupted)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, asked_to_end)
 
 
-def _run_until_end(session: Session, arguments: argparse.Namespace, recorder: Recorder | None) -> None:
+def _run_until_end(
+    session: Session, arguments: argparse.Namespace, recorder: Recorder | None, reports: IntervalReports | None
+) -> None:
     line = StatusLine(sys.stderr, enabled=not arguments.quiet and arguments.pid is not None)
+    notice = CheckpointNotice(sys.stderr, enabled=not arguments.quiet)
 
     def turn(ask: Callable[[], Progress]) -> None:
         line.show(ask)
+        notice.tick(session)
         if recorder is not None:
             recorder.tick(session)
+        if reports is not None:
+            reports.tick(session)
 
     try:
         session.run(turn)
+        if reports is not None:
+            reports.finish()
     finally:
         line.clear()
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from tracer.elf.frame_source import frame_sources
 from tracer.elf.image import Image
-from tracer.elf.unwind_table import RULE_MASK, UnwindTable, build_table
+from tracer.elf.unwind_table import RULE_MASK, UnwindTable, build_table, start_of
 from tracer.model.records import RULE
 
-VERSION = 1
+VERSION = 2
 """Grows when the format changes, and when the same bytes would give another table."""
 LIMIT_BYTES = 256 << 20
 ABANDONED_SECONDS = 3600
@@ -70,7 +70,7 @@ def _key(image: Image) -> bytes:
     Not the build id: tools that rewrite a binary (patchelf, BOLT) keep it, and a linker may be told any. The digest
     of a whole .eh_frame costs 3 ms where it has 5 MB.
     """
-    digest = hashlib.sha256(repr((image.machine, image.segments)).encode())
+    digest = hashlib.sha256(repr((image.machine, image.segments, start_of(image))).encode())
     for source in frame_sources(image):
         place = (source.address, len(source.data), source.debug, source.ends_at_zero, source.text, source.table)
         digest.update(repr(place).encode())

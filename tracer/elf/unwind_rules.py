@@ -15,7 +15,7 @@ from tracer.elf import leb128
 from tracer.elf.frame_programs import RBP, RSP, State
 from tracer.model.records import RULE, RULES, RuleKind
 
-_BREG_RSP, _DEREFERENCE, _PLUS = 0x77, 0x06, 0x23
+_BREG_RBP, _BREG_RSP, _DEREFERENCE, _PLUS = 0x76, 0x77, 0x06, 0x23
 _LITERAL = 0x30
 _PLT = bytes.fromhex("7708 8000 3f 1a 30 2a 33 24 22")
 """rsp + 8 + ((rip & 15) >= N) << 3: the linker's expression for .plt, N in byte 6 (binutils, elfxx-x86)."""
@@ -49,6 +49,8 @@ def rule_of(state: State, signal: bool) -> Rule:
     if state.return_address != -8 or state.rsp != "same":
         return UNSUPPORTED
     if isinstance(state.register, bytes):
+        if isinstance(state.rbp, bytes):
+            return _of_realigned(state.register, state.rbp)
         return _of_expression(state.register) if state.rbp == "same" else UNSUPPORTED
     if state.register not in (RSP, RBP):
         return UNSUPPORTED
@@ -77,6 +79,23 @@ def _of_expression(expression: bytes) -> Rule:
     except (IndexError, ValueError):
         return UNSUPPORTED
     return _fitting(Rule(RuleKind.DEREFERENCE, 0, added, offset)) if at == len(expression) else UNSUPPORTED
+
+
+def _of_realigned(cfa: bytes, rbp: bytes) -> Rule:
+    """Return the rule of GCC's functions that align their stack: CFA = *(rbp + a), with rbp's old value at rbp + b.
+
+    (GCC, dwarf2cfi.cc: the "dynamic realign argument pointer", rules 16 to 20.)
+    """
+    try:
+        if cfa[0] != _BREG_RBP or rbp[0] != _BREG_RBP or cfa[-1] != _DEREFERENCE:
+            return UNSUPPORTED
+        offset, end = leb128.signed(cfa, 1)
+        rbp_offset, rbp_end = leb128.signed(rbp, 1)
+    except (IndexError, ValueError):
+        return UNSUPPORTED
+    if end != len(cfa) - 1 or rbp_end != len(rbp):
+        return UNSUPPORTED
+    return _fitting(Rule(RuleKind.REALIGNED, 0, rbp_offset, offset))
 
 
 def _fitting(rule: Rule) -> Rule:

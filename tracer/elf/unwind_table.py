@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracer.elf.call_frames import CallFrames, FrameSource, decode
-from tracer.elf.frame_programs import Programs
+from tracer.elf.frame_programs import UNSET, Programs
 from tracer.elf.frame_source import frame_sources
 from tracer.elf.image import EM_X86_64, PF_X, PT_LOAD, Image, Segment
 from tracer.elf.unwind_rules import Rule, distinct_rules
@@ -27,6 +27,10 @@ MAX_PAGES = 1 << 18
 """1 GB of text. What is further away from the rest has no table."""
 MAX_PADDING_BYTES = 15
 """Up to so much between two functions is padding, which never runs; a row saved is worth more."""
+
+
+ENTRY_BYTES = 128
+"""As much behind the entry point belongs to it, unless another function begins there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +56,43 @@ def build_table(image: Image) -> UnwindTable | None:
     """
     if image.machine != EM_X86_64:
         return None
-    return table_of_sources(frame_sources(image), image.segments)
+    return table_of_sources(frame_sources(image), image.segments, start_of(image))
 
 
-def table_of_sources(sources: Sequence[FrameSource], segments: Sequence[Segment]) -> UnwindTable | None:
-    """Build the table of the functions of `sources` that lie in executable `segments`."""
+def start_of(image: Image) -> int:
+    """Return where the kernel starts a program or its loader; 0 for a library, whose header names any place."""
+    is_program = image.interpreter is not None or not (image.soname or image.needed)
+    return image.entry if is_program or (image.soname or "").startswith("ld-") else 0
+
+
+def table_of_sources(
+    sources: Sequence[FrameSource], segments: Sequence[Segment], entry: int = 0
+) -> UnwindTable | None:
+    """Build the table of the functions of `sources` that lie in executable `segments`.
+
+    Nobody calls the code at `entry`, where the kernel starts a program or its loader: it ends a stack. In the loader,
+    which calls the constructors of libraries from there, it is assembly that no source describes.
+    """
     code = [(s.link_address, s.link_address + s.memory_size) for s in segments if s.type == PT_LOAD and s.flags & PF_X]
     rows = Programs()
     frames: CallFrames | None = None
     for source in sources:
         found = _within(decode(source, rows), code)
         frames = _joined(frames, found) if frames else found
-    return _compact(frames) if frames else None
+    return _compact(_with_entry(frames, entry)) if frames else None
+
+
+def _with_entry(frames: CallFrames, entry: int) -> CallFrames:
+    """Add the code at `entry` as a function of its own, up to the next one, if it is in none."""
+    if entry == 0 or len(frames.starts) == 0 or np.any((frames.starts <= entry) & (entry < frames.ends)):
+        return frames
+    program = frames.rows.add(b"", 1, 1, UNSET._replace(return_address="undefined"), False)
+    return replace(
+        frames,
+        starts=np.append(frames.starts, entry),
+        ends=np.append(frames.ends, entry + ENTRY_BYTES),
+        programs=np.append(frames.programs, program),
+    )
 
 
 def build_table_from_memory(data: bytes, address: int) -> UnwindTable | None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tracer.model.frames import Frame
+from tracer.model.periods import Period
+from tracer.model.selection import KEEPS_ALL, Sample, Selection
 from tracer.model.snapshot import Coverage, Loss, Process
 from tracer.model.trends import Trend
 
@@ -114,6 +116,7 @@ class Leak:
     state: str
     """"leaked", "outstanding", "inherited" or "alive-at-exec"."""
     count: int
+    """Of all there are: estimated where blocks were sampled, and so are `bytes`, `made` and `freed`."""
     bytes: int | None
     stack: FrameList
     stack_complete: bool
@@ -140,6 +143,13 @@ class Leak:
     notes: tuple[str, ...] = ()
     """Facts about this entry: counter changed without a stub, ..."""
     suppressed_by: str | None = None
+    sample: Sample | None = None
+    """What the estimates rest on; None where nothing is estimated."""
+
+    @property
+    def kept(self) -> int:
+        """How many of the objects or blocks were kept: all, or those that were drawn."""
+        return self.count if self.sample is None else self.sample.count
 
 
 @dataclass(frozen=True)
@@ -173,9 +183,12 @@ class TypeRow:
 @dataclass(frozen=True)
 class AllocationTotals:
     made: int
+    """Of every size, and exact also where blocks were sampled."""
     freed: int
     outstanding: int
+    """Of the sizes that were kept; estimated where blocks were sampled."""
     outstanding_bytes: int
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)
@@ -234,6 +247,17 @@ class Findings:
     """By allocation stack; only where AnalysisOptions.freed_stacks asks for it: there may be a million."""
     survivors: tuple[Survivors, ...] = ()
     """Over the time of the trace, ascending; at most 100, none where nothing is outstanding."""
+    selection: Selection = KEEPS_ALL
+    """Which blocks were kept."""
+    older_ns: int = 0
+    """Of what is alive only what is at least so old is in `leaks`."""
+    periods: tuple[Period, ...] = ()
+    """Between checkpoints, in order of time; none where there was no checkpoint."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether all was seen: nothing was lost, and no block was passed over by sampling."""
+        return self.complete and not self.selection.is_sampled
 
     @property
     def leaked(self) -> tuple[Leak, ...]:

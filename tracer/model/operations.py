@@ -24,6 +24,8 @@ class Operation(IntEnum):
     UNDO = 12
     NAME = 13
     """The function returns a handle of a type, whose name is given to it."""
+    GUEST = 14
+    """The function enters an interpreter, whose state is its object."""
 
 
 class LocationKind(IntEnum):

@@ -17,6 +17,8 @@ FRAME_BINARY_SHIFT = 48
 FRAME_EXACT = 1 << 47
 """Set in a frame key whose address is the very instruction, not the one after a call."""
 FRAME_ADDRESS_MASK = FRAME_EXACT - 1
+GUEST_BINARY = 0xFFFF
+"""In place of a binary's id: the rest of the frame key is an index into Snapshot.guests."""
 TABLE_MAPPINGS = 1024
 TABLES = 256
 TABLE_SHARED = 1 << 31
@@ -92,7 +94,7 @@ CONTROL = np.dtype(
 PROCESS = np.dtype(
     [
         ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
-        ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("reserved", "<u2"),
+        ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("is_copy", "<u2"),
     ],
     align=True,
 )
@@ -113,9 +115,58 @@ MAPPING = np.dtype(
 )
 TABLE = np.dtype([("count", "<u4"), ("anonymous", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
 RULE = np.dtype([("kind", "u1"), ("rbp_saved", "u1"), ("rbp_offset", "<i2"), ("offset", "<i4")], align=True)
+PYTHON = np.dtype(
+    [
+        ("runtime", "<u8"), ("code_type", "<u8"),
+        *(
+            (name, "<u2")
+            for name in (
+                "interpreters", "next_interpreter", "threads", "next_thread", "thread_id", "current",
+                "c_frame", "c_frame_current", "c_frame_previous", "code", "previous", "instruction",
+                "mark", "mark_value", "mark_is_frame", "first_instruction", "first_line", "file", "name",
+                "line_table", "by_content", "ascii_text", "wide_text", "reserved",
+            )
+        ),
+    ],
+    align=True,
+)
+LUA = np.dtype(
+    [
+        *(
+            (name, "<u2")
+            for name in (
+                "status", "call", "base_call", "saved_pc", "call_size", "function", "previous", "call_pc", "proto",
+                "is_c", "code", "lines", "line_count", "absolute", "absolute_count", "defined", "source",
+            )
+        ),
+        ("reserved", "<u2", (7,)),
+    ]
+)
+LUA_LAYOUTS = 8
+GUEST_FRAMES = 128
+GUEST_NO_LINE = 0xFFFFFFFF
+GUEST_FRAME = np.dtype([("code", "<u8"), ("where", "<u4"), ("place", "<u4")])
+GUEST_STACK = np.dtype(
+    [
+        ("id", "<u8"), ("kind", "<u4"), ("depth", "<u4"), ("native", "<u8"), ("native_depth", "<u4"), ("is_cut", "<u4"),
+        ("places", "<u4", (MAX_FRAMES + 1,)), ("frames", GUEST_FRAME, (GUEST_FRAMES,)),
+    ],
+    align=True,
+)
+GUEST_CODE = np.dtype(
+    [
+        ("id", "<u8"), ("kind", "<u4"), ("first_line", "<u4"), ("table_bytes", "<u4"), ("extra_bytes", "<u4"),
+        ("name_length", "<u4"), ("name_state", "<u4"), ("file_length", "<u4"), ("file_state", "<u4"),
+        ("name", "u1", (256,)), ("file", "u1", (512,)), ("extra", "u1", (1024,)), ("table", "u1", (16384,)),
+    ],
+    align=True,
+)
 HOLD_SLOTS = 1024
 SHARED = np.dtype(
-    [("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"), ("released", "<u8", (HOLD_SLOTS,))]
+    [
+        ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
+        ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
+    ]
 )
 
 ALLOCATION_RECORD = np.dtype(KEY.descr + ALLOCATION.descr)
@@ -191,6 +242,13 @@ class ControlKind(IntEnum):
     JIT = 12
 
 
+class GuestRecord(IntEnum):
+    STACK = 0
+    PYTHON = 1
+    LUA = 2
+    LUA_LINES = 3
+
+
 class RuleKind(IntEnum):
     NONE = 0
     RSP = 1
@@ -211,17 +269,14 @@ class LossKind(IntEnum):
     TOTALS_FULL = 4
     PENDING_FULL = 5
     PENDING_STALE = 6
-    RETURN_MISSED = 7
-    THREADS_FULL = 8
-    PROCESSES_FULL = 9
-    CONTROL_FULL = 10
-    HOLD_EXPIRED = 11
-    TYPES_FULL = 12
-    RELEASED_FULL = 13
-    UNWIND_REFUSED = 14
-    FREES_UNKNOWN = 15
-    NOT_FOLLOWED = 16
-    ARGUMENT_UNREAD = 17
+    THREADS_FULL = 7
+    PROCESSES_FULL = 8
+    CONTROL_FULL = 9
+    HOLD_EXPIRED = 10
+    TYPES_FULL = 11
+    UNWIND_REFUSED = 12
+    ARGUMENT_UNREAD = 13
+    GUESTS_FULL = 14
 
 
 class ProcessState(IntEnum):

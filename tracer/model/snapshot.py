@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tracer.model.frames import Frame
 from tracer.model.generated import GeneratedFrame
+from tracer.model.periods import Checkpoint
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
@@ -17,7 +19,8 @@ from tracer.model.records import (
     TOTALS_RECORD,
     StackStatus,
 )
-from tracer.model.statistics import CONDENSED, LIFE_BIN, BalancedStatistics
+from tracer.model.selection import KEEPS_ALL, Selection
+from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
 
 ANONYMOUS = "anonymous"
@@ -78,7 +81,9 @@ class Process:
     made: int = 0
     made_bytes: int = 0
     freed: int = 0
+    """Where not all blocks are kept, those too that were not made here: it cannot be told."""
     freed_bytes: int = 0
+    """Of the blocks that were kept."""
     unknown_frees: int = 0
 
 
@@ -167,6 +172,8 @@ class Snapshot:
     types: MappingType[int, str] = field(default_factory=dict)
     type_totals: tuple[TypeTotals, ...] = ()
     stacks: MappingType[int, Stack] = field(default_factory=dict)
+    guests: tuple[Frame, ...] = ()
+    """Frames of interpreters; a frame key GUEST_BINARY << 48 | index stands for each."""
     generated: MappingType[int, GeneratedFrame] = field(default_factory=dict)
     """By frame key: what only the running target could tell of code that it made."""
     allocations: Records = field(default_factory=lambda: _empty(ALLOCATION_RECORD))
@@ -176,6 +183,8 @@ class Snapshot:
     """Copies, made by fork, of blocks of the parent; keyed by the child."""
     inherited_objects: Records = field(default_factory=lambda: _empty(OBJECT_RECORD))
     totals: Records = field(default_factory=lambda: _empty(TOTALS_RECORD))
+    checkpoints: tuple[Checkpoint, ...] = ()
+    checkpoint_totals: Records = field(default_factory=lambda: _empty(CHECKPOINT_TOTALS))
     life_bins: Records = field(default_factory=lambda: _empty(LIFE_BIN))
     """Of the freed blocks, by stack."""
     free_sites: Records = field(default_factory=lambda: _empty(FREED_RECORD))
@@ -193,6 +202,9 @@ class Snapshot:
     events_seen: int = 0
     target_ended: bool = True
     """False when the trace stopped while the target lived: everything is outstanding, nothing leaked."""
+
+    selection: Selection = KEEPS_ALL
+    """Which blocks were kept."""
 
     @property
     def complete(self) -> bool:

@@ -32,6 +32,14 @@ LIFE_BIN = np.dtype([("stack", "<u8"), ("type", "<u8"), ("count", "<u8"), ("bin"
 """How many that were made at a stack lived so long: bin 0 below 2**LIFE_SHIFT ns, each other one twice as long.
 
 LIFE_SHIFT and the number of bins: tracer.model.records. `type` is 0 for blocks. Bins that are empty have no row."""
+CHECKPOINT_TOTALS = np.dtype(
+    [
+        ("stack", "<u8"), ("type", "<u8"), ("made", "<u8"), ("freed", "<u8"), ("checkpoint", "<u4"), ("site", "<u4"),
+    ]
+)
+"""What had been made at a stack and freed again when a checkpoint was taken.
+
+`type` is 0 for blocks, which have a `site`; stacks that had made nothing have no row."""
 STEP = np.dtype(
     [
         ("course", "<u4"), ("count", "<i4"), ("type", "<u8"), ("stack", "<u8"), ("objects", "<u8"),

@@ -43,12 +43,3 @@ class Trend:
     """Most that was alive at once; None where it is not known."""
     growth: Growth | None = None
     """Of what grows only."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A moment that the user marked while the trace ran."""
-
-    number: int
-    """From 1."""
-    time_ns: int

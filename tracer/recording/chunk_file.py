@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tracer.errors import CannotWrite
-from tracer.recording.chunks import file_header
+from tracer.recording.chunks import PLAIN_VERSION, file_header
 
 OpenFile = Callable[[Path, bool], io.RawIOBase]
 """Opens a path for writing and reading, unbuffered; True: what is there is replaced."""
@@ -22,11 +22,11 @@ def open_file(path: Path, replace: bool) -> io.RawIOBase:
 class ChunkFile:
     """Raises OSError; what was written before it happened is whole."""
 
-    def __init__(self, path: Path, opener: OpenFile, *, replace: bool) -> None:
+    def __init__(self, path: Path, opener: OpenFile, *, replace: bool, version: int = PLAIN_VERSION) -> None:
         self.path = path
         self._file = opener(path, replace)
         self.size_bytes = 0
-        self.append(file_header())
+        self.append(file_header(version))
 
     def append(self, chunk: bytes) -> None:
         """Write all of it, or cut the file back to where it was."""

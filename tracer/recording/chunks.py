@@ -15,7 +15,9 @@ from typing import BinaryIO
 from tracer.errors import CannotRead
 
 MAGIC = b"\x89refleak"
-VERSION = 1
+VERSION = 2
+PLAIN_VERSION = 1
+"""Of a recording that keeps all blocks: one that does not would be taken for such by a reader of version 1."""
 _FILE = struct.Struct("<8sHHI")
 _CHUNK = struct.Struct("<4sIQQI")
 _FILE_SUM_AT, _CHUNK_SUM_AT = 12, 24
@@ -54,8 +56,8 @@ class Scan:
     """Why the file's last bytes are no whole chunk; None where they are."""
 
 
-def file_header() -> bytes:
-    start = _FILE.pack(MAGIC, VERSION, 0, 0)[:_FILE_SUM_AT]
+def file_header(version: int = PLAIN_VERSION) -> bytes:
+    start = _FILE.pack(MAGIC, version, 0, 0)[:_FILE_SUM_AT]
     return start + struct.pack("<I", zlib.crc32(start))
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tracer.model.records import MAX_FRAMES, StackStatus
+from tracer.model.records import GUEST_FRAMES, MAX_FRAMES, StackStatus
 from tracer.model.snapshot import Stack
 from tracer.recording.columns import Malformed
 
 _HEAD = np.dtype([("id", "<u8"), ("status", "<u2"), ("depth", "<u2")])
 _COUNT_BYTES = 4
+_DEEPEST = MAX_FRAMES + GUEST_FRAMES
 STACKS = 1 << 16
 """Most stacks in one chunk."""
 
@@ -40,7 +41,7 @@ def decode_stacks(payload: bytes) -> dict[int, Stack]:
     ids, statuses, depths = columns
     keys = np.cumsum(np.frombuffer(payload, np.uint64, offset=at), dtype=np.uint64)
     ends = np.cumsum(depths, dtype=np.int64)
-    if int(ends[-1] if count else 0) != len(keys) or (depths > MAX_FRAMES).any() or (statuses >= len(_STATUS)).any():
+    if int(ends[-1] if count else 0) != len(keys) or (depths > _DEEPEST).any() or (statuses >= len(_STATUS)).any():
         raise Malformed("stacks")
     distinct, places = np.unique(keys, return_inverse=True)
     pool, flat = distinct.tolist(), places.tolist()

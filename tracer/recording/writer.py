@@ -9,9 +9,10 @@ from itertools import islice
 from pathlib import Path
 
 from tracer.model.frames import Symbols
+from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Snapshot, Stack
 from tracer.recording.chunk_file import ChunkFile, OpenFile, cannot_write, open_file
-from tracer.recording.chunks import ChunkType, encode_chunk
+from tracer.recording.chunks import PLAIN_VERSION, VERSION, ChunkType, encode_chunk
 from tracer.recording.columns import encode_records
 from tracer.recording.plain import to_plain
 from tracer.recording.recording import BULK, Info, arrays_of
@@ -30,18 +31,22 @@ class RecordingWriter:
     """Owns one file. Every method may raise CannotWrite, which says what the file still holds.
 
     Stacks are appended once, as they come. A checkpoint is a whole Snapshot but for them, and overtakes the one
-    before; the last Snapshot overtakes them all.
+    before; the last Snapshot overtakes them all. `selection` is that of the snapshots to come.
     """
 
-    def __init__(self, path: Path, info: Info, *, force: bool = False, opener: OpenFile = open_file) -> None:
+    def __init__(
+        self, path: Path, info: Info, selection: Selection = KEEPS_ALL, *, force: bool = False,
+        opener: OpenFile = open_file,
+    ) -> None:
         self._path, self._opener = path, opener
+        self._version = PLAIN_VERSION if selection.keeps_all else VERSION
         self._stacks_written: set[int] = set()
         self._kept: list[tuple[int, int]] = []
         self._overtaken_bytes = self._group_bytes = 0
         self._holds = ""
         self._between: Callable[[], None] = _nothing
         try:
-            self._file = ChunkFile(path, opener, replace=force)
+            self._file = ChunkFile(path, opener, replace=force, version=self._version)
             self._keep(ChunkType.INFO, json.dumps(to_plain(info)).encode())
         except OSError as error:
             raise cannot_write(path, error) from None
@@ -92,7 +97,8 @@ class RecordingWriter:
         """Write a new file and put it in the old one's place; on failure the old one stays as it was."""
         fresh = None
         try:
-            fresh = ChunkFile(self._path.with_name(self._path.name + ".new"), self._opener, replace=True)
+            path = self._path.with_name(self._path.name + ".new")
+            fresh = ChunkFile(path, self._opener, replace=True, version=self._version)
             kept = []
             for start, end in self._kept:
                 kept.append((fresh.size_bytes, fresh.size_bytes + end - start))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracer.model.findings import Leak
+from tracer.model.selection import Sample
 from tracer.report.amounts import counted, size
+from tracer.report.selection_words import estimate
 
 NOUNS = {"reference": "object", "allocation": "block", "mapping": "mapping"}
 
@@ -19,7 +21,11 @@ def amount(leaks: Sequence[Leak]) -> str:
         parts.append(f"{counted(sum(leak.count for leak in references), 'object')} of {counted(types, 'type')}")
     for kind in ("allocation", "mapping"):
         chosen = [leak for leak in leaks if leak.kind == kind]
-        if chosen:
+        samples = [leak.sample for leak in chosen if leak.sample is not None]
+        if samples:
+            total = sum(leak.bytes or 0 for leak in chosen), sum(leak.count for leak in chosen)
+            parts.append(estimate(*total, NOUNS[kind], sum(samples, Sample())))
+        elif chosen:
             blocks = counted(sum(leak.count for leak in chosen), NOUNS[kind])
             parts.append(f"{size(sum(leak.bytes or 0 for leak in chosen))} in {blocks}")
     return ", ".join(parts)

@@ -6,11 +6,13 @@ from typing import TextIO
 
 from tracer import __version__
 from tracer.model.comparison import Amount, Change, Comparison
+from tracer.model.selection import Sample
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, size
 from tracer.report.json_report import frame_document
 from tracer.report.json_text import JsonText
 from tracer.report.page import Page, stream_color, stream_width
+from tracer.report.selection_words import estimate
 from tracer.report.stack_lines import chain
 
 FORMAT, VERSION = "refleak-diff", 1
@@ -59,12 +61,21 @@ def _amount(change: Change, amount: Amount) -> str:
         return f"{amount.count:,} x {change.type}"
     if change.kind == "error":
         return f"{amount.count:,} x {change.type}"
-    return f"{size(amount.bytes or 0)} in {counted(amount.count, NOUNS.get(change.kind, 'block'))}"
+    noun = NOUNS.get(change.kind, "block")
+    if amount.count_error or amount.bytes_error:
+        sample = Sample(0, 0, amount.count_error**2, amount.bytes_error**2)
+        return estimate(amount.bytes or 0, amount.count, noun, sample)
+    return f"{size(amount.bytes or 0)} in {counted(amount.count, noun)}"
 
 
 def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
     """Write one JSON document: `worse`, and a list for each of new, grown, shrunk and gone."""
-    document = {
+    JsonText(frame_document).write(comparison_document(comparison), stream)
+
+
+def comparison_document(comparison: Comparison) -> dict[str, object]:
+    """Return it as what JsonText writes."""
+    return {
         "format": FORMAT,
         "version": VERSION,
         "tool": {"name": "refleak", "version": __version__},
@@ -72,7 +83,6 @@ def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
         "same": len(comparison.of("same")),
         **{word: map(_document, comparison.of(word)) for word in _WORDS},
     }
-    JsonText(frame_document).write(document, stream)
 
 
 def _document(change: Change) -> dict[str, object]:
@@ -87,4 +97,9 @@ def _document(change: Change) -> dict[str, object]:
 
 
 def _amount_document(amount: Amount | None) -> dict[str, int | None] | None:
-    return None if amount is None else {"count": amount.count, "bytes": amount.bytes}
+    if amount is None:
+        return None
+    known: dict[str, int | None] = {"count": amount.count, "bytes": amount.bytes}
+    if amount.count_error or amount.bytes_error:
+        known |= {"count_error": amount.count_error, "bytes_error": amount.bytes_error}
+    return known

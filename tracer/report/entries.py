@@ -7,6 +7,7 @@ from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.balance import PRUNED, add_balance
 from tracer.report.page import Page
+from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.stack_lines import add_stack, chain
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.unpaired import add_probable_put, add_unpaired
@@ -48,12 +49,16 @@ def _headline(leak: Leak) -> str:
         counts = {instance.references for instance in leak.instances}
         known = f", count {counts.pop()}" if len(counts) == 1 and None not in counts else ""
         return f"{leak.count:,} x {leak.type} {state}{known}"
+    if leak.sample is not None:
+        blocks = sampled_count(leak.count, NOUNS[leak.kind], leak.sample)
+        amount = sampled_size(leak.bytes or 0, leak.sample)
+        return f"{amount} {state}: {blocks}{_spread(leak)}, sampled ({leak.type or 'unknown allocator'})"
     blocks = counted(leak.count, NOUNS[leak.kind])
     return f"{exact_size(leak.bytes or 0)} {state}: {blocks}{_spread(leak)} ({leak.type or 'unknown allocator'})"
 
 
 def _spread(leak: Leak) -> str:
-    if leak.count == 1 or leak.size_min is None or leak.size_max is None:
+    if leak.kept == 1 or leak.size_min is None or leak.size_max is None:
         return ""
     if leak.size_min == leak.size_max:
         return f" of {leak.size_min:,}"
@@ -95,8 +100,8 @@ def _add_samples(page: Page, leak: Leak) -> None:
         return
     ages = [instance.age_ns for instance in leak.instances]
     shown = [_sample(leak, index) for index in range(min(_SAMPLES, len(leak.instances)))]
-    more = leak.count - len(shown)
-    text = ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    more = leak.kept - len(shown)
+    text = ", ".join(shown) + (f" and {more:,} more" if more > 0 else "") + (" drawn" if leak.sample else "")
     word = "age" if leak.count == 1 else "oldest"
     page.paragraph(f"{text}; {word} {duration(max(ages))}", "       ", "    at ")
 

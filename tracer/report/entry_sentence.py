@@ -9,6 +9,7 @@ from tracer.model.frames import Frame
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, exact_size
 from tracer.report.entries import STATES
+from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.source_place import first_named, main_frame
 from tracer.report.stack_lines import name
 
@@ -20,7 +21,11 @@ def leak_sentence(leak: Leak) -> str:
         what = f"{counted(leak.count, 'object')} of type {leak.type or 'unknown'} {state}"
     else:
         by = f" ({leak.type})" if leak.type else ""
-        what = f"{exact_size(leak.bytes or 0)} {state} in {counted(leak.count, NOUNS[leak.kind])}{by}"
+        if leak.sample is not None:
+            blocks = sampled_count(leak.count, NOUNS[leak.kind], leak.sample)
+            what = f"{sampled_size(leak.bytes or 0, leak.sample)} {state} in {blocks}, sampled{by}"
+        else:
+            what = f"{exact_size(leak.bytes or 0)} {state} in {counted(leak.count, NOUNS[leak.kind])}{by}"
     return f"{what} from {short_place(main_frame(leak))}"
 
 

@@ -8,7 +8,9 @@ from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak, Stack
 from tracer.model.frames import Frame
 from tracer.report.amount_words import amount
 from tracer.report.entry_sentence import error_sentence
+from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end
+from tracer.report.selection_words import limits, rate
 from tracer.report.stack_lines import name, place
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.verdict_line import REMARKS, verdict
@@ -29,7 +31,9 @@ def html_document(findings: Findings) -> Json:
         "mode": findings.mode,
         "durationNs": findings.duration_ns,
         "events": findings.events_seen,
-        "complete": findings.complete,
+        "complete": findings.is_whole,
+        "sampling": rate(findings.selection) if findings.selection.is_sampled else None,
+        "only": limits(findings),
         "losses": [[loss.count, loss.reason, loss.remedy] for loss in findings.losses],
         "attached": findings.coverage.attached,
         "unresolved": [[u.function, u.reason] for u in findings.coverage.unresolved],
@@ -42,6 +46,13 @@ def html_document(findings: Findings) -> Json:
         "leaks": [_leak(leak, frames) for leak in reported(findings)],
         "errors": [_error(error, frames) for error in findings.errors],
         "survivors": [[s.time_ns, s.count, s.bytes] for s in findings.survivors],
+        "periods": [
+            [
+                period_title(period, period is findings.periods[-1]),
+                [[row_place(r), r.made, r.freed, r.outstanding, r.outstanding_bytes] for r in period.rows],
+            ]
+            for period in findings.periods
+        ],
         "suppressed": amount(findings.suppressed),
         "inherited": amount([leak for leak in findings.leaks if leak.state == "inherited"]),
         "notes": list(findings.notes),
@@ -77,6 +88,7 @@ def _leak(leak: Leak, frames: _Frames) -> Json:
         "reachability": leak.reachability,
         "count": leak.count,
         "bytes": leak.bytes,
+        "error": [leak.sample.bytes_error, leak.sample.count_error, leak.kept] if leak.sample else None,
         "least": leak.size_min,
         "most": leak.size_max,
         "trend": leak.trend.word if leak.trend else None,

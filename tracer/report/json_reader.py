@@ -1,4 +1,4 @@
-"""Reads the JSON report back, as far as a comparison needs: leaks and errors with their stacks."""
+"""Reads the JSON report back, as far as a comparison needs: leaks, errors, what was suppressed, with their stacks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from tracer.errors import CannotRead
 from tracer.model.findings import AllocationTotals, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.frames import Frame
+from tracer.model.selection import KEEPS_ALL, Sample, Selection
 from tracer.model.snapshot import Coverage
 from tracer.report.json_report import FORMAT, VERSION
 
@@ -20,7 +21,7 @@ class _Unfit(ValueError):
 
 
 def read_json(text: bytes, name: str) -> Findings:
-    """Return the leaks and errors of a report, and whether it was complete. Raises CannotRead."""
+    """Return the leaks and errors of a report, what it set aside, and whether it was complete. Raises CannotRead."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -43,21 +44,42 @@ def _findings(document: Any, name: str) -> Findings:
             f"{name} has version {version} of the JSON report; this refleak reads up to {VERSION}",
             "read it with the refleak that made it, or a newer one",
         )
+    selection = _selection(report)
     return Findings(
         mode=_get(report, "mode", str), duration_ns=_get(report, "duration_ns", int),
-        complete=_get(report, "complete", bool), target_ended=_maybe(report, "target_ended", bool) or False,
+        complete=_get(report, "complete", bool) or (selection.is_sampled and not report.get("lost")),
+        target_ended=_maybe(report, "target_ended", bool) or False,
         losses=(), coverage=Coverage(), processes=(), allocations=AllocationTotals(0, 0, 0, 0), types=(),
         leaks=tuple(_leak(_object(leak)) for leak in _list(report, "leaks")),
-        errors=tuple(_error(_object(error)) for error in _list(report, "errors")),
+        suppressed=tuple(_leak(_object(leak)) for leak in _suppressed(report)),
+        errors=tuple(_error(_object(error)) for error in _list(report, "errors")), selection=selection,
     )  # fmt: skip
 
 
+def _suppressed(report: Mapping[str, Any]) -> list[Any]:
+    return _list(_object(report.get("suppressed", {"entries": []})), "entries")
+
+
+def _selection(report: Mapping[str, Any]) -> Selection:
+    if report.get("sampling") is None:
+        return KEEPS_ALL
+    return Selection(sample_bytes=_get(_object(report["sampling"]), "sample_bytes", int))
+
+
 def _leak(leak: Mapping[str, Any]) -> Leak:
+    count, size = _get(leak, "count", int), _maybe(leak, "bytes", int)
+    sample = None
+    if leak.get("estimated") is not None:
+        estimated = _object(leak["estimated"])
+        errors = _get(estimated, "count_error", int), _get(estimated, "bytes_error", int)
+        sample = Sample(count, size or 0, errors[0] ** 2, errors[1] ** 2)
+        count, size = _get(estimated, "count", int), _get(estimated, "bytes", int)
     return Leak(
         id=_get(leak, "id", str), kind=_get(leak, "kind", str), type=_maybe(leak, "type", str),
-        pid=_get(leak, "pid", int), state=_get(leak, "state", str), count=_get(leak, "count", int),
-        bytes=_maybe(leak, "bytes", int), stack=_stack(leak, "stack"),
+        pid=_get(leak, "pid", int), state=_get(leak, "state", str), count=count, bytes=size, sample=sample,
+        stack=_stack(leak, "stack"),
         stack_complete=_get(leak, "stack_complete", bool), stack_status=_maybe(leak, "stack_status", str) or "complete",
+        suppressed_by=_maybe(leak, "suppressed_by", str),
     )  # fmt: skip
 
 

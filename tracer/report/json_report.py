@@ -16,6 +16,8 @@ from tracer.model.findings import (
     UnpairedGet,
 )
 from tracer.model.frames import Frame
+from tracer.model.periods import Period
+from tracer.model.selection import ANY_SIZE, Sample
 from tracer.model.snapshot import Coverage, Process
 from tracer.model.trends import Durations, Trend
 from tracer.report.json_text import Json, JsonText
@@ -29,6 +31,11 @@ def write_json(findings: Findings, stream: TextIO) -> None:
     JsonText(frame_document).write(document(findings), stream)
 
 
+def write_json_line(findings: Findings, stream: TextIO) -> None:
+    """Write the same document on one line, for a stream of them."""
+    JsonText(frame_document).write_line(document(findings), stream)
+
+
 def document(findings: Findings) -> dict[str, object]:
     """Return the report as what JsonText writes; entries are made one by one, as it comes to them."""
     return {
@@ -39,20 +46,53 @@ def document(findings: Findings) -> dict[str, object]:
         "duration_ns": findings.duration_ns,
         "target_ended": findings.target_ended,
         "events_seen": findings.events_seen,
-        "complete": findings.complete,
+        "complete": findings.is_whole,
         "lost": [{"reason": o.reason, "count": o.count, "remedy": o.remedy} for o in findings.losses],
+        "sampling": _sampling(findings),
+        "only": _only(findings),
         "probes": _probes(findings.coverage),
         "processes": [_process(process) for process in findings.processes],
         "totals": _totals(findings),
         "leaks": (_leak(leak) for leak in findings.leaks),
         "errors": [_error(error) for error in findings.errors],
         "suppressed": {
-            "count": sum(leak.count for leak in findings.suppressed),
-            "bytes": sum(leak.bytes or 0 for leak in findings.suppressed),
+            "count": sum(leak.kept for leak in findings.suppressed),
+            "bytes": sum(_kept_bytes(leak) or 0 for leak in findings.suppressed),
             "entries": (_leak(leak) for leak in findings.suppressed),
         },
+        "periods": [_period(period) for period in findings.periods],
         "notes": list(findings.notes),
     }
+
+
+def _sampling(findings: Findings) -> Json | None:
+    """Return the rate, and what of blocks is outstanding as the totals have it: suppressed ones too, no copies."""
+    blocks = findings.allocations
+    if not findings.selection.is_sampled:
+        return None
+    return {
+        "sample_bytes": findings.selection.sample_bytes,
+        "estimated": _estimated(blocks.outstanding, blocks.outstanding_bytes, blocks.sample or Sample()),
+    }
+
+
+def _only(findings: Findings) -> Json | None:
+    """Return what the report is limited to; None where it is not."""
+    selection = findings.selection
+    if not selection.is_by_size and not findings.older_ns:
+        return None
+    most = selection.max_size if selection.max_size < ANY_SIZE else None
+    return {"min_size": selection.min_size, "max_size": most, "older_ns": findings.older_ns}
+
+
+def _estimated(count: int, size: int, sample: Sample | None) -> Json | None:
+    if sample is None:
+        return None
+    return {"count": count, "bytes": size, "count_error": sample.count_error, "bytes_error": sample.bytes_error}
+
+
+def _kept_bytes(leak: Leak) -> int | None:
+    return leak.bytes if leak.sample is None else leak.sample.bytes
 
 
 def _probes(coverage: Coverage) -> Json:
@@ -87,8 +127,8 @@ def _totals(findings: Findings) -> Json:
         "allocations": {
             "made": blocks.made,
             "freed": blocks.freed,
-            "outstanding": blocks.outstanding,
-            "outstanding_bytes": blocks.outstanding_bytes,
+            "outstanding": blocks.outstanding if blocks.sample is None else blocks.sample.count,
+            "outstanding_bytes": blocks.outstanding_bytes if blocks.sample is None else blocks.sample.bytes,
         },
         "mappings": {"outstanding": mapped.count, "outstanding_bytes": mapped.bytes},
         "references": [
@@ -113,8 +153,9 @@ def _leak(leak: Leak) -> Json:
         "pid": leak.pid,
         "state": leak.state,
         "reachability": leak.reachability,
-        "count": leak.count,
-        "bytes": leak.bytes,
+        "count": leak.kept,
+        "bytes": _kept_bytes(leak),
+        "estimated": _estimated(leak.count, leak.bytes or 0, leak.sample),
         "size_min": leak.size_min,
         "size_max": leak.size_max,
         "made": leak.made,
@@ -157,6 +198,27 @@ def _trend(trend: Trend) -> Json:
         "peak": trend.peak,
         "count_per_minute": None if growth is None else round(growth.count_per_minute, 3),
         "bytes_per_minute": None if sizes is None else round(sizes),
+    }
+
+
+def _period(period: Period) -> Json:
+    return {
+        "number": period.number,
+        "from_ns": period.from_ns,
+        "until_ns": period.until_ns,
+        "entries": [
+            {
+                "id": row.id,
+                "kind": row.kind,
+                "type": row.type,
+                "made": row.made,
+                "freed": row.freed,
+                "outstanding": row.outstanding,
+                "outstanding_bytes": row.outstanding_bytes,
+                "stack": row.stack,
+            }
+            for row in period.rows
+        ],
     }
 
 

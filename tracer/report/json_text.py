@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from json import JSONEncoder
 from typing import TextIO
@@ -30,6 +31,18 @@ class JsonText:
         for chunk in self._chunks(document, 0):
             stream.write(chunk)
         stream.write("\n")
+
+    def write_line(self, document: Json, stream: TextIO) -> None:
+        """Write one document on one line, for a stream of them."""
+        stream.write(json.dumps(document, default=self._plain) + "\n")
+        stream.flush()
+
+    def _plain(self, value: object) -> object:
+        if isinstance(value, Frame):
+            return self._of_frame(value)
+        if isinstance(value, Iterator):
+            return list(value)
+        raise TypeError(f"{type(value).__name__} has no JSON")
 
     def _chunks(self, value: object, level: int) -> Iterator[str]:
         """Yield the text of a value in pieces. `level`: how deep it lies."""

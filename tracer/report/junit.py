@@ -14,6 +14,7 @@ from tracer.model.frames import Frame
 from tracer.model.snapshot import Process
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, stack_text
 from tracer.report.scope import command, end, last_of
+from tracer.report.selection_words import rate
 from tracer.report.source_place import main_frame, source_place
 from tracer.report.verdict_line import REMARKS, verdict
 from tracer.report.weights import process_names, reported
@@ -66,7 +67,8 @@ def _leak(leak: Leak, names: Names, root: str | None) -> Element:
     title = f"{leak.kind} {leak.type or ''} {leak.id}".replace("  ", " ")
     case = _case(names, leak.pid, title, main_frame(leak), root)
     properties = ElementTree.SubElement(case, "properties")
-    for key, value in (("id", leak.id), ("state", leak.state), ("count", leak.count), ("bytes", leak.bytes)):
+    facts = [("id", leak.id), ("state", leak.state), ("count", leak.count), ("bytes", leak.bytes)]
+    for key, value in (*facts, ("sampled", leak.sample.count if leak.sample else None)):
         if value is not None:
             ElementTree.SubElement(properties, "property", {"name": key, "value": str(value)})
     if leak.state in _FAILING:
@@ -97,6 +99,8 @@ def _completeness(findings: Findings) -> Element:
     if not findings.complete:
         lost = "; ".join(f"{loss.count} lost: {loss.reason}" for loss in findings.losses)
         _add(case, "skipped", f"not complete: {lost}", None, [])
+    elif not findings.is_whole:
+        _add(case, "skipped", f"blocks were sampled: {rate(findings.selection)}", None, [])
     return case
 
 

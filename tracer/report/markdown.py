@@ -10,7 +10,9 @@ from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, duration
 from tracer.report.entries import STATES
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
+from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end, last_of
+from tracer.report.selection_words import limits, rate
 from tracer.report.source_place import main_frame
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.verdict_line import verdict
@@ -31,6 +33,11 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
         last = last_of(findings, findings.processes[0].pid)
         ended = f", {end(last)}" if last else ""
         stream.write(f"{code(command(findings.processes[0]))}{ended}, traced for {duration(findings.duration_ns)}\n\n")
+    if looked_at := limits(findings):
+        stream.write(f"Only: {plain(looked_at)}.")
+        if findings.selection.is_sampled:
+            stream.write(f" Blocks: {plain(rate(findings.selection))}; their amounts are estimates.")
+        stream.write("\n\n")
     for loss in findings.losses:
         cure = f" (cure: {code(loss.remedy)})" if loss.remedy else ""
         stream.write(f"**Not complete:** {loss.count:,} lost: {plain(loss.reason)}{cure}\n\n")
@@ -42,17 +49,18 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
         stream.write(f"and {counted(len(findings.errors) - top, 'more error')}\n\n")
     for number, leak in enumerate(leaks[:top], start=1):
         _write_details(f"{number}. {plain(leak_sentence(leak))}", _lines(leak), stream)
-    _write_rest(findings, stream)
+    _write_rest(findings, top, stream)
 
 
 def _write_table(leaks: Sequence[Leak], top: int, stream: TextIO) -> None:
     stream.write("| # | kind | type | state | trend | count | bytes | made in | id |\n")
     stream.write("|--:|---|---|---|---|--:|--:|---|---|\n")
     for number, leak in enumerate(leaks[:top], start=1):
-        size = "" if leak.bytes is None else f"{leak.bytes:,}"
+        about = "~" if leak.sample else ""
+        size = "" if leak.bytes is None else f"{about}{leak.bytes:,}"
         state, word = STATES.get(leak.state, leak.state), (leak.trend and leak.trend.word) or ""
         stream.write(
-            f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {word} | {leak.count:,} | {size}"
+            f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {word} | {about}{leak.count:,} | {size}"
             f" | {code(short_place(main_frame(leak)))} | {code(leak.id)} |\n"
         )
     if len(leaks) > top:
@@ -92,17 +100,29 @@ def _write_details(title: str, lines: Sequence[str], stream: TextIO) -> None:
     stream.write(f"<details><summary>{title}</summary>\n<pre>{body}</pre>\n</details>\n\n")
 
 
-def _write_rest(findings: Findings, stream: TextIO) -> None:
+def _write_rest(findings: Findings, top: int, stream: TextIO) -> None:
     if findings.types:
         stream.write("| type | created | gets | puts | destroyed | alive |\n|---|--:|--:|--:|--:|--:|\n")
         for row in findings.types:
             numbers = (row.created, row.gets, row.puts, row.destroyed, row.outstanding)
             stream.write(f"| {code(row.type)} | {' | '.join(f'{number:,}' for number in numbers)} |\n")
         stream.write("\n")
+    _write_periods(findings, top, stream)
     if findings.suppressed:
         stream.write(f"Suppressed: {amount(findings.suppressed)}.\n\n")
     for note in findings.notes:
         stream.write(f"Note: {plain(note)}.\n\n")
+
+
+def _write_periods(findings: Findings, top: int, stream: TextIO) -> None:
+    for period in findings.periods:
+        stream.write(f"{plain(period_title(period, period is findings.periods[-1]))}\n\n")
+        if period.rows:
+            stream.write("| made | freed | left | bytes left | made in |\n|--:|--:|--:|--:|---|\n")
+        for row in period.rows[:top]:
+            freed, size = ("" if n is None else f"{n:,}" for n in (row.freed, row.outstanding_bytes))
+            stream.write(f"| {row.made:,} | {freed} | {row.outstanding:,} | {size} | {code(row_place(row))} |\n")
+        stream.write("\n" if period.rows else "")
 
 
 def code(text: str) -> str:

@@ -64,8 +64,18 @@ class Page:
 def _painted(span: Span, encoding: str, color: bool) -> str:
     """Escape what could command a terminal or does not fit the stream's encoding: names are the target's to choose."""
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in span.text)
+    if not _fits("\N{PLUS-MINUS SIGN}", encoding):
+        safe = safe.replace("\N{PLUS-MINUS SIGN}", "+-")
     safe = safe.encode(encoding, "backslashreplace").decode(encoding)
     return f"\033[{_CODES[span.style]}m{safe}\033[0m" if color and span.style else safe
+
+
+def _fits(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def stream_width(stream: TextIO) -> int:

@@ -13,6 +13,7 @@ from tracer.model.findings import Findings, FrameList
 from tracer.model.frames import Frame
 from tracer.report.code_layout import CodeLayout, Placed, physical
 from tracer.report.protobuf_wire import Message
+from tracer.report.selection_words import rate
 from tracer.report.weights import STACK_NOT_KEPT, reported, weight
 
 SAMPLE_TYPES = (
@@ -20,7 +21,7 @@ SAMPLE_TYPES = (
 )  # fmt: skip
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
 _NOT_KEPT = Frame(STACK_NOT_KEPT)
-_DURATION, _COMMENT, _DEFAULT_TYPE = 10, 13, 14
+_DURATION, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_TYPE = 10, 11, 12, 13, 14
 
 
 def write_pprof(findings: Findings, stream: BinaryIO) -> None:
@@ -53,7 +54,7 @@ class _Profile:
         ranges = sorted(self._layout.ranges, key=lambda placed: placed.path != program)
         self._mappings = {placed: number for number, placed in enumerate(ranges, start=1)}
         for kind, unit in SAMPLE_TYPES:
-            self._value_type(kind, unit)
+            self._value_type(_SAMPLE_TYPE, kind, unit)
         for leak in leaks:
             held = weight(leak)
             labels = {"kind": leak.kind, "type": leak.type, "state": leak.state, "id": leak.id}
@@ -63,6 +64,9 @@ class _Profile:
         for placed, number in self._mappings.items():
             self._mapping(number, placed)
         self.message.number(_DURATION, findings.duration_ns)
+        if findings.selection.is_sampled:
+            self._value_type(_PERIOD_TYPE, "space", "bytes")
+            self.message.number(_PERIOD, findings.selection.sample_bytes)
         self._comment(findings)
         default = "inuse_space" if any(leak.bytes for leak in leaks) else "inuse_objects"
         self.message.number(_DEFAULT_TYPE, self._string(default))
@@ -72,11 +76,11 @@ class _Profile:
     def _string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))
 
-    def _value_type(self, kind: str, unit: str) -> None:
+    def _value_type(self, field: int, kind: str, unit: str) -> None:
         made = Message()
         made.number(1, self._string(kind))
         made.number(2, self._string(unit))
-        self.message.block(_SAMPLE_TYPE, made.data)
+        self.message.block(field, made.data)
 
     def _sample(
         self, stack: FrameList, values: tuple[int, ...], labels: dict[str, str | None], pid: int | None
@@ -143,5 +147,7 @@ class _Profile:
 
     def _comment(self, findings: Findings) -> None:
         lost = [f"lost {loss.count}: {loss.reason}" for loss in findings.losses]
-        said = ["refleak", *lost] if lost else ["refleak: complete, nothing lost"]
+        said = ["refleak", *lost] if lost or not findings.is_whole else ["refleak: complete, nothing lost"]
+        if findings.selection.is_sampled:
+            said.append(f"blocks were sampled, {rate(findings.selection)}: their values are estimates")
         self.message.numbers(_COMMENT, [self._string(text) for text in said])

@@ -46,7 +46,7 @@ def _document(findings: Findings, root: str | None) -> Json:
         "invocations": [_invocation(findings)],
         "columnKind": "unicodeCodePoints",
         "results": [*leaks, *errors, *suppressed],
-        "properties": {"mode": findings.mode, "complete": findings.complete},
+        "properties": {"mode": findings.mode, "complete": findings.is_whole},
     }
     if root is not None:
         uri = SourcePlace(root.rstrip("/") + "/", None, relative=False).uri
@@ -96,6 +96,7 @@ def _leak(leak: Leak, place: Place) -> Json:
         "properties": {
             "id": leak.id, "pid": leak.pid, "state": leak.state, "type": leak.type,
             "count": leak.count, "bytes": leak.bytes, "stackStatus": leak.stack_status,
+            **({"sampled": leak.sample.count} if leak.sample else {}),
         },
         **_locations(main_frame(leak), place),
     }  # fmt: skip

@@ -9,6 +9,7 @@ from tracer.model.findings import Findings
 from tracer.model.snapshot import Process, Unresolved
 from tracer.report.amounts import counted, duration
 from tracer.report.page import Page
+from tracer.report.selection_words import limits, rate
 
 _LABEL = 9
 _MOST_FUNCTIONS = 3
@@ -66,13 +67,24 @@ def _circumstances(findings: Findings, root: Process | None) -> str:
 
 def _add_completeness(page: Page, findings: Findings) -> None:
     events = counted(findings.events_seen, "event")
+    _add_limits(page, findings)
     if findings.complete:
-        _labelled(page, "data", f"complete: {events}, 0 lost")
+        said = "complete" if findings.is_whole else "sampled"
+        _labelled(page, "data", f"{said}: {events}, 0 lost")
         return
     lost = sum(loss.count for loss in findings.losses)
     _labelled(page, "data", f"NOT COMPLETE: {events}, {lost:,} lost", "warn")
     for loss in findings.losses:
         _labelled(page, "", f"{loss.count:,} lost: {loss.reason}" + (f"; cure: {loss.remedy}" if loss.remedy else ""))
+
+
+def _add_limits(page: Page, findings: Findings) -> None:
+    if findings.selection.is_sampled:
+        said = f"blocks were sampled, {rate(findings.selection)}: their amounts are estimates"
+        _labelled(page, "sampling", f"{said}, with their standard error")
+    looked_at = limits(findings)
+    if findings.selection.is_by_size or findings.older_ns:
+        _labelled(page, "only", looked_at)
 
 
 def _add_coverage(page: Page, findings: Findings) -> None:

@@ -14,6 +14,7 @@ from tracer.report.balance import PRUNED
 from tracer.report.entries import add_error, add_leak
 from tracer.report.nameless import add_nameless
 from tracer.report.page import Page, Span, stream_color, stream_width
+from tracer.report.period_table import add_periods
 from tracer.report.scope import add_scope, command, end, last_of
 from tracer.report.type_table import add_types
 from tracer.report.verdict_line import REMARKS, verdict
@@ -51,6 +52,7 @@ def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
     add_types(page, findings.types)
     _add_processes(page, findings, options)
     _add_errors(page, findings, options.top)
+    add_periods(page, findings, options.top)
     _add_suppressed(page, findings.suppressed)
     add_nameless(page, [*(leak.stack for leak in findings.leaks), *(error.stack for error in findings.errors)])
     _add_notes(page, findings)

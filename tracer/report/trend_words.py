@@ -14,7 +14,8 @@ def turnover_sentence(leak: Leak) -> str:
     lives = None if leak.trend is None else leak.trend.lives
     parts = []
     if leak.made is not None and leak.freed is not None and leak.made != leak.count:
-        parts.append(f"made here {leak.made:,}, freed {leak.freed:,}")
+        about = "" if leak.sample is None else "~"
+        parts.append(f"made here {about}{leak.made:,}, freed {about}{leak.freed:,}")
         if lives is not None and leak.freed:
             parts[0] += f" after {_range(lives, 'about ')}"
     elif lives is not None:
@@ -38,7 +39,8 @@ def looked_at(leak: Leak) -> str:
     seen = sum(call.count for call in leak.freed_at)
     if leak.freed is None:
         return f"({counted(seen, 'free')} looked at)"
-    return "" if seen >= leak.freed else f"({seen:,} of {leak.freed:,} frees looked at)"
+    about = "" if leak.sample is None else "~"
+    return "" if seen >= leak.freed else f"({seen:,} of {about}{leak.freed:,} frees looked at)"
 
 
 def trend_sentence(trend: Trend | None) -> str:

@@ -8,6 +8,7 @@ from tracer.model.findings import Findings
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.page import Span
+from tracer.report.selection_words import limits
 
 REMARKS = ("reinitialised",)
 """Kinds of error that are worth a look but break no rule."""
@@ -46,6 +47,9 @@ def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
     if not findings.complete:
         return "no leak found, but data were lost"
     judged = findings.mode == "launched" and findings.target_ended
+    looked_at = limits(findings)
+    if looked_at:
+        return f"{'no leak' if judged else 'nothing outstanding'} in what was looked at: {looked_at}"
     return "clean" if judged else "clean: nothing made since the trace began is outstanding"
 
 

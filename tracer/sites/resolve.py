@@ -60,13 +60,13 @@ class _Search:
         self.allocator = allocator
         self.sites: dict[tuple[int, Operation, int, Location], Site] = {}
         self.unresolved: list[Unresolved] = []
+        self._names = [name for name in (image.name, image.soname) if name]
         self._own_allocator: bool | None = None
 
     def applies(self, function: FunctionSpec) -> bool:
         if not function.libraries:
             return True
-        names = [name for name in (self.image.name, self.image.soname) if name]
-        if any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in function.libraries):
+        if any(fnmatch.fnmatchcase(name, pattern) for name in self._names for pattern in function.libraries):
             return True
         if function.operation not in _ALLOCATIONS or function.group:
             return False

@@ -15,8 +15,8 @@ def leaks_by_code(run: Run) -> Counter[tuple[str | None, str | None]]:
     """Return how many blocks (function, module) of the mapped code leaked; a function without a name is None."""
     found: Counter[tuple[str | None, str | None]] = Counter()
     for leak in run.leaks:
-        sizes = (leak["count"] * 89, leak["count"] * 97)
-        if leak["state"] == "leaked" and leak["kind"] == "allocation" and leak["bytes"] in sizes:
+        is_of_code = leak["bytes"] in (leak["count"] * 89, leak["count"] * 97)
+        if leak["state"] == "leaked" and leak["kind"] == "allocation" and is_of_code:
             found[leak["stack"][0]["function"], leak["stack"][0]["module"]] += leak["count"]
     return found
 

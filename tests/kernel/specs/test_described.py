@@ -64,6 +64,13 @@ def test_the_blocks_of_a_pool_are_not_those_of_malloc(tmp_path: Path) -> None:
     assert sum(leak["bytes"] for leak in report["leaks"] if leak["type"] == "malloc") == 4099 + 3 * 77
 
 
+def test_the_blocks_of_a_pool_are_chosen_by_size_too(tmp_path: Path) -> None:
+    report = trace(tmp_path, "pool", "--type", POOL, "--min-size", "20")
+    leaks = {leak["type"]: (leak["count"], leak["bytes"]) for leak in report["leaks"]}
+    assert leaks["pool"] == (3, 33 + 23 + 29)
+    assert report["notes"] == []
+
+
 def test_a_wrapper_has_the_blocks_of_malloc(tmp_path: Path) -> None:
     report = trace(tmp_path, "pool", "--type", "alloc xmalloc:alloc=xmalloc(size=arg0),wraps=yes")
     leaks = sorted((leak["type"], leak["count"], leak["bytes"]) for leak in report["leaks"])

@@ -5,10 +5,11 @@ function leaksSection() {
   }
   const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.own === null ? 0 : leak.own]] : null;
   const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + (frame[1].startsWith('(') ? '' : frame[1])).trim() : '(stack not kept)'; };
+  const about = (leak) => leak.error ? '~' : '';
   const several = new Set(data.leaks.map((leak) => leak.pid)).size > 1;
   const columns = [
-    {title: 'bytes', number: true, value: (leak) => leak.bytes || 0, cell: (leak) => leak.bytes === null ? '' : grouped(leak.bytes)},
-    {title: 'count', number: true, value: (leak) => leak.count, cell: (leak) => grouped(leak.count)},
+    {title: 'bytes', number: true, value: (leak) => leak.bytes || 0, cell: (leak) => leak.bytes === null ? '' : about(leak) + grouped(leak.bytes)},
+    {title: 'count', number: true, value: (leak) => leak.count, cell: (leak) => about(leak) + grouped(leak.count)},
     {title: 'kind', value: (leak) => leak.kind},
     {title: 'type', value: (leak) => leak.type || '', cell: (leak) => element('code', null, leak.type || '?')},
     {title: 'state', value: (leak) => leak.state},
@@ -31,6 +32,7 @@ function leaksSection() {
       parts.push(element('h3', null, counted(count, 'get') + ' never put (' + confidence + ': ' + reason + ')'), stackList(stack));
     }
     const facts = [];
+    if (leak.error) facts.push('estimated from ' + counted(leak.error[2], 'block') + ' drawn: \u00b1 ' + counted(leak.error[0], 'byte') + ', \u00b1 ' + counted(leak.error[1], 'block'));
     if (leak.least !== null && leak.count > 1) facts.push(leak.least === leak.most ? 'each of ' + counted(leak.least, 'byte') : 'of ' + grouped(leak.least) + ' to ' + counted(leak.most, 'byte'));
     if (leak.reachability) facts.push(leak.reachability);
     if (leak.at.length) facts.push('at ' + leak.at.slice(0, 5).join(', ') + (leak.count > 5 ? ' and ' + grouped(leak.count - Math.min(5, leak.at.length)) + ' more' : ''));

@@ -5,7 +5,9 @@ function head() {
   const scope = document.getElementById('scope'), root = data.processes[0];
   if (root) scope.append(element('code', null, root[2]), ', ' + root[5] + ', ');
   scope.append((data.mode === 'launched' ? 'launched and ' : 'attached to and ') + 'traced for ' + duration(data.durationNs) + ', '
-    + counted(data.events, 'event') + (data.complete ? ', complete: 0 lost' : ', not complete') + ', ' + counted(data.attached, 'probe'));
+    + counted(data.events, 'event') + (data.complete ? ', complete: 0 lost' : data.losses.length ? ', not complete' : ', 0 lost') + ', ' + counted(data.attached, 'probe'));
+  if (data.sampling) scope.append('; blocks were sampled, ' + data.sampling + ': their amounts are estimates');
+  if (data.only) scope.append('; only ' + data.only);
   for (const [count, reason, remedy] of data.losses) {
     scope.after(element('p', {class: 'lost'}, grouped(count) + ' lost: ' + reason + (remedy ? '; cure: ' + remedy : '')));
   }
@@ -39,6 +41,16 @@ function timeSection() {
     element('div', {class: 'panel'}, chart, axis));
 }
 
+/* What came and went between checkpoints. */
+function periodsSection() {
+  if (!data.periods.length) return;
+  const number = (title, index) => ({title, number: true, value: (row) => row[index] || 0, cell: (row) => row[index] === null ? '' : grouped(row[index])});
+  const columns = [number('made', 1), number('freed', 2), number('left', 3), number('bytes left', 4),
+    {title: 'made in', class: 'where', value: (row) => row[0], cell: (row) => element('code', null, row[0])}];
+  section('periods', 'Between checkpoints', data.periods.map(([title, rows]) => [
+    element('p', {class: 'note'}, title), rows.length ? element('div', {class: 'panel'}, sortableTable(columns, rows, {sortedBy: 3, shown: 10}).table) : null]));
+}
+
 function processesSection() {
   const columns = [
     {title: 'pid', number: true, value: (p) => p[0]},
@@ -61,6 +73,7 @@ function processesSection() {
 head();
 flameSection();
 timeSection();
+periodsSection();
 leaksSection();
 errorsSection();
 balanceSection();

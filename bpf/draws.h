@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Blocks drawn by a Poisson process over the bytes that are allocated.
+ *
+ * Plain C apart from random_word(), so that tests/unit/test_draws.py can run
+ * this very code.
+ */
+#ifndef REFLEAK_DRAWS_H
+#define REFLEAK_DRAWS_H
+
+#define DRAW_STEPS 128	/* 2.7 are needed on average; more than these once in 10^24 */
+
+#ifdef REFLEAK_BPF
+INLINE u64 random_word(void)
+{
+	return (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+}
+#endif
+
+struct draws {
+	u64 next;	/* bytes until a block is drawn, that one's byte included; 0: not yet known */
+	u64 whole;	/* of the last variate, and its fraction in 2^-64 */
+	u64 part;
+};
+
+/* a * b / 2^64 for b below 2^32, rounded down. */
+INLINE u64 product_high(u64 a, u64 b)
+{
+	return ((a >> 32) * b + ((a & 0xffffffff) * b >> 32)) >> 32;
+}
+
+/*
+ * An exponential variate of mean 1, by comparisons alone (von Neumann 1951,
+ * "Various techniques used in connection with random digits"): a uniform
+ * number is accepted as the fraction with the probability exp(-number), which
+ * is that of a run of odd length of ever smaller numbers from it on; each
+ * refusal, of probability 1/e, adds 1. BPF has neither floating point nor
+ * logarithms, and this needs neither, nor a table: it is exact but for numbers
+ * that agree in 64 bits.
+ */
+INLINE void exponential(struct draws *draws)
+{
+	u64 last = random_word();
+	u64 is_odd = 1;
+
+	draws->whole = 0;
+	draws->part = last;
+#pragma unroll 1
+	for (int i = 0; i < DRAW_STEPS; i++) {
+		u64 number = random_word();
+
+		if (number < last) {
+			last = number;
+			is_odd ^= 1;
+			continue;
+		}
+		if (is_odd)
+			break;
+		draws->whole++;
+		draws->part = last = random_word();
+		is_odd = 1;
+	}
+}
+
+/*
+ * Whether a byte of the block is drawn: of probability 1 - exp(-size / mean),
+ * and independent of all other blocks, since the exponential distribution has
+ * no memory: after a block that was not drawn, what is left of the distance is
+ * distributed as the whole was, and after one that was, another is taken. The
+ * distance in whole bytes is the variate times `mean`, rounded down, of which
+ * the same is true. A block of 0 bytes counts as 1, as it could not be drawn
+ * at all. `mean` is below 2^32.
+ */
+INLINE int is_drawn(struct draws *draws, u64 size, u64 mean)
+{
+	size += !size;
+	if (!draws->next) {
+		exponential(draws);
+		draws->next = draws->whole * mean + product_high(draws->part, mean) + 1;
+	}
+	if (draws->next > size) {
+		draws->next -= size;
+		return 0;
+	}
+	draws->next = 0;
+	return 1;
+}
+
+#endif

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Frames of PUC-Lua 5.1 to 5.4.
+ *
+ * A Lua state is known from probes on the functions that enter Lua. Of those
+ * that a thread has entered, the ones that it is still in are told by the C
+ * stack: their return address is in its place among the walked frames'. So
+ * what errors and yields leave behind does no harm.
+ */
+#ifndef REFLEAK_LUA_H
+#define REFLEAK_LUA_H
+
+#define LUA_YIELD 1
+#define LUA_FUNCTION 6
+#define LUA_STEPS 320
+
+INLINE struct lua *lua_of(u64 layout)
+{
+	MASK(layout, LUA_LAYOUTS);
+	return &VALUE(struct luas, LUAS)->lua[layout];
+}
+
+/* Enter a call into Lua in the thread's list; those whose stack frame was at or below this one's are over. */
+INLINE void lua_entered(struct thread *thread, struct guest *guest, u64 slot, u64 state, u64 layout)
+{
+	struct lua *lua = lua_of(layout);
+	struct lua_entry *entry;
+	u8 status = 0;
+	u64 depth;
+
+	if (guest->lua_lost && guest->lua_lost <= slot)
+		guest->lua_lost = 0;
+#pragma unroll 1
+	for (int i = 0; i < LUA_ENTRIES; i++) {
+		depth = guest->lua_depth - 1;
+		if (!guest->lua_depth)
+			break;
+		MASK(depth, LUA_ENTRIES);
+		if (guest->lua[depth].slot > slot)
+			break;
+		guest->lua_depth = depth;
+	}
+	depth = guest->lua_depth;
+	if (depth >= LUA_ENTRIES) {
+		if (!guest->lua_lost)
+			guest->lua_lost = slot;
+		return;
+	}
+	MASK(depth, LUA_ENTRIES);
+	entry = &guest->lua[depth];
+	entry->slot = slot;
+	entry->state = state;
+	entry->layout = layout;
+	entry->call = user_word(state + lua->call);
+	if (lua->base_call)	/* the array of calls may be moved */
+		entry->call -= user_word(state + lua->base_call);
+	bpf_probe_read_user(&status, 1, (void *)(state + lua->status));
+	if (status == LUA_YIELD)
+		entry->call = 0;
+	guest->lua_depth = depth + 1;
+	thread->guest |= RUNS_LUA;
+}
+
+/* Tell which entries the thread is still in: their return addresses are those of walked frames. */
+INLINE void find_live_entries(struct guest *guest, u64 memo)
+{
+	guest->cursor = 0;
+	guest->at = 0;
+#pragma unroll 1
+	for (int i = 0; i < MAX_FRAMES + LUA_ENTRIES; i++) {
+		u64 frame = guest->at, index = guest->lua_depth - 1 - guest->cursor;
+		struct lua_entry *entry;
+		u32 place, wanted;
+
+		if (guest->cursor >= guest->lua_depth)
+			break;
+		MASK(index, LUA_ENTRIES);
+		entry = &guest->lua[index];
+		MASK(frame, MAX_FRAMES + 1);
+		MASK(memo, MEMOS);
+		place = frame < guest->places[memo][MAX_FRAMES] ? guest->places[memo][frame] : 0xffffffff;
+		wanted = entry->slot + 8 - guest->origin;
+		if (entry->slot < guest->origin) {	/* over, and below all that is walked */
+			entry->is_live = 0;
+			guest->cursor++;
+		} else if (place < wanted) {
+			guest->at++;
+		} else {
+			entry->is_live = place == wanted;
+			guest->cursor++;
+		}
+	}
+}
+
+/* The Proto of the Lua function that a call runs, 0 for a C function. */
+INLINE u64 lua_proto(struct lua *lua, u64 function)
+{
+	u64 value[2] = {};	/* closure, type */
+	u8 is_c = 0;
+
+	bpf_probe_read_user(value, sizeof(value), (void *)function);
+	if ((value[1] & 0x3f) != LUA_FUNCTION)
+		return 0;
+	if (lua->is_c)
+		bpf_probe_read_user(&is_c, 1, (void *)(value[0] + lua->is_c));
+	return is_c ? 0 : user_word(value[0] + lua->proto);
+}
+
+INLINE int add_lua_frame(struct thread *thread, struct guest *guest, struct lua *lua, u64 layout, u64 proto, u64 pc)
+{
+	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, proto);
+	u64 source, lines;
+	u32 where;
+
+	if (bpf_probe_read_user(guest->words, 120, (void *)proto))
+		return add_guest_frame(guest, 0, 0, 0, 0);
+	source = word_of(guest, lua->source);
+	lines = word_of(guest, lua->lines);
+	hash = mixed(mixed(hash, source), lines);
+	hash = mixed(hash, word_of(guest, lua->code));
+	hash = mixed(hash, (u64)half_of(guest, lua->defined) << 32 | half_of(guest, lua->line_count));
+	__builtin_memset(guest->content, 0, sizeof(guest->content));
+	if (source)
+		bpf_probe_read_user_str(guest->content, sizeof(guest->content), (void *)(source + 24));
+#pragma unroll
+	for (int i = 0; i < CONTENT_BYTES / 8; i++)
+		hash = mixed(hash, guest->content[i]);
+	where = (u32)((pc - word_of(guest, lua->code)) >> 2) - 1;
+	if (where >= half_of(guest, lua->line_count))
+		where = GUEST_NO_LINE;
+	else if (lua->absolute)
+		hash = mixed_content(guest, hash, lines, half_of(guest, lua->line_count));
+	else
+		where = user_half(lines + (u64)where * 4);
+	return add_guest_frame(guest, hash | !hash, where, 0, proto | layout);
+}
+
+/* Go over the live entries, innermost first, and for each over the calls that are its own. */
+INLINE void walk_lua(struct thread *thread, struct guest *guest, u64 memo)
+{
+	u64 state = 0, layout = 0;
+
+	find_live_entries(guest, memo);
+	guest->cursor = guest->lua_depth;
+	guest->place = 0;	/* of the entry that is gone over */
+	guest->at = 0;
+	guest->end = 0;
+	guest->lua_state = 0;
+	if (guest->lua_lost && guest->lua_lost + 8 > guest->origin)
+		guest->stack.is_cut = 1;
+#pragma unroll 1
+	for (int i = 0; i < LUA_STEPS; i++) {
+		struct lua *lua;
+		u64 call, proto, pc;
+
+		if (!guest->place) {
+			u64 index = guest->cursor - 1;
+			struct lua_entry *entry;
+
+			if (!guest->cursor)
+				return;
+			guest->cursor--;
+			MASK(index, LUA_ENTRIES);
+			entry = &guest->lua[index];
+			if (!entry->is_live)
+				continue;
+			lua = lua_of(entry->layout);
+			if (entry->state != guest->lua_state) {
+				guest->lua_state = entry->state;
+				guest->lua_layout = entry->layout;
+				guest->at = user_word(entry->state + lua->call);
+			}
+			guest->end = entry->call;
+			if (entry->call && lua->base_call)
+				guest->end += user_word(entry->state + lua->base_call);
+			guest->place = place_of(guest, entry->slot + 8);
+			continue;
+		}
+		call = guest->at;
+		state = guest->lua_state;
+		layout = guest->lua_layout;
+		lua = lua_of(layout);
+		if (!call || call == guest->end) {
+			if (!add_guest_frame(guest, 0, 0, guest->place, 0))
+				return;
+			guest->place = 0;
+			continue;
+		}
+		if (bpf_probe_read_user(guest->words, lua->call_size ? 40 : 64, (void *)call))
+			break;
+		proto = lua_proto(lua, word_of(guest, lua->function));
+		pc = word_of(guest, lua->call_pc);
+		guest->at = word_of(guest, lua->previous);
+		if (lua->call_size) {
+			guest->at = call == user_word(state + lua->base_call) ? 0 : call - lua->call_size;
+			if (call == user_word(state + lua->call))
+				pc = user_word(state + lua->saved_pc);
+		}
+		if (proto && !add_lua_frame(thread, guest, lua, layout, proto, pc))
+			return;
+	}
+	guest->stack.is_cut = 1;
+}
+
+INLINE void copy_lua(struct guest *guest, u64 proto, u64 layout)
+{
+	struct guest_code *record = &guest->record;
+	struct lua *lua = lua_of(layout);
+	u64 source = user_word(proto + lua->source), size;
+
+	record->first_line = user_half(proto + lua->defined);
+	record->name_length = 0;
+	record->file_length = 0;
+	if (source)
+		record->file_length = bpf_probe_read_user_str(record->file, GUEST_FILE_BYTES, (void *)(source + 24));
+	record->extra_bytes = 0;
+	record->table_bytes = 0;
+	record->kind = GUEST_LUA_LINES;
+	if (!lua->absolute)
+		return;
+	record->kind = GUEST_LUA;
+	record->extra_bytes = user_half(proto + lua->absolute_count) * 8;
+	size = record->extra_bytes;
+	if (size > GUEST_EXTRA_BYTES - 1)
+		size = GUEST_EXTRA_BYTES - 8;
+	MASK(size, GUEST_EXTRA_BYTES);
+	bpf_probe_read_user(record->extra, size, (void *)user_word(proto + lua->absolute));
+	record->table_bytes = user_half(proto + lua->line_count);
+	size = record->table_bytes;
+	if (size > GUEST_TABLE_BYTES - 1)
+		size = GUEST_TABLE_BYTES - 1;
+	MASK(size, GUEST_TABLE_BYTES);
+	bpf_probe_read_user(record->table, size, (void *)user_word(proto + lua->lines));
+}
+
+#endif

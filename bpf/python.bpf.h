@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Frames of CPython 3.11 and later.
+ *
+ * The thread's state is found in the interpreter's list, by what pthread_self()
+ * returns: that is the same in every pid namespace, and in a forked child. The
+ * frames of one call of the evaluation loop are a run; that call's own frame
+ * on the C stack holds a thing whose address the frames tell: the C frame
+ * (3.11), or the frame that marks the run's end (later).
+ */
+#ifndef REFLEAK_PYTHON_H
+#define REFLEAK_PYTHON_H
+
+#define THREAD_STATES 512
+#define FRAMES_PASSED_OVER 1024
+#define MISSES_IN_A_ROW 16	/* then only the 32nd, the 64th, ... */
+#define IDENTITY_FIRST 8	/* words of a code object that stay as they are: counts, line, names, tables */
+#define IDENTITY_LAST 17
+
+INLINE struct python *python_of(struct thread *thread)
+{
+	u64 index = thread->table;
+
+	MASK(index, TABLES);
+	return &VALUE(struct pythons, PYTHONS)->python[index];
+}
+
+/* The current thread's PyThreadState, or 0. */
+INLINE u64 python_state(struct guest *guest, struct python *python)
+{
+	u64 self = 0, interpreter, newest[2] = {};
+
+	bpf_probe_read_kernel(&self, 8, (void *)(bpf_get_current_task() + TASK_FSBASE));
+	if (guest->state && user_word(guest->state + python->thread_id) == self)
+		return guest->state;
+	guest->state = 0;
+	interpreter = user_word(python->runtime + python->interpreters);
+	if (!interpreter)
+		return 0;
+	bpf_probe_read_user(newest, sizeof(newest), (void *)(interpreter + python->threads - 8));
+	if (mixed(interpreter, newest[0]) != guest->missed)
+		guest->misses = 0;
+	/* A new thread's state is in the list before it says whose it is. */
+	if (++guest->misses > MISSES_IN_A_ROW && guest->misses & (guest->misses - 1))
+		return 0;
+	guest->at = newest[1];
+	guest->end = interpreter;
+#pragma unroll 1
+	for (int i = 0; i < THREAD_STATES; i++) {
+		u64 state = guest->at;
+
+		if (!state) {
+			guest->end = user_word(guest->end + python->next_interpreter);
+			if (!guest->end)
+				break;
+			guest->at = user_word(guest->end + python->threads);
+			continue;
+		}
+		if (user_word(state + python->thread_id) == self) {
+			guest->state = state;
+			return state;
+		}
+		guest->at = user_word(state + python->next_thread);
+	}
+	guest->missed = mixed(interpreter, newest[0]);
+	return 0;
+}
+
+/* What tells this code object from every other that stands or stood here; 0 if it is none. */
+INLINE u64 python_code(struct thread *thread, struct guest *guest, struct python *python, u64 code)
+{
+	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, code);
+
+	if (bpf_probe_read_user(guest->words, (IDENTITY_LAST + 1) * 8, (void *)code))
+		return 0;
+	if (guest->words[1] != python->code_type)
+		return 0;
+#pragma unroll
+	for (int i = IDENTITY_FIRST; i <= IDENTITY_LAST; i++)
+		hash = mixed(hash, guest->words[i]);
+	if (python->by_content) {
+		u64 table = word_of(guest, python->line_table), file = word_of(guest, python->file);
+
+		hash = mixed(hash, user_word(word_of(guest, python->name) + 24));	/* hash of an interned str */
+		hash = mixed_content(guest, hash, table + 32, user_word(table + 16));
+		hash = mixed_content(guest, hash, file + python->ascii_text, user_word(file + 16));
+	}
+	return hash | !hash;
+}
+
+/* There is no room for more frames: find at least the place of the run that is cut. */
+INLINE void find_end(struct guest *guest, struct python *python)
+{
+	guest->stack.is_cut = 1;
+	if (python->mark_is_frame) {
+		guest->stack.frames[GUEST_FRAMES - 1].place = place_of(guest, guest->place);
+		return;
+	}
+#pragma unroll 1
+	for (int i = 0; i < FRAMES_PASSED_OVER; i++) {
+		if (!guest->at || bpf_probe_read_user(guest->words, 80, (void *)guest->at))
+			return;
+		if (byte_of(guest, python->mark) == python->mark_value) {
+			guest->stack.frames[GUEST_FRAMES - 1].place = place_of(guest, guest->at);
+			return;
+		}
+		guest->at = word_of(guest, python->previous);
+	}
+}
+
+INLINE void walk_python(struct thread *thread, struct guest *guest)
+{
+	struct python *python = python_of(thread);
+	u64 state;
+
+	if (!python->runtime)
+		return;
+	state = python_state(guest, python);
+	if (!state)
+		return;
+	guest->at = user_word(state + python->current);
+	guest->place = 0;
+	if (python->c_frame) {
+		guest->place = guest->at;
+		guest->at = user_word(guest->at + python->c_frame_current);
+	}
+#pragma unroll 1
+	for (int i = 0; i < GUEST_FRAMES; i++) {
+		u64 code, id = 0, instruction, previous, own = guest->at;
+		u32 place = 0;
+		int is_last;
+
+		if (!own)
+			return;
+		if (bpf_probe_read_user(guest->words, 80, (void *)own))
+			break;
+		is_last = byte_of(guest, python->mark) == python->mark_value;
+		code = word_of(guest, python->code) & ~7ULL;
+		instruction = word_of(guest, python->instruction);
+		previous = word_of(guest, python->previous);
+		BARRIER(is_last);
+		if (is_last)
+			place = place_of(guest, python->mark_is_frame ? guest->place : own);
+		if (!is_last || python->mark_is_frame)
+			id = python_code(thread, guest, python, code);
+		if (!add_guest_frame(guest, id, id ? (instruction - code - python->first_instruction) >> 1 : 0, place, code))
+			return find_end(guest, python);
+		if (is_last && python->mark_is_frame)
+			guest->place = user_word(guest->place + python->c_frame_previous);
+		guest->at = previous;
+	}
+	find_end(guest, python);
+}
+
+INLINE void copy_text(u32 *length, u32 *state, u8 *text, u32 room, struct python *python, u64 object)
+{
+	u64 size;
+
+	bpf_probe_read_user(length, 4, (void *)(object + 16));
+	bpf_probe_read_user(state, 4, (void *)(object + 32));
+	size = (u64)*length * (*state >> 2 & 7);
+	if (size > room)
+		size = room;
+	BARRIER(size);
+	if (size > room)
+		return;
+	bpf_probe_read_user(text, size, (void *)(object + (*state >> 6 & 1 ? python->ascii_text : python->wide_text)));
+}
+
+/* Copy names and location table of a code object, which may be gone when user space looks. */
+INLINE void copy_python(struct thread *thread, struct guest *guest, u64 code)
+{
+	struct python *python = python_of(thread);
+	struct guest_code *record = &guest->record;
+	u64 table = user_word(code + python->line_table), size;
+
+	record->kind = GUEST_PYTHON;
+	record->first_line = user_half(code + python->first_line);
+	copy_text(&record->name_length, &record->name_state, record->name, GUEST_NAME_BYTES, python,
+		  user_word(code + python->name));
+	copy_text(&record->file_length, &record->file_state, record->file, GUEST_FILE_BYTES, python,
+		  user_word(code + python->file));
+	record->extra_bytes = 0;
+	record->table_bytes = user_word(table + 16);
+	size = record->table_bytes;
+	if (size > GUEST_TABLE_BYTES - 1)
+		size = GUEST_TABLE_BYTES - 1;
+	MASK(size, GUEST_TABLE_BYTES);
+	bpf_probe_read_user(record->table, size, (void *)(table + 32));
+}
+
+#endif

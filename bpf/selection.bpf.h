@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Which blocks are kept: decided by their size alone, before any stack is walked. */
+#ifndef REFLEAK_SELECTION_H
+#define REFLEAK_SELECTION_H
+
+/* Count a block that was made; returns whether it is to be kept. */
+INLINE int block_made(struct thread *thread, u64 size)
+{
+	u64 mean = SHARED->sample_bytes;
+
+	thread->totals.made++;
+	thread->totals.made_bytes += size;
+	if (size < SHARED->min_size || size > SHARED->max_size)
+		return 0;
+	return !mean || is_drawn(&thread->draws, size, mean);
+}
+
+#endif

@@ -1,0 +1,69 @@
+"""Interpreters in the target's binaries, told to the programs that walk their frames."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+import numpy as np
+
+from tracer.capture.binaries import OpenBinary
+from tracer.capture.maps import Maps
+from tracer.guests.lua_layout import LAYOUTS, VERSIONS
+from tracer.guests.python_layout import Offsets, python_layout
+from tracer.model import records
+
+_RUNTIME, _VERSION, _CODE_TYPE = "_PyRuntime", "Py_Version", "PyCode_Type"
+_DEBUG_SYMBOLS = ("_Py_RefTotal", "_Py_NegativeRefcount")
+_RUNTIME_BYTES = 512
+_ADDRESS_MASK = (1 << 64) - 1
+
+
+class GuestRuntimes:
+    """Finds Pythons once per binary. `enabled`: whether frames of interpreters are wanted, and can be walked."""
+
+    def __init__(self, maps: Maps, *, enabled: bool) -> None:
+        self._enabled = enabled
+        self._pythons = maps.view("PYTHONS", records.PYTHON, records.TABLES)
+        self._known: dict[int, Offsets | None] = {}
+        self.notes: list[str] = []
+        luas = maps.view("LUAS", records.LUA, records.LUA_LAYOUTS)
+        for version, layout in LAYOUTS.items():
+            for field, offset in layout.items():
+                luas[field][VERSIONS.index(version)] = offset
+
+    def enter(self, table: int, mapped: Iterable[tuple[OpenBinary, int]]) -> None:
+        """Say of a mapping table which Python runs there, if any: binaries with their bias."""
+        row = np.zeros(1, records.PYTHON)
+        for binary, bias in mapped if self._enabled else ():
+            offsets = self._offsets(binary)
+            runtime, code_type = (binary.link_address(name) for name in (_RUNTIME, _CODE_TYPE))
+            if offsets is None or runtime is None or code_type is None:
+                continue
+            row["runtime"], row["code_type"] = (runtime + bias) & _ADDRESS_MASK, (code_type + bias) & _ADDRESS_MASK
+            for field, offset in offsets.items():
+                row[field] = offset
+            break
+        self._pythons[table : table + 1] = row
+
+    def _offsets(self, binary: OpenBinary) -> Offsets | None:
+        if binary.id not in self._known:
+            self._known[binary.id] = self._look_at(binary)
+        return self._known[binary.id]
+
+    def _look_at(self, binary: OpenBinary) -> Offsets | None:
+        if not binary.symbols.mentions(_RUNTIME) or binary.link_address(_RUNTIME) is None:
+            return None
+        where = binary.file_offset(_VERSION)
+        if where is None:
+            found: Offsets | str = f"the Python in {binary.path} is older than 3.11"
+        else:
+            version = struct.unpack("<I", bytes(binary.image.data[where : where + 4]))[0]
+            runtime = binary.file_offset(_RUNTIME)
+            head = b"" if runtime is None else bytes(binary.image.data[runtime : runtime + _RUNTIME_BYTES])
+            debug = [name for name in _DEBUG_SYMBOLS if binary.link_address(name) is not None]
+            found = python_layout(version, head, debug)
+        if isinstance(found, str):
+            self.notes.append(f"no frames of Python are shown: {found}")
+            return None
+        return found

@@ -1,0 +1,114 @@
+"""A forked copy of refleak that analyses what is known so far, while the trace goes on.
+
+Neither the target nor the trace waits for it: the copy has the books as they were at the fork, reads the kernel's maps
+itself, and never touches the rings, which are the trace's. It dies with refleak, so that no probe outlives the trace
+by it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tracer.capture.assembly import take_snapshot
+from tracer.capture.session import Session
+from tracer.errors import RefleakError
+from tracer.model.snapshot import Records, Snapshot
+
+Job = Callable[[Snapshot, Any], Any]
+"""From a snapshot and what the job before returned (None at first) to what the next is given; it runs in the copy."""
+_PR_SET_PDEATHSIG = 1
+_PATIENCE_SECONDS = 20.0
+
+
+class Analyst:
+    """One copy at a time. What a job returns is kept as bytes, which only the next copy reads, or `result`."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._kept = os.memfd_create("refleak-analyst")
+        self._growing = -1
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether a job is under way."""
+        return self._pid != 0 and not self._ended(os.WNOHANG)
+
+    def start(self, session: Session, job: Job) -> None:
+        """Fork; the copy runs `job`. Only while none is busy."""
+        until_ns = session.duration_ns
+        session.drain()
+        self._growing = os.memfd_create("refleak-analyst")
+        tracer = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._work(session, job, until_ns, tracer)
+
+    def _work(self, session: Session, job: Job, until_ns: int, tracer: int) -> None:
+        """Never return: nothing of the trace may run in the copy."""
+        status = 1
+        try:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != tracer:
+                return
+            gc.disable()  # a collection would write to all that is shared with the tracer
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGTSTP, signal.SIGWINCH):
+                signal.signal(number, signal.SIG_IGN)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            os.nice(40)
+            snapshot = _until(take_snapshot(session, running=True, drain=False), until_ns)
+            with open(self._growing, "wb", closefd=False) as file:
+                pickle.dump(job(snapshot, self.result()), file, pickle.HIGHEST_PROTOCOL)
+            status = 0
+        except RefleakError as error:
+            print(f"refleak: {error}", file=sys.stderr, flush=True)
+        except OSError as error:
+            print(f"refleak: what is outstanding so far cannot be told: {error}", file=sys.stderr, flush=True)
+        finally:
+            os._exit(status)
+
+    def result(self) -> Any:
+        """Return what the last job that succeeded returned; None where none has."""
+        with open(self._kept, "rb", closefd=False) as file:
+            file.seek(0)
+            return pickle.load(file) if os.fstat(self._kept).st_size else None
+
+    def _ended(self, options: int) -> bool:
+        pid, status = os.waitpid(self._pid, options)
+        if not pid:
+            return False
+        self._pid = 0
+        wanted, other = (self._growing, self._kept) if status == 0 else (self._kept, self._growing)
+        os.close(other)
+        self._kept, self._growing = wanted, -1
+        return True
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Wait a while for the job to end, else end it. Its copy holds the probes too: do it before they are closed."""
+        deadline = time.monotonic() + (0 if at_once else _PATIENCE_SECONDS)
+        while self.busy:
+            if time.monotonic() >= deadline:
+                os.kill(self._pid, signal.SIGKILL)
+                self._ended(0)
+                return
+            time.sleep(0.01)
+
+
+def _until(snapshot: Snapshot, until_ns: int) -> Snapshot:
+    """Leave out what came after the books were copied: its stacks are not in them."""
+
+    def early(records: Records) -> Records:
+        return records[records["time_ns"].astype(np.int64) <= until_ns]
+
+    return replace(snapshot, allocations=early(snapshot.allocations), objects=early(snapshot.objects))

@@ -1,0 +1,21 @@
+"""Says that a checkpoint was taken."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from tracer.capture.session import Session
+
+
+class CheckpointNotice:
+    def __init__(self, stream: TextIO, *, enabled: bool) -> None:
+        self._stream, self._enabled, self._said = stream, enabled, 0
+
+    def tick(self, session: Session) -> None:
+        """Write a line for each checkpoint that is new since the last call."""
+        for checkpoint in session.checkpoints.taken[self._said :]:
+            if self._enabled:
+                said = f"refleak: checkpoint {checkpoint.number} at {checkpoint.time_ns / 1e9:.1f} s"
+                self._stream.write(f"\r{said}\x1b[K\n" if self._stream.isatty() else f"{said}\n")
+                self._stream.flush()
+            self._said += 1

@@ -1,0 +1,94 @@
+"""`--interval S`: what is outstanding, every S seconds, each time with the difference to the time before."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+from tracer.analysis.comparison import compare
+from tracer.capture.session import Session
+from tracer.cli.analyst import Analyst
+from tracer.cli.recorder import is_recording
+from tracer.cli.reporting import judge, symbolized, write_report
+from tracer.model.findings import AllocationTotals, Findings
+from tracer.model.frames import Symbols
+from tracer.model.snapshot import Coverage, Snapshot
+from tracer.report.interval_report import write_interval, write_interval_json
+
+_NOTHING = Findings(
+    mode="", duration_ns=0, complete=True, target_ended=False, losses=(), coverage=Coverage(), processes=(),
+    allocations=AllocationTotals(0, 0, 0, 0), types=(), leaks=(), errors=(),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What the next report needs of this one."""
+
+    symbols: Symbols
+    findings: Findings
+
+
+class IntervalReports:
+    """Writes a report whenever it is time for one and the last is done; nothing waits for it."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments, self._every = arguments, float(arguments.interval)
+        self._analyst = Analyst()
+        self._next = time.monotonic() + self._every
+        self._number = 0
+
+    def tick(self, session: Session) -> None:
+        """Start the next report if it is time. Call it often."""
+        now = time.monotonic()
+        if now < self._next or self._analyst.busy:
+            return
+        self._number += 1
+        self._next = max(self._next + self._every, now)
+        self._analyst.start(session, partial(_report, self._arguments, self._number))
+
+    def finish(self) -> None:
+        """Wait for the report that is being written."""
+        self._analyst.stop()
+
+    def close(self) -> None:
+        self._analyst.stop(at_once=True)
+
+
+def _report(arguments: argparse.Namespace, number: int, snapshot: Snapshot, before: Any) -> _Memory:
+    known: Symbols = {} if before is None else before.symbols
+    symbols = symbols_so_far(snapshot, known, arguments)
+    findings = judge(snapshot, symbols, arguments)
+    comparison = compare(_NOTHING if before is None else before.findings, findings)
+    usual: TextIO = sys.stdout if arguments.command is None else sys.stderr
+    file = numbered(arguments.output, number)
+    if file is not None:
+        write_report(findings, argparse.Namespace(**{**vars(arguments), "output": file}), usual)
+    if is_stream(arguments):
+        write_interval_json(number, findings, comparison, usual)
+    elif not arguments.quiet:
+        write_interval(number, findings, comparison, usual, arguments.top)
+    return _Memory(symbols, findings)
+
+
+def is_stream(arguments: argparse.Namespace) -> bool:
+    """Tell whether the reports are lines of JSON, the last one the whole report."""
+    return arguments.interval is not None and arguments.format == "json" and arguments.output is None
+
+
+def symbols_so_far(snapshot: Snapshot, known: Symbols, arguments: argparse.Namespace) -> Symbols:
+    """Name the frames that are not known yet, and return all."""
+    return {**known, **symbolized(snapshot, arguments, known)}
+
+
+def numbered(output: Path | None, number: int) -> Path | None:
+    """Return FILE.0001.SUFFIX for a report to FILE.SUFFIX; None where no report goes to a file."""
+    if output is None or is_recording(output):
+        return None
+    name, dot, suffixes = output.name.partition(".")
+    return output.with_name(f"{name}.{number:04}{dot}{suffixes}")

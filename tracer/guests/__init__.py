@@ -1,0 +1,1 @@
+"""Layer 1: how interpreters lay out their frames and line tables."""

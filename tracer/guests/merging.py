@@ -1,0 +1,45 @@
+"""Frames of interpreters put between the frames of the C stack, where their interpreters are."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Run:
+    """Frames that one call of an interpreter runs, leaf first."""
+
+    frames: tuple[int, ...]
+    """Frame keys."""
+    place: int
+    """Bytes from the start of the C stack. Python: to something in the frame of the evaluation loop. Lua: to the
+    stack pointer of the caller of the function that entered Lua."""
+    is_python: bool
+
+
+def merged(native: Sequence[int], places: Sequence[int], runs: Sequence[Run]) -> tuple[tuple[int, ...], int]:
+    """Return the frame keys of both, leaf first, and the number of runs whose place was not found.
+
+    Those beyond the end of a native stack that was cut are not counted.
+
+    `places`: the stack pointer of each native frame. A Python run replaces the frame of its evaluation loop; a Lua
+    run stands before the function that entered Lua, behind all that this called.
+    """
+    frames, reach = list(native), max(places, default=0)
+    found = [(index, run) for run in runs if (index := _index(places, run)) is not None]
+    missed = sum(bool(run.frames) and run.place <= reach for run in runs) - sum(bool(run.frames) for _, run in found)
+    for index, run in sorted(found, key=lambda pair: pair[0], reverse=True):
+        if run.frames:
+            frames[index : index + run.is_python] = run.frames
+    return tuple(frames), missed
+
+
+def _index(places: Sequence[int], run: Run) -> int | None:
+    """Return the index of a run's native frame. A stack pointer that is below the one before ends the search."""
+    end = next((i for i in range(1, len(places)) if places[i] < places[i - 1]), len(places))
+    after = bisect_right(places, run.place, 0, end)
+    if run.is_python:
+        return after - 1 if 0 < after < end else None
+    return after - 2 if after >= 2 and places[after - 1] == run.place else None

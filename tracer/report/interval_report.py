@@ -1,0 +1,86 @@
+"""What is outstanding while a trace goes on, and how that differs from the report before."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from tracer.model.comparison import Amount, Change, Comparison
+from tracer.model.findings import Findings
+from tracer.report.amount_words import amount
+from tracer.report.amounts import counted, duration
+from tracer.report.comparison_report import comparison_document
+from tracer.report.entry_sentence import short_place
+from tracer.report.json_report import frame_document
+from tracer.report.json_text import JsonText
+from tracer.report.page import Page, stream_color, stream_width
+from tracer.report.weights import reported
+
+FORMAT, VERSION = "refleak-interval", 1
+_MARKS = {"new": "new", "gone": "gone", "same": "="}
+
+
+def write_interval(number: int, findings: Findings, comparison: Comparison, stream: TextIO, top: int = 10) -> None:
+    """Write one line on what is outstanding, and at most `top` entries: first those that changed, then the biggest.
+
+    `comparison`: with the report before, or with nothing.
+    """
+    page = Page(stream_width(stream))
+    what = amount(reported(findings)) or "nothing"
+    lost = "" if findings.complete else "; data were lost"
+    page.heading(f"refleak: {number}: outstanding after {duration(findings.duration_ns)}: {what}{lost}")
+    changed = [change for change in comparison.changes if change.word != "same"]
+    same = sorted(comparison.of("same"), key=lambda c: (-(_now(c).bytes or 0), -_now(c).count, c.id))
+    rows = [*changed, *same]
+    if rows:
+        page.line(f"  {'bytes':>13}{'count':>11}  {'change':<10}")
+    for change in rows[:top]:
+        _add(page, change)
+    if len(rows) > top:
+        page.line(f"  and {counted(len(rows) - top, 'more entry', 'more entries')}")
+    page.write(stream, stream_color(stream))
+    stream.flush()
+
+
+def _now(change: Change) -> Amount:
+    return change.after or Amount()
+
+
+def _add(page: Page, change: Change) -> None:
+    now, before = _now(change), change.before or Amount()
+    size = "" if change.kind in ("reference", "error") else f"{now.bytes or 0:,}"
+    mark = _MARKS.get(change.word) or _difference(before, now)
+    where = short_place(change.stack[change.own_frame or 0] if change.stack else None)
+    what = f"{change.type} from {where}" if change.kind in ("reference", "error") else where
+    lead = f"  {size:>13}{now.count:>11,}  {mark:<10}  "
+    page.ends(lead + what[: max(20, page.width - len(lead) - 14)], change.id)
+
+
+def _difference(before: Amount, now: Amount) -> str:
+    if now.count != before.count:
+        return f"{now.count - before.count:+,}"
+    return f"{(now.bytes or 0) - (before.bytes or 0):+,} B"
+
+
+def write_interval_json(number: int, findings: Findings, comparison: Comparison, stream: TextIO) -> None:
+    """Write one JSON document on one line: what is outstanding by id, and the difference as `refleak diff` has it."""
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "number": number,
+        "time_ns": findings.duration_ns,
+        "complete": findings.complete,
+        "outstanding": [
+            {
+                "id": leak.id,
+                "kind": leak.kind,
+                "type": leak.type,
+                "pid": leak.pid,
+                "count": leak.count,
+                "bytes": leak.bytes,
+                "trend": leak.trend.word if leak.trend else None,
+            }
+            for leak in reported(findings)
+        ],
+        "difference": comparison_document(comparison),
+    }
+    JsonText(frame_document).write_line(document, stream)
