@@ -47,6 +47,10 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
                 78: Stack((0xFFFF << 48, 1 << 48 | 9, 0xFFFF << 48 | 1))},
         guests=(Frame("f", "s.py", file="/s.py", line=3, kind="guest", language="Python"), Frame(None, kind="guest")),
         types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
+        generated={
+            0xDFFF << 48 | 9: GeneratedFrame("made \udcff", "m.js", 7, "JavaScript", 3),
+            0xDFFF << 48 | 11: GeneratedFrame(None, why_unknown="replaced"),
+        },
         inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
         checkpoints=(Checkpoint(1, 7 * SECOND),),
         checkpoint_totals=records(CHECKPOINT_TOTALS, [{"stack": 1, "checkpoint": 1, "made": 4, "freed": 2, "site": 3}]),

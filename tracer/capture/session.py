@@ -157,6 +157,7 @@ class Session:
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
         self.jit.find_registered((pid, 0), binaries)
+        self.code.find_dump((pid, 0))
         self.code.settle((pid, 0))
         self._arm()
         binaries = self.spaces.refresh(pid, 0, 0)
