@@ -10,8 +10,9 @@ import re
 
 from tracer.capture.binaries import OpenBinary
 
-NUMBERS = {"mmap": 9, "mprotect": 10, "munmap": 11, "mremap": 25, "pkey_mprotect": 329}
-"""Function to its system call (arch/x86/entry/syscalls/syscall_64.tbl)."""
+NUMBERS = {"mmap": 9, "mprotect": 10, "munmap": 11, "mremap": 25}
+"""Function to its system call (arch/x86/entry/syscalls/syscall_64.tbl). Not pkey_mprotect, by which compilers protect
+memory that is in no file: each probe more is one more for every forked child to wait for."""
 _FUNCTION_BYTES = 512
 _BETWEEN = rb".{0,16}?"
 """What musl puts between the number and the call; the arguments then stand where the call wants them all the same."""
