@@ -145,7 +145,7 @@ struct object {
 	u64 type;
 	u64 time_ns;
 	u64 stack;
-	s64 count;	/* as followed */
+	s64 count;	/* as followed; in the kernel's map without `gets` and `puts`: one atomic addition less for each */
 	u64 gets;
 	u64 puts;
 	u32 tid;

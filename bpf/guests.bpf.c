@@ -82,7 +82,6 @@ INLINE void keep_code(struct thread *thread, struct guest *guest, u64 index)
 int guest_keep(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
-	struct stack_totals none = {};
 	struct guest *guest;
 	u64 depth, memo, id;
 
@@ -111,7 +110,7 @@ int guest_keep(struct pt_regs *ctx)
 	    !bpf_ringbuf_output(MAP(GUEST_RING), &guest->stack,
 				sizeof(guest->stack) - (GUEST_FRAMES - depth) * sizeof(struct guest_frame), WAKE_NEVER)) {
 		thread->walk.known = id;
-		if (put(MAP(STACKS), &id, &none, NOEXIST) && !find(MAP(STACKS), &id))
+		if (put(MAP(STACKS), &id, BLANK_THREAD, NOEXIST) && !find(MAP(STACKS), &id))
 			lose(LOSS_TOTALS_FULL);
 	} else {
 		lose(LOSS_GUESTS_FULL);

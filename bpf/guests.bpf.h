@@ -11,6 +11,7 @@
 
 #define LUA_ENTRIES 64
 #define CONTENT_BYTES 64
+#define OBJECT_WORDS 32
 
 enum guest_kind {
 	RUNS_PYTHON = 1,
@@ -40,7 +41,7 @@ struct guest {
 	u64 lua_layout;
 	u64 lua_depth;
 	u64 lua_lost;	/* slot of the outermost entry for which there was no room; 0: none */
-	u64 words[18];	/* the object that is looked at */
+	u64 words[OBJECT_WORDS];	/* the object that is looked at */
 	u64 content[CONTENT_BYTES / 8];
 	u64 objects[GUEST_FRAMES];	/* code object of each frame; in the low bits the Lua layout, 0: Python */
 	struct lua_entry lua[LUA_ENTRIES];
@@ -100,7 +101,7 @@ INLINE u64 word_of(struct guest *guest, u32 offset)
 {
 	u64 index = offset >> 3;
 
-	MASK(index, 16);
+	MASK(index, OBJECT_WORDS);
 	return guest->words[index];
 }
 

@@ -38,20 +38,16 @@ INLINE void go_on(struct pt_regs *ctx, struct thread *thread, u32 then)
  */
 INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, struct site *site, u32 then)
 {
-	u64 sp = ctx->sp, pc = 0, back = site->return_distance;
+	u64 back = site->return_distance;
 	int is_known;
 
 	if (site->flags & SITE_INLINED) {
-		pc = (ctx->ip - back) | FRAME_EXACT;
+		is_known = begin_walk(thread, (ctx->ip - back) | FRAME_EXACT, ctx->sp, ctx->bp);
+		thread->walk.pc += back;
+		thread->walk.back = back;
 	} else {
-		sp += back;
-		back = 0;
-		bpf_probe_read_user(&pc, sizeof(pc), (void *)sp);
-		sp += 8;
+		is_known = begin_walk_at(thread, thread->intent.site, ctx->sp + back, ctx->bp);
 	}
-	is_known = begin_walk(thread, pc, sp, ctx->bp);
-	thread->walk.pc += back;
-	thread->walk.back = back;
 	if (is_known)
 		go_on(ctx, thread, then);
 	else

@@ -172,6 +172,17 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 	send_reference(thread, OP_CREATE, 0, key, stack, object.type, object.count, object.serial);
 }
 
+/*
+ * The count as followed. `puts` must be read first: other threads may get and
+ * put meanwhile, and what they get must not be missed where what they put is not.
+ */
+INLINE s64 count_of(struct object *object)
+{
+	u64 puts = *(volatile u64 *)&object->puts;
+
+	return object->count + *(volatile u64 *)&object->gets - puts;
+}
+
 /* Whether the memory of an ended object was given to another since: made where no probe is. */
 INLINE int is_reused(struct thread *thread, struct key *key, struct released *released)
 {
@@ -216,8 +227,8 @@ INLINE void changed(struct thread *thread, struct key *key, u64 stack)
 	if (!object)
 		return changed_unknown(thread, key, stack);
 	if (intent->flags & OBJECT_FOLLOWS && intent->count_read > 0)
-		object->count = intent->count_read;
-	count = object->count;
+		object->count += intent->count_read - count_of(object);
+	count = count_of(object);
 	serial = object->serial;
 	object->count_read = intent->count_read;
 	object->drift = intent->flags & OBJECT_COUNT_UNREAD ? 0 : intent->count_read - (s32)count;
@@ -226,13 +237,11 @@ INLINE void changed(struct thread *thread, struct key *key, u64 stack)
 		object->flags |= OBJECT_THREADS;
 	if (is_get) {
 		add(&object->gets, 1);
-		__sync_fetch_and_add(&object->count, 1);
 		send_reference(thread, OP_GET, 0, key, stack, intent->value, count + 1, serial);
 		return;
 	}
 	add(&object->puts, 1);
-	__sync_fetch_and_add(&object->count, -1);
-	if (object->count > 0) {
+	if (count_of(object) > 0) {
 		send_reference(thread, OP_PUT, 0, key, stack, intent->value, count - 1, serial);
 		return;
 	}
@@ -270,13 +279,11 @@ INLINE void reference_entered(struct pt_regs *ctx, struct thread *thread, struct
 {
 	u8 operation = site->operation;
 	u32 then = operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE;
-	u64 slot = ctx->sp + site->return_distance, pc = 0;
 	struct key key;
 
 	if (!read_reference(ctx, thread, site))
 		return;
-	bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
-	if (!begin_walk(thread, pc, slot + 8, ctx->bp))
+	if (!begin_walk_at(thread, thread->intent.site, ctx->sp + site->return_distance, ctx->bp))
 		return walk_then(ctx, thread, then);
 	if (!thread->guest && (operation == OP_GET || operation == OP_PUT)) {
 		key = key_of(thread, thread->intent.address, site->group);
@@ -318,7 +325,7 @@ INLINE void deleted(struct thread *thread, struct key *key, u64 stack)
 	birth = object->stack;
 	type = object->type;
 	serial = object->serial;
-	count = object->count;
+	count = count_of(object);
 	if (thread->intent.flags & OBJECT_FOLLOWS)
 		count = thread->intent.count_read;
 	if (!end_object(key, object, stack, 1))

@@ -21,6 +21,7 @@ struct pending {
 #define MEMOS 16
 #define MEMO_WORDS 256
 #define MEMO_REACH 8192
+#define MEMO_GUESSES 32
 
 /* What to do once the stack is known. */
 struct intent {
@@ -57,14 +58,16 @@ struct walk {
 	u32 forgettable;	/* it cannot be recognised */
 	u32 restored_bp;	/* bp is no longer what it was at the start */
 	u32 uses_first_bp;
+	u64 bp_slot;	/* where bp was read from, as long as nothing depends on it; else 0 */
 	u64 turn;
 };
 
 /*
  * A walk that can be recognised: where it began, and every word of the stack
- * that it read, with its value. Where all of them still hold the same values,
- * the unwinder would take the same path: the stack is the same. Comparing
- * fewer words than it read would not be sound.
+ * that it depended on, with its value. Where all of them still hold the same
+ * values, the unwinder would take the same path: the stack is the same. A saved
+ * rbp that no frame was found by is not among them; comparing fewer words than
+ * these would not be sound.
  */
 struct memo {
 	u64 pc;		/* 0: not in use; FRAME_EXACT where it is no return address */
@@ -98,7 +101,8 @@ struct thread {
 	u32 places[MAX_FRAMES + 1];	/* of each frame of it: its stack pointer, from the walk's origin */
 	u32 guest;	/* enum guest_kind: interpreters that it may run */
 	struct memo memo[MEMOS];
-	u64 window[MEMO_REACH / 8];	/* the stack as it is now */
+	u8 guess[MEMO_GUESSES];	/* by site: the memo that fitted last */
+	u64 window[1 + MEMO_REACH / 8];	/* the stack as it is now, from the word below where the walk begins */
 };
 
 _Static_assert(sizeof(struct thread) <= THREAD_BYTES, "struct thread outgrew its map");

@@ -28,9 +28,6 @@ struct tables {
 #define RETURN_INSTANCES 16
 #define NO_INSTANCE ~0ULL	/* the list is at its end */
 
-/* An index that the verifier sees to be below a power of two. */
-#define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size) - 1))
-
 /* 1 if a >= b, else 0; for values below 2^63. */
 INLINE u64 at_least(u64 a, u64 b)
 {
@@ -144,27 +141,24 @@ INLINE int undo_trampoline(struct walk *walk)
 	return 0;
 }
 
-/* Note a word that the walk read, so that the walk can be recognised. */
-INLINE void note(struct thread *thread, u64 address, u64 value)
+/* rbp was read from `slot`: a word to compare only if the walk comes to depend on it. */
+INLINE void restore_bp(struct walk *walk, u64 slot, u64 value)
 {
-	u64 index = thread->walk.memo;
-	u64 distance = address - thread->walk.origin;
-	struct memo *memo;
-	u64 word;
+	walk->bp = value;
+	walk->bp_slot = slot;
+	walk->restored_bp = 1;
+}
 
-	MASK(index, MEMOS);
-	memo = &thread->memo[index];
-	word = memo->words;
-	if (word >= MEMO_WORDS || distance > MEMO_REACH - 8 || distance & 7) {
-		thread->walk.forgettable = 1;
-		return;
-	}
-	MASK(word, MEMO_WORDS);
-	memo->place[word] = distance >> 3;
-	memo->value[word] = value;
-	memo->words = word + 1;
-	if (distance + 8 > memo->reach)
-		memo->reach = distance + 8;
+/* The walk depends on rbp from here on. */
+INLINE void use_bp(struct thread *thread)
+{
+	struct walk *walk = &thread->walk;
+
+	if (!walk->restored_bp)
+		walk->uses_first_bp = 1;
+	if (walk->bp_slot)
+		note(thread, walk->bp_slot, walk->bp);
+	walk->bp_slot = 0;
 }
 
 /* Go to the caller by rbp, as code without tables but with frame pointers allows. */
@@ -173,17 +167,14 @@ INLINE int step_by_frame_pointer(struct thread *thread)
 	struct walk *walk = &thread->walk;
 	u64 saved[2];
 
-	if (!walk->restored_bp)
-		walk->uses_first_bp = 1;
+	use_bp(thread);
 	if (walk->bp < walk->sp || walk->bp > walk->sp + FRAME_POINTER_REACH || walk->bp & 7)
 		return STACK_NO_TABLE;
 	if (bpf_probe_read_user(saved, sizeof(saved), (void *)walk->bp))
 		return STACK_FAULT;
-	note(thread, walk->bp, saved[0]);
 	note(thread, walk->bp + 8, saved[1]);
-	walk->restored_bp = 1;
 	walk->sp = walk->bp + 16;
-	walk->bp = saved[0];
+	restore_bp(walk, walk->bp, saved[0]);
 	walk->pc = saved[1];
 	walk->is_caller = 1;
 	walk->by_frame_pointer = 1;
@@ -198,6 +189,7 @@ INLINE int step_over_signal(struct walk *walk)
 	if (bpf_probe_read_user(general, sizeof(general), (void *)(walk->sp + 40)))
 		return STACK_FAULT;
 	walk->forgettable = 1;
+	walk->bp_slot = 0;
 	walk->bp = general[10];
 	walk->sp = general[15];
 	walk->pc = general[16];
@@ -213,7 +205,7 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 	u8 kind = rule->kind;
 
 	if (kind == RULE_RBP || kind == RULE_REALIGNED)
-		walk->uses_first_bp |= !walk->restored_bp;
+		use_bp(thread);
 	if (kind == RULE_RSP) {
 		cfa = walk->sp + (s64)rule->offset;
 	} else if (kind == RULE_RBP) {
@@ -229,29 +221,24 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 		u64 at = walk->bp + (s64)rule->offset, rbp_at = walk->bp + (s64)rule->rbp_offset;
 
 		if (bpf_probe_read_user(&cfa, 8, (void *)at) ||
-		    bpf_probe_read_user(&walk->bp, 8, (void *)rbp_at))
+		    bpf_probe_read_user(&saved[0], 8, (void *)rbp_at))
 			return STACK_FAULT;
-		walk->restored_bp = 1;
 		note(thread, at, cfa);
-		note(thread, rbp_at, walk->bp);
+		restore_bp(walk, rbp_at, saved[0]);
 	} else {
 		return STACK_UNSUPPORTED;
 	}
 	if (kind != RULE_DEREFERENCE && rule->rbp_saved && rule->rbp_offset == -16) {
 		if (bpf_probe_read_user(saved, sizeof(saved), (void *)(cfa - 16)))
 			return STACK_FAULT;
-		walk->bp = saved[0];
-		walk->restored_bp = 1;
-		note(thread, cfa - 16, saved[0]);
+		restore_bp(walk, cfa - 16, saved[0]);
 	} else {
 		if (bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
 			return STACK_FAULT;
 		if (kind != RULE_DEREFERENCE && rule->rbp_saved) {
 			if (bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->rbp_offset)))
 				return STACK_FAULT;
-			walk->bp = saved[0];
-			walk->restored_bp = 1;
-			note(thread, cfa + (s64)rule->rbp_offset, saved[0]);
+			restore_bp(walk, cfa + (s64)rule->rbp_offset, saved[0]);
 		}
 	}
 	note(thread, cfa - 8, saved[1]);
@@ -324,47 +311,6 @@ INLINE void step(struct thread *thread)
 		finish_walk(walk, STACK_COMPLETE);
 }
 
-/* Whether the stack now is the one of the memo: all words that its walk read are as they were. */
-INLINE int is_unchanged(struct thread *thread, struct memo *memo)
-{
-	u64 size = memo->reach, words = memo->words, difference = 0;
-
-	if (size > MEMO_REACH)
-		return 0;
-	if (bpf_probe_read_user(thread->window, size, (void *)memo->sp))
-		return 0;
-#pragma unroll 1
-	for (u64 i = 0; i < MEMO_WORDS; i++) {
-		u64 word = i, place;
-
-		if (i >= words)
-			break;
-		MASK(word, MEMO_WORDS);
-		place = memo->place[word];
-		MASK(place, MEMO_REACH / 8);
-		difference |= thread->window[place] ^ memo->value[word];
-	}
-	return !difference;
-}
-
-INLINE struct memo *find_memo(struct thread *thread, u64 index, u64 pc, u64 sp, u64 bp)
-{
-#pragma unroll
-	for (int way = 0; way < 2; way++) {
-		u64 place = index ^ way;
-		struct memo *memo;
-
-		MASK(place, MEMOS);
-		memo = &thread->memo[place];
-		if (memo->pc == pc && memo->sp == sp && memo->epoch == thread->epoch &&
-		    (memo->bp == bp || !memo->uses_bp)) {
-			thread->walk.memo = place;
-			return memo;
-		}
-	}
-	return 0;
-}
-
 /*
  * Begin a walk at the caller of the probed function, or at `pc` itself where
  * it is marked FRAME_EXACT; returns whether a memo knows its stack already.
@@ -375,7 +321,7 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	u64 index = ((pc ^ sp << 7) * 0x9e3779b97f4a7c15ULL) >> 60;
 	struct memo *memo = find_memo(thread, index, pc, sp, bp);
 
-	if (memo && is_unchanged(thread, memo)) {
+	if (memo && read_window(thread, memo) && is_unchanged(thread, memo)) {
 		walk->known = memo->stack;
 		return 1;
 	}
@@ -410,21 +356,39 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	walk->forgettable = 0;
 	walk->restored_bp = 0;
 	walk->uses_first_bp = 0;
+	walk->bp_slot = 0;
 	thread->stack.depth = 0;
 	return 0;
 }
 
-/* Remember the walk that has just ended as that of stack `id`. */
-INLINE void remember_walk(struct thread *thread, u64 id)
+/*
+ * The same at the entry of a function whose return address is at `slot`. The
+ * memo that fitted the site last is tried first: then one read gets both the
+ * return address and the words to compare.
+ */
+INLINE int begin_walk_at(struct thread *thread, u64 site, u64 slot, u64 bp)
 {
-	u64 index = thread->walk.memo;
+	u64 guess, pc = 0, sp = slot + 8;
+	struct memo *memo;
+	int known;
 
-	if (thread->walk.forgettable || thread->walk.status == STACK_FAULT)
-		return;
-	MASK(index, MEMOS);
-	thread->memo[index].stack = id;
-	thread->memo[index].uses_bp = thread->walk.uses_first_bp;
-	thread->memo[index].pc = thread->walk.start;
+	MASK(site, MEMO_GUESSES);
+	guess = thread->guess[site];
+	MASK(guess, MEMOS);
+	memo = &thread->memo[guess];
+	if (memo->pc && is_memo_of(thread, memo, sp, bp) && read_window(thread, memo)) {
+		pc = thread->window[0];
+		if (pc == memo->pc && is_unchanged(thread, memo)) {
+			thread->walk.memo = guess;
+			thread->walk.known = memo->stack;
+			return 1;
+		}
+	}
+	if (!pc)
+		bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
+	known = begin_walk(thread, pc, sp, bp);
+	thread->guess[site] = thread->walk.memo;
+	return known;
 }
 
 #endif

@@ -91,9 +91,6 @@ _refleak()
         :--debug-dir)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
-        :--interval)
-            COMPREPLY=()
-            return ;;
         :--baseline)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
@@ -101,6 +98,9 @@ _refleak()
             COMPREPLY=()
             return ;;
         :--error-exitcode)
+            COMPREPLY=()
+            return ;;
+        :--interval)
             COMPREPLY=()
             return ;;
         diff:--error-exitcode)
@@ -187,13 +187,97 @@ _refleak()
         report:--error-exitcode)
             COMPREPLY=()
             return ;;
+        top:--interval)
+            COMPREPLY=()
+            return ;;
+        top:-p|top:--pid)
+            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$current")
+            return ;;
+        top:--user)
+            mapfile -t COMPREPLY < <(compgen -u -- "$current")
+            return ;;
+        top:--guest)
+            mapfile -t COMPREPLY < <(compgen -W "auto off" -- "$current")
+            return ;;
+        top:--duration)
+            COMPREPLY=()
+            return ;;
+        top:--allocator)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        top:--min-size)
+            COMPREPLY=()
+            return ;;
+        top:--max-size)
+            COMPREPLY=()
+            return ;;
+        top:--sample-bytes)
+            COMPREPLY=()
+            return ;;
+        top:--type)
+            COMPREPLY=()
+            return ;;
+        top:--spec)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        top:--preset)
+            mapfile -t COMPREPLY < <(compgen -u -- "$current")
+            return ;;
+        top:--max-objects)
+            COMPREPLY=()
+            return ;;
+        top:--max-stacks)
+            COMPREPLY=()
+            return ;;
+        top:--max-threads)
+            COMPREPLY=()
+            return ;;
+        top:--ring-size)
+            COMPREPLY=()
+            return ;;
+        top:--format)
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
+            return ;;
+        top:-o|top:--output)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        top:--top)
+            COMPREPLY=()
+            return ;;
+        top:--source-root)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
+        top:--tree)
+            mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
+            return ;;
+        top:--gen-suppressions)
+            mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
+            return ;;
+        top:--older)
+            COMPREPLY=()
+            return ;;
+        top:--suppressions)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        top:--debug-dir)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            return ;;
+        top:--baseline)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return ;;
+        top:--fail-on)
+            COMPREPLY=()
+            return ;;
+        top:--error-exitcode)
+            COMPREPLY=()
+            return ;;
     esac
     case $command in
         "")
             if [[ $current == -* ]] || ((COMP_CWORD > 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --interval --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
             else
-                mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top" -- "$current")
             fi ;;
         diff)
             if [[ $current == -* ]]; then
@@ -230,6 +314,12 @@ _refleak()
                 mapfile -t COMPREPLY < <(compgen -W "-h --help --version" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            fi ;;
+        top)
+            if [[ $current == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --interval -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+            else
+                COMPREPLY=()
             fi ;;
     esac
     return 0

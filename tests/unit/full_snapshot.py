@@ -8,6 +8,7 @@ import numpy as np
 from hand_made import DSO, LOSSES, SECOND, events, objects, records, server
 
 from tracer.model.frames import Frame
+from tracer.model.generated import GeneratedFrame
 from tracer.model.periods import Checkpoint
 from tracer.model.records import FREED_RECORD, StackStatus
 from tracer.model.selection import Selection
@@ -39,12 +40,17 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         mode="attached",
         target_ended=False,
         selection=Selection(16, 1 << 20, 4096),
+        generated={0xFFFF << 48 | 5: GeneratedFrame("f", "a.lua", 3, "Lua", 4, "\udcff")},
         processes=processes,
         mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
         stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(()),
                 78: Stack((0xFFFF << 48, 1 << 48 | 9, 0xFFFF << 48 | 1))},
         guests=(Frame("f", "s.py", file="/s.py", line=3, kind="guest", language="Python"), Frame(None, kind="guest")),
         types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
+        generated={
+            0xDFFF << 48 | 9: GeneratedFrame("made \udcff", "m.js", 7, "JavaScript", 3),
+            0xDFFF << 48 | 11: GeneratedFrame(None, why_unknown="replaced"),
+        },
         inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
         checkpoints=(Checkpoint(1, 7 * SECOND),),
         checkpoint_totals=records(CHECKPOINT_TOTALS, [{"stack": 1, "checkpoint": 1, "made": 4, "freed": 2, "site": 3}]),

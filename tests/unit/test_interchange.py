@@ -194,7 +194,11 @@ def test_markdown_begins_with_the_verdict() -> None:
     assert lines[0] == (
         "## :x: refleak: LEAK: 2 objects of 1 type, 28.1 KiB in 9 blocks, 1.0 MiB in 1 mapping, 1 error (over-put)"
     )
-    assert lines[6] == (
+    assert lines[2] == (
+        "**not all of map was seen: no probe on 3 inlined copies of map&#95;&#95;get (get: "
+        "its parameter was optimised away)**"
+    )
+    assert lines[8] == (
         "| 1 | reference | <code>dso</code> | leaked | one-off | 2 |  "
         "| <code>dso&#95;&#95;new &#40;dso&#46;c&#58;88&#41;</code> | <code>7fa9f1eb05b7</code> |"
     )

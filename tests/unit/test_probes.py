@@ -90,7 +90,8 @@ def test_json() -> None:
     (binary,) = document["binaries"]
     assert binary["path"] == "/lib/libc.so.6"
     assert binary["probes"][0] == {
-        "operation": "alloc", "type": "heap", "function": "malloc", "function_offset": "0x200", "offset": "0x204",
+        "operation": "alloc", "type": "heap", "function": "malloc", "inlined": False,
+        "function_offset": "0x200", "offset": "0x204",
         "return_offset": "0x206", "instruction": "push r12", "cost": "step", "reason": "an argument is gone",
     }  # fmt: skip
     assert (binary["probes"][1]["return_offset"], binary["probes"][1]["reason"]) == (None, None)

@@ -57,6 +57,8 @@ data     complete: 2,204,117 events, 0 lost
 FULL = """\
 refleak: LEAK: 2 objects of 1 type, 28.1 KiB in 9 blocks, 1.0 MiB in 1 mapping,
          1 error (over-put)
+         not all of map was seen: no probe on 3 inlined copies of map__get (get:
+         its parameter was optimised away)
 
 target   ./srv --port 80
          pid 812, launched, traced for 61.0 s, exited with status 0

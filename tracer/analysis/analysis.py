@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracer.analysis.allocations import allocation_leaks, inherited_allocations
 from tracer.analysis.code_ranges import code_ranges
+from tracer.analysis.doubts import doubts
 from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
@@ -36,6 +37,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         *inherited_allocations(evidence),
         *mapping_leaks(evidence),
     ]
+    rows = type_rows(everything)
     judged = [set_aside(leak, options) for leak in sorted(merged, key=_rank)]
     return Findings(
         mode=snapshot.mode,
@@ -46,10 +48,11 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         coverage=snapshot.coverage,
         processes=snapshot.processes,
         allocations=allocation_totals(snapshot),
-        types=type_rows(everything),
+        types=rows,
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
         errors=error_findings(everything),
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
+        doubts=doubts(snapshot.coverage.uncovered_copies, (row.type for row in rows)),
         notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,
         code=code_ranges(snapshot),

@@ -17,6 +17,8 @@ from tracer.analysis.runtime import LIBC, LOADER, MUSL, is_allocator
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
 
+_LOOP = Frame(None, "python3")
+"""What a frame of a script stands for: the interpreter's loop that runs it."""
 BUILT_IN = "built-in:"
 """Begins the names of these rules in reports."""
 
@@ -49,7 +51,8 @@ def one_off(leak: Leak) -> OneOff | None:
     stack = leak.stack[leaf:]
     if not stack:
         return None
-    possible = _possible(stack[0].function, stack[0].module)
+    caller = _LOOP if stack[0].language == "Python" and stack[0].kind == "guest" else stack[0]
+    possible = _possible(caller.function, caller.module)
     return next((rule for rule in possible if leak.kind in rule.kinds and rule.matcher.whole(stack)), None)
 
 
@@ -86,14 +89,17 @@ def inside(modules: re.Pattern[str], functions: str) -> Matcher:
 
 
 def way_to(functions: str, modules: re.Pattern[str], least: int = 1) -> Matcher:
-    """Match where all frames up to one of these functions are code of these binaries, and at least `least` of them."""
+    """Match where all frames up to one of these functions are code of these binaries, and at least `least` of them.
+
+    Frames of a script stand for the interpreter's loop, which runs them.
+    """
     pattern = re.compile(functions)
 
     def matches(stack: FrameList) -> bool:
         for depth, frame in enumerate(stack, start=1):
-            if not _in(frame, modules):
+            if not _in(frame, modules) and not (frame.kind == "guest" and modules is _PYTHON):
                 return False
-            if frame.function is not None and pattern.fullmatch(frame.function):
+            if frame.kind != "guest" and frame.function is not None and pattern.fullmatch(frame.function):
                 return depth >= least
         return False
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from tracer.analysis.balance_tree import balance_tree
 from tracer.analysis.births import births
+from tracer.analysis.doubts import doubt_notes, may_have_ended
 from tracer.analysis.drift import drifted
 from tracer.analysis.elsewhere import elsewhere_notes
-from tracer.analysis.evidence import INHERITED, Evidence
+from tracer.analysis.evidence import INHERITED, LEAKED, OUTSTANDING, Evidence
 from tracer.analysis.groups import Column, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.history import Calls, calls, owners
 from tracer.analysis.identity import stable_id
@@ -101,7 +102,7 @@ class _Merge:
             kind=_KIND,
             type=self._evidence.type_name(type_),
             pid=pid,
-            state=INHERITED if self._inherited else self._evidence.state(pid, generation),
+            state=self._state(pid, generation, type_),
             count=len(rows),
             bytes=None,
             stack=stack.frames,
@@ -115,8 +116,26 @@ class _Merge:
             healthy=verdict.healthy,
             balance=None if self._inherited else self._balance(rows, made),
             trend=None if self._inherited else self._trend(pid, generation, type_, parts, rows),
-            notes=(*elsewhere_notes(stack.frames, others), *self._notes(rows, made)),
+            notes=(*self._doubts(rows, type_), *elsewhere_notes(stack.frames, others), *self._notes(rows, made)),
         )
+
+    def _state(self, pid: int, generation: int, type_: int) -> str:
+        """Judge; nothing is a leak for certain that may have been put where no probe is."""
+        if self._inherited:
+            return INHERITED
+        state = self._evidence.state(pid, generation)
+        uncovered = self._evidence.snapshot.coverage.uncovered_copies
+        is_doubtful = state == LEAKED and may_have_ended(uncovered, self._evidence.type_name(type_))
+        return OUTSTANDING if is_doubtful else state
+
+    def _doubts(self, rows: Indices, type_: int) -> list[str]:
+        uncovered = self._evidence.snapshot.coverage.uncovered_copies
+        return doubt_notes(uncovered, self._evidence.type_name(type_), self._has_counter(rows))
+
+    def _has_counter(self, rows: Indices) -> bool:
+        sites = self._evidence.snapshot.sites
+        made_at = set(self._objects["site"][rows].tolist())
+        return any(site >= len(sites) or sites[site].counter for site in made_at)
 
     def _trend(self, pid: int, generation: int, type_: int, parts: list[_Part], rows: Indices) -> Trend:
         """Judge by the objects of the entry, and by all that were created at the same stacks."""
@@ -187,7 +206,7 @@ class _Merge:
         if len(changed):
             notes.append(_drift_note(objects[changed[0]], len(changed), len(rows)))
         unread = int(np.count_nonzero(objects["flags"] & ObjectFlag.COUNT_UNREAD))
-        if unread:
+        if unread and self._has_counter(rows):
             notes.append(f"the counter of {_share(unread, len(rows))} could not be read")
         for name, operation in (("gets", _GET), ("puts", _PUT)):
             missing = int(objects[name].sum()) - int(made.count[made.operation == operation].sum())

@@ -23,12 +23,14 @@ _TRUST: Mapping[Level, float] = {Level.PATH: 1, Level.CALLS: 0.3, Level.CALL: 0.
 _LEAST = 1e-4
 _NEARNESS = 3.0
 _MOST_NEAR = 5
-_ONE_CALL = 9.0
+_ONE_CALL = 3.0
 """How much likelier a function itself gives back what it took than any other that is as near."""
 _MOST_APART = 6
 _DISTANCE = 0.8
 _GUESS = 0.02
 _NO_ORDER = 0.03
+_OWN_ORDER = 0.5
+"""What order counts at least where one call of a function may have done both: what it called took in between."""
 _MOST_OUTSTANDING = 64
 _OUTSTANDING_WEIGHT = 0.05
 """What an outstanding life counts beside one that ended: it is known to lack something."""
@@ -88,7 +90,17 @@ class Siblings:
         near = np.array([[self._nearness(get, put) for put in life.puts] for get in life.gets])
         near = near.reshape(weights.shape)
         weights += _GUESS * near / np.maximum(near.sum(axis=1, keepdims=True), 1e-12)
-        return weights * (1 + in_order / np.maximum(life.given, 1))
+        return weights * (1 + self._order(life, in_order) / np.maximum(life.given, 1))
+
+    def _order(self, life: Life, in_order: Floats) -> Floats:
+        """Return the pairs by order, but for puts of functions that give back what they took themselves.
+
+        What they called in between took references that outlive the call: last in, first out would pair those.
+        """
+        own = np.array([[self._is_one_call(get, put) for put in life.puts] for get in life.gets], dtype=bool)
+        own = own.reshape(in_order.shape)
+        both = np.minimum(life.taken[:, None], life.given[None, :])
+        return np.where(own, both, np.where(own.any(axis=0), 0.0, in_order))
 
     def seen(self, get: int, birth: bool) -> tuple[Level, int]:
         """Return how many references ended objects took at a place, and at which level the places agree."""
@@ -215,8 +227,9 @@ class Siblings:
 
     def _prior_of(self, view: View) -> Callable[[Pair], float]:
         def prior(pair: Pair) -> float:
-            near = self._nearness(view.get_example[pair[0]], view.put_example[pair[1]])
-            return near * (_NO_ORDER + view.share_in_order(pair))
+            get, put = view.get_example[pair[0]], view.put_example[pair[1]]
+            order = max(view.share_in_order(pair), _OWN_ORDER if self._is_one_call(get, put) else 0)
+            return self._nearness(get, put) * (_NO_ORDER + order)
 
         return prior
 

@@ -63,6 +63,11 @@ class _Walk:
         joined["time_ns"] = _since(self._start, joined["time_ns"])
         return joined
 
+    def objects(self) -> Records:
+        objects = self.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD)
+        objects["count"] += objects["gets"].astype(np.int64) - objects["puts"].astype(np.int64)
+        return objects
+
     def ghosts(self) -> Records:
         keys, values = kernel.read_hash(self._fds["GHOSTS"], records.KEY, records.GHOST)
         joined = _joined(GHOST_RECORD, keys, values["allocation"])
@@ -148,7 +153,7 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         stacks=session.stacks,
         guests=tuple(session.guests.frames),
         allocations=live,
-        objects=walk.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD),
+        objects=walk.objects(),
         mapped=session.mapped.so_far() if running else session.mapped.live(),
         inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
         totals=totals,

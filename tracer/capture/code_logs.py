@@ -15,13 +15,11 @@ from tracer.capture.generated_ranges import Space
 from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.spaces import Spaces
 from tracer.capture.temporary_folders import TemporaryFolders
-from tracer.jit.code_log import NOTHING, Found, GeneratedFunction
+from tracer.jit.code_log import Found, GeneratedFunction
 from tracer.jit.function_names import read_name
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.procfs.process import credentials
-
-_DUMP_EVERY_NS = 500_000_000
 
 
 class CodeLogs:
@@ -32,7 +30,6 @@ class CodeLogs:
         self._folders = TemporaryFolders()
         self._living: dict[Space, FollowedLogs] = {}
         self._all: dict[Space, FollowedLogs] = {}
-        self._next_dump_ns: dict[Space, int] = {}
 
     def begin(self, space: Space, before: Space | None = None) -> None:
         """Follow a new address space; `before`: the one that an exec ended."""
@@ -72,6 +69,12 @@ class CodeLogs:
             self._open_map(space, logs)
             self._read_all(space, logs)
 
+    def find_dump(self, space: Space) -> None:
+        """Look for a jitdump among the mappings of a process, which has just mapped something."""
+        logs = self._living.get(space)
+        if logs is not None:
+            logs.open_dump()
+
     def poll(self) -> None:
         """Read what is new, a piece of each log; the stacks have just been read."""
         changed = self._folders.changed() if self._living else set()
@@ -109,25 +112,15 @@ class CodeLogs:
         self._seen.first.update({key: (self._seen.first[key][0], now) for key in keys})
 
     def _look_at_fresh(self) -> None:
-        """See to frames that are new: what no log names may be in a jitdump, and a doubtful one must not stay so."""
+        """Give what is new and doubtful another number, so that it does not stay so."""
         fresh, self._seen.fresh = self._seen.fresh, []
-        unnamed, doubtful = set(), set()
+        by_number: dict[int, list[int]] = {}
         for key in fresh:
-            space = self._spaces.owner_of.get(key >> FRAME_BINARY_SHIFT)
-            if space in self._living:
-                found = self._find(key, self._living[space])
-                if found is NOTHING:
-                    unnamed.add(space)
-                elif found.candidates and key >> FRAME_BINARY_SHIFT == self._spaces.anonymous_id(space):
-                    doubtful.add(space)
-        for space in doubtful:
-            self._spaces.renumber(space)
-        now = time.monotonic_ns()
-        for space in unnamed:
-            if self._next_dump_ns.get(space, 0) <= now:
-                logs = self._living[space]
-                self._next_dump_ns[space] = now + min((now - logs.began_ns) // 8, _DUMP_EVERY_NS)
-                logs.open_dump()
+            by_number.setdefault(key >> FRAME_BINARY_SHIFT, []).append(key)
+        for space, logs in self._living.items():
+            keys = by_number.get(self._spaces.anonymous_id(space), ())
+            if logs.has_any and any(self._find(key, logs).candidates for key in keys):
+                self._spaces.renumber(space)
 
     def _find(self, key: int, logs: FollowedLogs) -> Found:
         address = key & FRAME_ADDRESS_MASK

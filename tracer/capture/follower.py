@@ -168,6 +168,7 @@ class Follower:
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
         if binaries and control["kind"] == ControlKind.MAPPED:
             self._spaces.note_code(pid, generation, start, int(control["length"]))
+            self._code.find_dump((pid, generation))
         self._prober.link(pid, binaries)
 
     def _exited(self, control: np.void) -> None:

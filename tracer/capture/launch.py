@@ -72,6 +72,15 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+@dataclass(frozen=True)
+class Streams:
+    """File descriptors that the target gets as its standard input, output and error, in a session of its own."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
 class Launched:
     """A child that waits to become the target."""
 
@@ -116,8 +125,11 @@ class Launched:
         return self._status
 
 
-def launch(command: Sequence[str], user: User | None) -> Launched:
-    """Fork a child that execs `command` once it is released. It keeps everything but, under sudo, the user."""
+def launch(command: Sequence[str], user: User | None, streams: Streams | None = None) -> Launched:
+    """Fork a child that execs `command` once it is released.
+
+    It keeps everything but, under sudo, the user, and with `streams` the terminal.
+    """
     path = find_command(command[0])
     go_read, go_write = os.pipe()
     failure_read, failure_write = os.pipe()
@@ -126,6 +138,8 @@ def launch(command: Sequence[str], user: User | None) -> Launched:
         os.close(go_write)
         os.close(failure_read)
         try:
+            if streams is not None:
+                _leave_terminal(streams)
             _become_target(path, command, user, go_read)
         except OSError as error:
             os.write(failure_write, struct.pack("<i", error.errno or 1))
@@ -134,6 +148,12 @@ def launch(command: Sequence[str], user: User | None) -> Launched:
     os.close(go_read)
     os.close(failure_write)
     return Launched(pid, go_write, failure_read, command)
+
+
+def _leave_terminal(streams: Streams) -> None:
+    os.setsid()
+    for fd, given in enumerate((streams.stdin, streams.stdout, streams.stderr)):
+        os.dup2(given, fd)
 
 
 def _ignored_at_start(mask: str) -> set[signal.Signals]:

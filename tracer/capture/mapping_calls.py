@@ -13,6 +13,8 @@ from tracer.capture.binaries import OpenBinary
 NUMBERS = {"mmap": 9, "mprotect": 10, "munmap": 11, "mremap": 25, "pkey_mprotect": 329}
 """Function to its system call (arch/x86/entry/syscalls/syscall_64.tbl)."""
 _FUNCTION_BYTES = 512
+_BETWEEN = rb".{0,16}?"
+"""What musl puts between the number and the call; the arguments then stand where the call wants them all the same."""
 _COMPARISON = rb"(?:\x48\x3d....)?"
 """cmp $..., %rax: a probe on it would be single-stepped, on the jump behind it is not."""
 
@@ -24,7 +26,7 @@ def mapping_calls(binary: OpenBinary) -> list[tuple[int, int]]:
         offset = binary.file_offset(name)
         if offset is None:
             continue
-        call = rb"\xb8" + re.escape(number.to_bytes(4, "little")) + rb"\x0f\x05" + _COMPARISON
+        call = rb"\xb8" + re.escape(number.to_bytes(4, "little")) + _BETWEEN + rb"\x0f\x05" + _COMPARISON
         match = re.search(call, bytes(binary.image.data[offset : offset + _FUNCTION_BYTES]), re.DOTALL)
         if match:
             found[offset + match.end()] = number

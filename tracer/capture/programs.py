@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tracer.capture import kernel
@@ -26,7 +28,7 @@ FRAMES_PER_PROGRAM = (32, 8)
 HOLD_TURNS, HOLD_READS = 4000, 24
 
 _HEADERS = (
-    "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
+    "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
     "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h",
     "allocations.bpf.h", "calls.bpf.h",
 )
@@ -112,19 +114,21 @@ def _load(code: Mapping[str, bytes], name: str, kind: ProgramType, attach: int =
         raise ProgramRefused(f"the kernel refused the BPF program {name} ({error.strerror}): {last}", log) from None
 
 
-def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool) -> Programs:
+def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool, guests: bool) -> Programs:
     attach = kernel.ATTACH_UPROBE_MULTI if multi else 0
     fds = {}
     for index, name in enumerate(_TAIL_CALLED):
         fds[name] = _load(code, name, ProgramType.KPROBE, attach)
         _enter(maps, index, fds[name])
-    refused = _load_guests(code, maps, attach, fds)
+    refused = _load_guests(code, maps, attach, fds) if guests else ""
     for name in _PROBES:
         fds[name] = _load(code, name, ProgramType.KPROBE, attach)
     for name in _TRACEPOINTS:
         fds[name] = _load(code, name, ProgramType.RAW_TRACEPOINT)
     try:
-        fds |= {name: _load(code, name, ProgramType.KPROBE, attach, sleepable=True) for name in _HOLDS}
+        with ThreadPoolExecutor(len(_HOLDS)) as pool:  # at once: the verifier walks each of their turns
+            load = partial(_load, code, kind=ProgramType.KPROBE, attach=attach, sleepable=True)
+            fds |= dict(zip(_HOLDS, pool.map(load, _HOLDS), strict=True))
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         fds["on_mapping"] = _load(code, "on_mapping_passing", ProgramType.KPROBE, attach)
         return Programs(fds, multi, can_hold=False, guests_refused=refused)
@@ -165,15 +169,18 @@ def has_uprobe_multi() -> bool:
     return False
 
 
-def load_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Programs:
+def load_programs(
+    maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, guests: bool = True
+) -> Programs:
     """Load all programs, walking as many frames in one as the verifier accepts.
 
-    `offsets` are the kernel's struct offsets (btf.kernel_offsets). Raises BccMissing, ProgramRefused, NotPermitted.
+    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters.
+    Raises BccMissing, ProgramRefused, NotPermitted.
     """
     refusal: ProgramRefused | None = None
     for frames in FRAMES_PER_PROGRAM:
         try:
-            return _load_all(_compiled(maps, offsets, frames, cache), maps, multi)
+            return _load_all(_compiled(maps, offsets, frames, cache), maps, multi, guests)
         except ProgramRefused as error:
             refusal = refusal or error
     assert refusal is not None

@@ -86,7 +86,9 @@ class Session:
         self.checkpoints = Checkpoints()
         self.binaries = Binaries()
         self.maps = Maps.create(options.limits)
-        self.programs = load_programs(self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi())
+        self.programs = load_programs(
+            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests
+        )
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache)
         self.guest_runtimes = GuestRuntimes(self.maps, enabled=options.guests and not self.programs.guests_refused)
@@ -155,6 +157,7 @@ class Session:
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
         self.jit.find_registered((pid, 0), binaries)
+        self.code.find_dump((pid, 0))
         self.code.settle((pid, 0))
         self._arm()
         binaries = self.spaces.refresh(pid, 0, 0)

@@ -12,7 +12,7 @@ from tracer.capture.binaries import OpenBinary
 from tracer.capture.maps import Maps
 from tracer.guests.lua_layout import VERSIONS
 from tracer.model import records
-from tracer.model.operations import Location, Operation, Placement
+from tracer.model.operations import Location, Operation, Placement, SiteFlag
 from tracer.model.snapshot import Records, SiteInfo
 
 
@@ -39,7 +39,8 @@ class SiteTable:
                 continue
             spec = placement.site.function
             self._rows[index : index + 1] = self._row(placement)
-            self.infos.append(SiteInfo(spec.operation, spec.function, Path(binary.path).name, spec.type_name))
+            self.infos.append(SiteInfo(spec.operation, spec.function, Path(binary.path).name, spec.type_name,
+                                       bool(spec.flags & SiteFlag.COUNTER)))  # fmt: skip
             binary.placements.append((index, placement))
 
     def _row(self, placement: Placement) -> Records:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tracer import __version__
-from tracer.cli import diff, discover, doctor, options, probes, report, specs, trace
+from tracer.cli import diff, discover, doctor, options, probes, report, specs, top, trace
 from tracer.errors import NotPermitted, ProgramRefused, RefleakError
 
 _EXAMPLES = """\
@@ -20,12 +20,12 @@ examples:
 
   sudo refleak -o run.refleak --exec CMD ...       then, anywhere: refleak report run.refleak
 
-other commands: refleak report | diff | doctor | probes | specs | discover
+other commands: refleak report | diff | top | doctor | probes | specs | discover
 """
 _COLLECT_AT = (50_000, 20, 20)
 """Python's own 700 make it look through hundreds of thousands of entries again and again, where there is no garbage."""
 COMMANDS: dict[str, ModuleType] = {
-    command.NAME: command for command in (report, diff, doctor, probes, specs, discover)
+    command.NAME: command for command in (report, diff, top, doctor, probes, specs, discover)
 }
 
 

@@ -102,6 +102,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "--exec", dest="command", nargs=argparse.REMAINDER, metavar="CMD",
         help="launch CMD with its arguments (everything after it), and trace it from its first instruction",
     )
+    parser.set_defaults(streams=None)
     which.add_argument("--user", metavar="NAME", help="run CMD as this user (under sudo: the one who called it)")
     which.add_argument(
         "--follow-forks", action=argparse.BooleanOptionalAction, default=None,

@@ -66,6 +66,7 @@ def _absent(arguments: argparse.Namespace, probed: Sequence[ProbedBinary]) -> li
     described = (*map(parse_type_option, arguments.types), *map(read_spec_file, arguments.specs))
     present = {placement.site.function.function for binary in probed for placement in binary.placements}
     present |= {missed.function for binary in probed for missed in binary.unresolved}
+    present |= {copies.function for binary in probed for copies in binary.uncovered}
     functions = (function.spec for one in described for type_ in one.types for function in type_.functions)
     return [
         Unresolved(function.operation.name.lower(), function.type_name or "", function.function, _NOWHERE)

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Protocol
 
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.launch import Launched, find_command, launch, user_of
@@ -34,24 +35,47 @@ from tracer.model.snapshot import Snapshot
 from tracer.report.json_report import write_json_line
 
 NAME = "trace"
-_STOPPED_EARLY = 130
+STOPPED_EARLY = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_options(parser)
+    options.add_interval(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every way to trace has."""
     options.add_target(parser)
     options.add_kinds(parser)
     options.add_selection(parser)
     options.add_specs(parser)
     options.add_limits(parser)
     options.add_report(parser)
-    options.add_interval(parser)
     options.add_recording(parser)
     options.add_policy(parser)
     options.add_verbosity(parser)
 
 
+class Watcher(Protocol):
+    """What looks on while a trace runs."""
+
+    def tick(self, session: Session) -> None:
+        """Do what is due; called often, and someone may be held meanwhile."""
+
+    def finish(self) -> None:
+        """The target has ended, or the user has ended the trace."""
+
+    def close(self) -> None:
+        """Let go of everything, whatever has happened."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Trace, report, and return the exit status: the target's, or --error-exitcode's."""
+    return run_watched(arguments, None if arguments.interval is None else IntervalReports(arguments))
+
+
+def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
+    """Trace as `run` does, with someone who looks on."""
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
@@ -65,7 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
         if recorder is not None:
             recorder.discard()
         raise
-    reports = IntervalReports(arguments) if arguments.interval is not None else None
     try:
         _run_until_end(session, arguments, recorder, reports)
         findings = _reported(take_snapshot(session), arguments, recorder)
@@ -125,7 +148,7 @@ def _launched(arguments: argparse.Namespace) -> Session:
     path = find_command(arguments.command[0])
     check_privileges()
     check_program(path)
-    held = launch(arguments.command, user_of(arguments.user))
+    held = launch(arguments.command, user_of(arguments.user), arguments.streams)
     try:
         session = Session(_capture_options(arguments))
         _handle_signals(session, held)
@@ -171,7 +194,7 @@ def _handle_signals(session: Session, child: Launched | None) -> None:
 
 
 def _run_until_end(
-    session: Session, arguments: argparse.Namespace, recorder: Recorder | None, reports: IntervalReports | None
+    session: Session, arguments: argparse.Namespace, recorder: Recorder | None, reports: Watcher | None
 ) -> None:
     line = StatusLine(sys.stderr, enabled=not arguments.quiet and arguments.pid is not None)
     notice = CheckpointNotice(sys.stderr, enabled=not arguments.quiet)
@@ -199,4 +222,4 @@ def _exit_status(session: Session, findings: Findings, arguments: argparse.Names
     if session.mode == "attached":
         return 0
     status = session.exit_status
-    return status if status is not None else _STOPPED_EARLY
+    return status if status is not None else STOPPED_EARLY

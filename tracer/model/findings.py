@@ -239,6 +239,8 @@ class Findings:
     """Sorted: references before allocations before mappings; bytes, then count, descending."""
     errors: tuple[ErrorFinding, ...]
     suppressed: tuple[Leak, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """What was not seen of types that occurred; reports say it before anything else."""
     notes: tuple[str, ...] = ()
     events_seen: int = 0
     code: tuple[CodeRange, ...] = ()

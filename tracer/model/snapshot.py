@@ -137,6 +137,8 @@ class SiteInfo:
     function: str
     module: str
     type: str | None
+    counter: bool = True
+    """It says where the counter is."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ def _amounts(held: Weight, made: Weight) -> str:
 
 
 def _addresses(stack: FrameList, layout: CodeLayout) -> str:
-    addresses = [layout.address(frames[-1]) for frames in physical(stack)] or [_NOWHERE]
+    native = tuple(frame for frame in stack if frame.kind != "guest")  # a script's have no address to look up
+    addresses = [layout.address(frames[-1]) for frames in physical(native)] or [_NOWHERE]
     return "".join(f" {address:#x}" for address in addresses)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import TextIO
 
@@ -31,6 +32,7 @@ def write_probes(binaries: Sequence[ProbedBinary], absent: Sequence[Unresolved],
     probed = [binary for binary in binaries if binary.placements]
     count = sum(len(binary.placements) for binary in probed)
     uncovered = sum(len(binary.unresolved) for binary in binaries) + len(absent)
+    uncovered += len({(binary.path, one.function) for binary in binaries for one in binary.uncovered})
     rest = f"; {counted(uncovered, 'function')} not covered" if uncovered else ""
     page.heading(f"{counted(count, 'probe')} in {len(probed)} of {counted(len(binaries), 'binary', 'binaries')}{rest}")
     for binary in probed:
@@ -47,15 +49,33 @@ def _add_binary(page: Page, binary: ProbedBinary) -> None:
     rows = [_row(placement) for placement in sorted(binary.placements, key=lambda p: p.site.file_offset)]
     for line in tabulate(rows, _HEADERS, tablefmt="simple", disable_numparse=True).splitlines():
         page.line(line[: page.width])
+    _add_copies(page, binary)
     for placement in binary.placements:
-        if placement.reason:
+        if placement.reason and not placement.site.inlined:
             page.paragraph(f"{placement.site.function.function}: {placement.reason}", "    ", "  ")
+
+
+def _add_copies(page: Page, binary: ProbedBinary) -> None:
+    """Say of each function that was inlined whether it has code of its own, and how many copies are probed."""
+    own = {p.site.function.function for p in binary.placements if not p.site.inlined}
+    copies = {p.site.link_address: p.site.function.function for p in binary.placements if p.site.inlined}
+    probed = Counter(copies.values())
+    missed: Counter[str] = Counter()
+    for one in binary.uncovered:
+        missed[one.function] += one.copies
+    if probed or missed:
+        page.heading("  inlined")
+    for name in sorted({*probed, *missed}):
+        parts = [f"{counted(probed[name], 'copy', 'copies')} probed"] if probed[name] else []
+        parts += [f"{missed[name]:,} not"] if missed[name] else []
+        page.line(f"    {name}: {', '.join(parts)}; {'and out of line' if name in own else 'no code of its own'}")
 
 
 def _row(placement: Placement) -> tuple[str, ...]:
     function = placement.site.function
+    name = f"{function.function} (inlined)" if placement.site.inlined else function.function
     return (
-        function.operation.name.lower(), function.function, f"{placement.file_offset:#x}", placement.cost,
+        function.operation.name.lower(), name, f"{placement.file_offset:#x}", placement.cost,
         placement.instruction,
     )
 
@@ -70,13 +90,16 @@ def _add_costs(page: Page, binaries: Sequence[ProbedBinary]) -> None:
 
 
 def _add_uncovered(page: Page, binaries: Sequence[ProbedBinary], absent: Sequence[Unresolved]) -> None:
-    if not absent and not any(binary.unresolved for binary in binaries):
+    if not absent and not any(binary.unresolved or binary.uncovered for binary in binaries):
         return
     page.blank()
     page.heading("not covered")
     for binary in binaries:
         for missed in binary.unresolved:
             page.paragraph(f"{missed.operation} {missed.function} in {binary.name}: {missed.reason}", "    ", "  ")
+        for one in binary.uncovered:
+            what = f"{counted(one.copies, 'inlined copy', 'inlined copies')} of {one.function}"
+            page.paragraph(f"{one.operation} {what} in {binary.name}: {one.reason}", "    ", "  ")
     for missed in absent:
         page.paragraph(f"{missed.operation} {missed.function}: {missed.reason}", "    ", "  ")
 
@@ -108,13 +131,14 @@ def write_probes_json(binaries: Sequence[ProbedBinary], absent: Sequence[Unresol
     stream.write("\n")
 
 
-def _probe(placement: Placement) -> dict[str, str | None]:
+def _probe(placement: Placement) -> dict[str, str | bool | None]:
     function, back = placement.site.function, placement.return_file_offset
     has_return = not function.flags & SiteFlag.ENTRY_RESULT
     return {
         "operation": function.operation.name.lower(),
         "type": function.type_name,
         "function": function.function,
+        "inlined": placement.site.inlined,
         "function_offset": f"{placement.site.file_offset:#x}",
         "offset": f"{placement.file_offset:#x}",
         "return_offset": f"{placement.site.file_offset if back is None else back:#x}" if has_return else None,

@@ -47,6 +47,8 @@ def write_text(findings: Findings, stream: TextIO, options: TextOptions = _DEFAU
 def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
     judged = verdict(findings)
     _add_verdict(page, judged)
+    for doubt in findings.doubts:
+        page.paragraph(doubt, "         ", "         ")
     page.blank()
     add_scope(page, findings)
     add_types(page, findings.types)

@@ -17,7 +17,8 @@ from tracer.elf.inlined_copies import InlinedCopy
 from tracer.elf.unwind_cache import cached_table
 from tracer.elf.unwind_rules import NONE, Rule
 from tracer.elf.unwind_table import UnwindTable, lookup
-from tracer.model.operations import FunctionSpec, LocationKind, Operation, Placement, Site, SiteFlag, constant
+from tracer.model.operations import FunctionSpec, LocationKind, Operation, Placement, Register, Site, SiteFlag, constant
+from tracer.model.records import RuleKind
 from tracer.model.snapshot import UncoveredCopies
 from tracer.sites.copy_effects import CopyCode, code_of, has_foreign_condition, operations_in, why_not_entry
 from tracer.sites.copy_locations import AlwaysNull, NotThere
@@ -97,9 +98,12 @@ class _Placer:
         for site in sites:
             self._traced.setdefault(site.link_address, []).append(site.function)
         self._graphs: dict[object, FlowGraph | None] = {}
-        self.seen = [_Seen(function, copy, code_of(image, copy)) for function, copy in copies]
+        self.seen = [_Seen(function, copy, code_of(image, copy, self._stack(copy))) for function, copy in copies]
         self._by_offset: dict[int, list[_Seen]] = {}
+        self._inner: dict[int, list[_Seen]] = {}
         for seen in self.seen:
+            for offset in seen.copy.around:
+                self._inner.setdefault(offset, []).append(seen)
             self._by_offset.setdefault(seen.copy.offset, []).append(seen)
         self._merging = {(s.function.group, s.copy.function_ranges) for s in self.seen if not self._effects(s)}
 
@@ -150,8 +154,8 @@ class _Placer:
 
     def _inside(self, seen: _Seen) -> Iterator[_Seen]:
         """Yield the copies inside of one that do the same to the same type."""
-        for other in self.seen:
-            if seen.copy.offset in other.copy.around and seen.is_like(other.function):
+        for other in self._inner.get(seen.copy.offset, ()):
+            if seen.is_like(other.function):
                 yield other
 
     def _of_others(self, seen: _Seen) -> set[int]:
@@ -212,7 +216,7 @@ class _Placer:
 
     def _placement(self, seen: _Seen, entry: int, graph: FlowGraph) -> Placement:
         """Return the cheapest place between the entry and the first effect; raises NotThere."""
-        found = candidates(self._image, seen.function, seen.copy, entry, graph, self._rule_at)
+        found = candidates(self._image, seen.function, seen.copy, seen.code, entry, graph, self._rule_at)
         best = min(found, key=lambda c: (NANOSECONDS[self._cost(c.instruction)], c.instruction.address))
         cost = self._cost(best.instruction)
         spec = replace(seen.function, flags=seen.function.flags | SiteFlag.ENTRY_RESULT | SiteFlag.INLINED)
@@ -235,6 +239,10 @@ class _Placer:
 
     def _cost(self, instruction: Instruction) -> Cost:
         return self._costs.cost_of(instruction.raw, instruction.address)
+
+    def _stack(self, copy: InlinedCopy) -> frozenset[int]:
+        has_frame_pointer = self._rule_at(copy.entry).kind == RuleKind.RBP
+        return frozenset((Register.RSP, Register.RBP) if has_frame_pointer else (Register.RSP,))
 
     def _rule_at(self, address: int) -> Rule:
         return lookup(self._table, address) if self._table is not None else NONE

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tracer.elf.image import Image
 from tracer.elf.inlined_copies import InlinedCopy
-from tracer.model.operations import Register
+from tracer.elf.value_expressions import Base, ValuePlace
 from tracer.sites.flow_graph import FlowGraph
-from tracer.sites.instructions import Instruction, decode
+from tracer.sites.instructions import Instruction, decode, pointer_register
 
 _READ_ONLY = frozenset(
     ("test", "cmp", "bt", "nop", "push", "jmp", "mul", "imul", "div", "idiv", "ucomiss", "ucomisd", "comiss", "comisd",
@@ -25,13 +25,19 @@ class CopyCode:
     """The instructions of a copy, by address."""
 
     instructions: dict[int, Instruction]
+    stack: frozenset[int]
+    """The registers that point to the stack: rbp too, where the function has a frame pointer."""
 
     def effects(self) -> frozenset[int]:
         """Return what writes memory or calls; the stack counts only where nothing else is written."""
         calls = {a for a, i in self.instructions.items() if i.name == "call"}
         stores = {a for a, i in self.instructions.items() if writes_memory(i)}
-        elsewhere = {a for a in stores if not _is_on_stack(self.instructions[a])}
+        elsewhere = {a for a in stores if not self._is_on_stack(self.instructions[a])}
         return frozenset(calls | elsewhere or stores)
+
+    def _is_on_stack(self, instruction: Instruction) -> bool:
+        memory = next((operand.memory for operand in instruction.operands if operand.memory), None)
+        return memory is not None and memory.base in self.stack
 
     def on_counter(self, displacement: int) -> dict[int, Instruction]:
         """Return what uses memory at a distance from a register, the stack's apart."""
@@ -39,7 +45,7 @@ class CopyCode:
             address: instruction for address, instruction in self.instructions.items()
             if instruction.name != "lea" and any(
                 o.memory is not None and o.memory.plain and o.memory.displacement == displacement
-                and o.memory.base not in (None, Register.RSP, Register.RBP)
+                and o.memory.base is not None and o.memory.base not in self.stack
                 for o in instruction.operands
             )
         }  # fmt: skip
@@ -61,15 +67,15 @@ def _low(immediate: int | None) -> int | None:
     return None if immediate is None else immediate & 0xFFFFFFFF
 
 
-def code_of(image: Image, copy: InlinedCopy) -> CopyCode:
-    """Return the decoded copy; what does not decode is missing."""
+def code_of(image: Image, copy: InlinedCopy, stack: frozenset[int]) -> CopyCode:
+    """Return the decoded copy; what does not decode is missing. `stack`: the registers that point to the stack."""
     found = {}
     for start, end in copy.ranges:
         offset = image.file_offset_of(start)
         if offset is not None:
             code = bytes(image.data[offset : offset + end - start])
             found.update({instruction.address: instruction for instruction in decode(code, start, _LONGEST_COPY)})
-    return CopyCode(found)
+    return CopyCode(found, stack)
 
 
 def writes_memory(instruction: Instruction) -> bool:
@@ -77,11 +83,6 @@ def writes_memory(instruction: Instruction) -> bool:
     if instruction.name in _READ_ONLY or not operands:
         return False
     return operands[0].memory is not None or (instruction.name in ("xchg", "xadd") and operands[-1].memory is not None)
-
-
-def _is_on_stack(instruction: Instruction) -> bool:
-    memory = next((operand.memory for operand in instruction.operands if operand.memory), None)
-    return memory is not None and memory.base in (Register.RSP, Register.RBP)
 
 
 def operations_in(copy: InlinedCopy, code: CopyCode, graph: FlowGraph, displacement: int) -> list[int]:
@@ -117,15 +118,31 @@ def has_foreign_condition(
 
     Compilers attribute a condition of the surroundings to a copy when they merge it with the copy's own.
     """
-    bases = {o.memory.base for address in uses for o in code.instructions[address].operands if o.memory}
+    if _comes_from(entry, graph, uses):
+        return False
+    operands = (operand for address in uses for operand in code.instructions[address].operands)
+    bases = {o.memory.base for o in operands if o.memory is not None and o.memory.base is not None}
+    given = (parameter.at(entry) for parameter in copy.parameters)
+    bases.update(p.register for p in given if isinstance(p, ValuePlace) and p.base is Base.REGISTER)
     after = graph.reachable([entry], -1)
     untouched = _before(graph, entry, set(uses))
     leading = graph.reachable(uses, -1, backwards=True)
     return any(
-        graph.is_decision(address) and not _tests_for_null(address, code, graph, bases)
+        graph.is_decision(address) and not tests_for_null(address, graph, bases)
         for address in after & untouched & leading
         if copy.contains(address)
     )
+
+
+def _comes_from(entry: int, graph: FlowGraph, uses: Collection[int]) -> bool:
+    """Tell whether the counter is used before `entry` already, with nothing to decide in between."""
+    address, before = entry, graph.predecessors.get(entry, ())
+    while len(before) == 1 and len(graph.successors[before[0]]) == 1 and before[0] != entry:
+        address = before[0]
+        if address in uses:
+            return True
+        before = graph.predecessors.get(address, ())
+    return False
 
 
 def _before(graph: FlowGraph, entry: int, uses: set[int]) -> set[int]:
@@ -142,16 +159,14 @@ def _before(graph: FlowGraph, entry: int, uses: set[int]) -> set[int]:
     return seen - uses
 
 
-def _tests_for_null(address: int, code: CopyCode, graph: FlowGraph, bases: Collection[int | None]) -> bool:
+def tests_for_null(address: int, graph: FlowGraph, registers: Collection[int]) -> bool:
+    """Tell whether the condition at `address` is a test of a pointer, in one of `registers`, for NULL."""
     for before in graph.predecessors.get(address, ()):
         while graph.lines[before].name.startswith(_LEAVES_FLAGS) and len(graph.predecessors.get(before, ())) == 1:
             (before,) = graph.predecessors[before]
-        test = code.instructions.get(before)
-        if test is None or test.name not in ("test", "cmp") or test.operands[0].size != 8:
-            return False
-        first, second = test.operands
-        null = first == second if test.name == "test" else second.immediate == 0
-        if not null or (first.register is not None and first.register not in bases):
+        test = graph.lines[before]
+        first, _, second = test.operands.partition(", ")
+        if (test.name, second) not in (("test", first), ("cmp", "0")) or pointer_register(first) not in registers:
             return False
     return True
 

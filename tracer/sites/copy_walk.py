@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tracer.elf.image import Image
 from tracer.elf.inlined_copies import InlinedCopy
 from tracer.model.operations import NOWHERE, FunctionSpec, Location, LocationKind, Operation, Register, argument
-from tracer.sites.copy_effects import writes_memory
+from tracer.sites.copy_effects import CopyCode, tests_for_null, writes_memory
 from tracer.sites.copy_locations import AlwaysNull, FindRule, NotThere, locate
 from tracer.sites.costs import InstructionClass, classify, is_refused
 from tracer.sites.flow_graph import FlowGraph
@@ -32,14 +32,15 @@ class Candidate:
 
 
 def candidates(
-    image: Image, function: FunctionSpec, copy: InlinedCopy, entry: int, graph: FlowGraph, rule_at: FindRule
-) -> list[Candidate]:
+    image: Image, function: FunctionSpec, copy: InlinedCopy, code: CopyCode, entry: int, graph: FlowGraph,
+    rule_at: FindRule,
+) -> list[Candidate]:  # fmt: skip
     """Return the places up to the copy's first write to memory, never empty.
 
     Where the copy begins with a locked instruction, which the kernel does not probe, the place is behind it. Raises
     NotThere with what is in the way, AlwaysNull where the copy does nothing.
     """
-    walk = _Walk(function, copy, entry, rule_at)
+    walk = _Walk(function, copy, code, entry, rule_at)
     for instruction in _straight(image, graph, entry):
         walk.look_at(instruction)
         if walk.change or (writes_memory(instruction) and not walk.passes(instruction)):
@@ -51,7 +52,7 @@ def candidates(
 
 
 def _straight(image: Image, graph: FlowGraph, entry: int) -> Iterator[Instruction]:
-    """Yield instructions as long as each leads to the next, and nothing else does."""
+    """Yield instructions as long as each leads to the next, and nothing else does but what has skipped it for NULL."""
     address = entry
     for _ in range(LONGEST_WALK):
         offset = image.file_offset_of(address)
@@ -61,15 +62,28 @@ def _straight(image: Image, graph: FlowGraph, entry: int) -> Iterator[Instructio
         if not decoded:
             return
         yield decoded[0]
-        name, end = decoded[0].name, decoded[0].end
-        if name == "call" or graph.successors.get(address) != (end,) or graph.predecessors.get(end) != (address,):
+        end = decoded[0].end
+        if decoded[0].name == "call" or graph.successors.get(address) != (end,):
+            return
+        if any(not _skips(before, decoded[0], graph) for before in graph.predecessors[end] if before != address):
             return
         address = end
 
 
+def _skips(jump: int, locked: Instruction, graph: FlowGraph) -> bool:
+    """Tell whether a jump passes over a locked instruction because the pointer that this works on is NULL."""
+    memory = locked.operands[0].memory if locked.operands and locked.mnemonic.startswith("lock") else None
+    is_jump = graph.lines[jump].name == "je" and graph.lines[jump].target == locked.end
+    base = memory.base if memory is not None else None
+    return base is not None and is_jump and tests_for_null(jump, graph, {base})
+
+
 class _Walk:
-    def __init__(self, function: FunctionSpec, copy: InlinedCopy, entry: int, rule_at: FindRule) -> None:
+    def __init__(
+        self, function: FunctionSpec, copy: InlinedCopy, code: CopyCode, entry: int, rule_at: FindRule
+    ) -> None:
         self._function, self._copy, self._entry, self._rule_at = function, copy, entry, rule_at
+        self._stack = code.stack
         self._known: tuple[Location, Location] | None = None
         self.found: list[Candidate] = []
         self.reason: NotThere | None = None
@@ -92,12 +106,14 @@ class _Walk:
             self.found.append(Candidate(instruction, *self._known, self.change))
 
     def _by_use(self, instruction: Instruction) -> tuple[Location, Location] | None:
-        """Return the register whose counter this instruction of the copy changes: that is the object."""
-        counter, memory = self._function.counter, instruction.operands[0].memory if instruction.operands else None
+        """Return the register by which this instruction of the copy gets at the counter: that is the object."""
+        counter = self._function.counter
+        memory = next((operand.memory for operand in instruction.operands if operand.memory), None)
         if (
             self._function.object != argument(0) or self._function.holder
             or counter.kind != LocationKind.OBJECT or counter.dereference
-            or memory is None or memory.base is None or not memory.plain or instruction.name not in _COUNTS
+            or memory is None or memory.base is None or memory.base in self._stack or not memory.plain
+            or instruction.name == "lea"
             or not self._copy.contains(instruction.address)
             or memory.displacement != counter.adjust + counter.offset
         ):  # fmt: skip
@@ -113,7 +129,7 @@ class _Walk:
         if (
             self.found or not change or memory is None
             or not instruction.mnemonic.startswith("lock") or instruction.name not in _COUNTS
-            or (is_known and memory.displacement != counter.adjust + counter.offset)
+            or (is_known and memory.displacement not in (0, counter.adjust + counter.offset))
         ):  # fmt: skip
             return False
         self.change = change

@@ -92,6 +92,11 @@ class Line:
         return self.name == "nop" or (self.name == "xchg" and self.operands == "ax, ax")
 
 
+def pointer_register(name: str) -> int | None:
+    """Return the DWARF number of a 64-bit register."""
+    return _NUMBERS.get(name) if name.startswith("r") and not name.endswith(("d", "w", "b")) else None
+
+
 def lines_of(code: bytes, address: int) -> Iterator[Line]:
     """Yield the instructions of a function; ends before its end where bytes do not decode."""
     for start, size, mnemonic, operands in _decoder().disasm_lite(code, address):

@@ -129,6 +129,23 @@ def test_a_program_whose_file_goes_away(targets: Path, tmp_path: Path, replace: 
     ]  # fmt: skip
 
 
+def test_a_killed_program_whose_file_is_gone(targets: Path, tmp_path: Path) -> None:
+    """Nothing is left to read the names from but what was opened while it lived."""
+    program = tmp_path / "vanishing"
+    program.write_bytes((targets / "attach").read_bytes())
+    program.chmod(0o755)
+    with live_refleak(tmp_path / "report", "--exec", program) as refleak:
+        assert refleak.line() == b"ready\n"
+        program.unlink()
+        os.kill(refleak.child(), signal.SIGKILL)
+        run = refleak.end()
+    run.check_whole(128 + signal.SIGKILL)
+    assert run.alive("allocation") == [("malloc", "before_attach", 17, 17 * 163)]
+    [leak] = run.leaks
+    assert [frame["function"] for frame in leak["stack"]][1] == "main"
+    assert {frame["file"] for frame in leak["stack"][:2]} != {None}
+
+
 def test_an_attached_program_whose_file_goes_away(
     live_target: LiveTarget, targets: Path, tmp_path: Path
 ) -> None:

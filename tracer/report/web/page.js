@@ -6,6 +6,7 @@ function head() {
   if (root) scope.append(element('code', null, root[2]), ', ' + root[5] + ', ');
   scope.append((data.mode === 'launched' ? 'launched and ' : 'attached to and ') + 'traced for ' + duration(data.durationNs) + ', '
     + counted(data.events, 'event') + (data.complete ? ', complete: 0 lost' : data.losses.length ? ', not complete' : ', 0 lost') + ', ' + counted(data.attached, 'probe'));
+  for (const doubt of data.doubts) verdict.after(element('p', {class: 'lost'}, doubt));
   if (data.sampling) scope.append('; blocks were sampled, ' + data.sampling + ': their amounts are estimates');
   if (data.only) scope.append('; only ' + data.only);
   for (const [count, reason, remedy] of data.losses) {

@@ -1,0 +1,225 @@
+"""Frames of scripts: exact function, file and line, in order with those of the C stack."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import REFLEAK, Refleak
+from live_refleak import live_refleak
+from traced_report import Json, Run
+
+SCRIPTS = Path(__file__).parent / "scripts"
+PYTHONS = ("3.11", "3.12", "3.13")
+LUAS = ("lua5.1", "lua5.2", "lua5.3", "lua5.4")
+LOOP = "_PyEval_EvalFrameDefault"
+Calls = list[tuple[str | None, str | None, int | None]]
+
+
+def python_of(version: str) -> str:
+    """Return a Python of this version that runs; the distribution's own if it is that."""
+    for name in ("/usr/bin/python3", f"python{version}"):
+        ask = [shutil.which(name) or name, "-c", "import sys; print(sys.executable, '%d.%d' % sys.version_info[:2])"]
+        try:
+            said = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split()
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        if said[1:] == [version]:
+            return said[0]
+    pytest.skip(f"needs Python {version}")
+
+
+def guests(leak: Json) -> Calls:
+    frames = [frame for frame in leak["stack"] if frame["kind"] == "guest"]
+    return [(frame["function"], Path(frame["file"]).name, frame["line"]) for frame in frames]
+
+
+def of_size(run: Run, size: int) -> list[Json]:
+    """Return the leaks of blocks of one size; not a forked child's copies."""
+    return [leak for leak in run.leaks if leak["state"] == "leaked" and leak["bytes"] == size * leak["count"]
+            and leak["stack"][0]["function"] in ("leak_block", "leak_for_lua")]  # fmt: skip
+
+
+def calls(run: Run, size: int) -> dict[tuple[tuple[str | None, str | None, int | None], ...], int]:
+    """Return the frames of the script under the leaks of blocks of one size, with the number of blocks."""
+    counts: Counter[tuple[tuple[str | None, str | None, int | None], ...]] = Counter()
+    for leak in of_size(run, size):
+        counts[tuple(guests(leak))] += leak["count"]
+    return dict(counts)
+
+
+def line_of(script: str, text: str) -> int:
+    lines = (SCRIPTS / script).read_text().splitlines()
+    [found] = [number for number, line in enumerate(lines, start=1) if line.strip() == text]
+    return found
+
+
+def python_line(function: str, text: str) -> tuple[str, str, int]:
+    return function, "leaky.py", line_of("leaky.py", text)
+
+
+LOAD = ("Loader.load", "leaky.py", 13)
+EACH = python_line("each", "return list(map(Loader().load, [size] * 3))")
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
+def python_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> Run:
+    command = (python_of(request.param), "-I", SCRIPTS / "leaky.py", targets / "libguest.so")
+    run = refleak("--top", 1000, target=command)
+    assert (run.status, run.report["lost"]) == (0, []), run.stderr
+    return run
+
+
+def test_a_map_in_c_between_two_runs_of_python(python_run: Run) -> None:
+    assert calls(python_run, 2003) == {(LOAD, EACH, python_line("<module>", "each(2003)")): 3}
+    [leak] = of_size(python_run, 2003)
+    kinds = [frame["kind"] for frame in leak["stack"]]
+    inner, outer = (next(i for i, f in enumerate(leak["stack"]) if f["function"] == n) for n in ("Loader.load", "each"))
+    assert set(kinds[:inner]) == {"native"} and set(kinds[inner + 1 : outer]) == {"native"}
+    assert leak["stack"][0]["function"] == "leak_block" and leak["stack_complete"]
+    assert {f["language"] for f in leak["stack"] if f["kind"] == "guest"} == {"Python"}
+
+
+def test_no_frame_of_the_loop_is_left(python_run: Run) -> None:
+    for size in (2003, 1009, 3001, 4001, 6007):
+        assert not any(frame["function"] == LOOP for leak in of_size(python_run, size) for frame in leak["stack"])
+
+
+def test_threads_of_python(python_run: Run) -> None:
+    found = calls(python_run, 1009)
+    assert sum(found.values()) == 30
+    assert {stack[:3] for stack in found} == {(LOAD, EACH, python_line("worker", "each(1009)"))}
+    assert {tuple(frame[:2] for frame in stack[3:]) for stack in found} == {
+        (("Thread.run", "threading.py"), ("Thread._bootstrap_inner", "threading.py"),
+         ("Thread._bootstrap", "threading.py"))
+    }  # fmt: skip
+
+
+def test_a_callback_from_c(python_run: Run) -> None:
+    called = ("called", "leaky.py", line_of("leaky.py", "def called(size):") + 1)
+    main = python_line("<module>", "library.call_back(callback(called), 3001)")
+    assert calls(python_run, 3001) == {(called, main): 1}
+
+
+def test_a_generator(python_run: Run) -> None:
+    main = python_line("<module>", "for _ in generated(4001):")
+    assert calls(python_run, 4001) == {(LOAD, python_line("generated", "yield loader.load(size)"), main): 1}
+
+
+def test_a_name_that_is_not_ascii(python_run: Run) -> None:
+    own = ("größe", "leaky.py", line_of("leaky.py", "def größe(size):") + 1)
+    assert calls(python_run, 6007) == {(own, python_line("<module>", "größe(6007)")): 1}
+
+
+def test_code_objects_that_take_each_others_place(python_run: Run) -> None:
+    outer = (python_line("recycled", 'exec(code, {"leak": library.leak_block})'), python_line("<module>", "recycled()"))
+    assert calls(python_run, 5003) == {
+        (("<module>", f"<made {blank}>", blank + 1), *outer): 1 for blank in range(31)
+    }
+
+
+def test_python_deeper_than_is_followed_is_cut_and_says_so(python_run: Run) -> None:
+    [leak] = of_size(python_run, 7001)
+    own = [frame for frame in leak["stack"] if frame["function"] == "deep"]
+    assert len(own) == 128 and leak["stack_status"] == "truncated"
+    assert own[0]["line"] == line_of("leaky.py", "def deep(levels, size):") + 4
+    assert {frame["line"] for frame in own[1:]} == {line_of("leaky.py", "def deep(levels, size):") + 2}
+
+
+def test_a_forked_child_of_python(python_run: Run) -> None:
+    assert calls(python_run, 8009) == {(python_line("<module>", "library.leak_block(8009)"),): 1}
+
+
+def test_guest_off_shows_the_loop(refleak: Refleak, targets: Path) -> None:
+    command = ("/usr/bin/python3", "-I", SCRIPTS / "leaky.py", targets / "libguest.so")
+    run = refleak("--guest", "off", "--top", 1000, target=command)
+    assert calls(run, 2003) == {(): 3}
+    assert any(frame["function"] == LOOP for frame in of_size(run, 2003)[0]["stack"])
+
+
+def test_attached_to_a_running_python(targets: Path, tmp_path: Path) -> None:
+    command = ["/usr/bin/python3", "-I", SCRIPTS / "waiting.py", targets / "libguest.so"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as target:
+        assert target.stdin is not None and target.stdout is not None
+        assert target.stdout.readline() == b"ready\n"
+        with live_refleak(tmp_path / "report", "-p", target.pid) as refleak:
+            refleak.wait_until_attached()
+            target.stdin.write(b"x")
+            assert target.stdout.readline() == b"done\n"
+            target.stdin.write(b"x")
+            run = refleak.end()
+    [leak] = [leak for leak in run.leaks if leak["bytes"] == 2003]
+    assert guests(leak) == [
+        ("leak", "waiting.py", line_of("waiting.py", "library.leak_block(2003)")),
+        ("<module>", "waiting.py", line_of("waiting.py", "leak()")),
+    ]
+
+
+TAKE, EACH_LUA, GUARDED, TRIED, RESUMED, INDEX, SUBSTITUTE, NESTED = 2, 6, 9, 10, 17, 25, 27, 30
+"""Lines on which the functions of leaky.lua begin."""
+
+
+def lua_frames(*calls: tuple[int, int]) -> tuple[tuple[str, str, int], ...]:
+    """Return frames of leaky.lua, leaf first; each by the line on which its function begins (0: none), and its own."""
+    return tuple(
+        (f"function <leaky.lua:{begin}>" if begin else "main chunk", "leaky.lua", line) for begin, line in calls
+    )
+
+
+@pytest.fixture(scope="module", params=LUAS)
+def lua_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> Run:
+    lua = shutil.which(request.param)
+    if lua is None:
+        pytest.skip(f"needs {request.param}")
+    run = refleak("--top", 1000, target=(lua, SCRIPTS / "leaky.lua", targets / "libguest.so"))
+    assert (run.status, run.report["lost"]) == (0, []), run.stderr
+    return run
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "lines"),
+    [
+        (1009, 3, ((TAKE, 3), (EACH_LUA, 7), (TRIED, 11), (GUARDED, 10), (0, 16))),
+        (2003, 1, ((GUARDED, 14), (0, 16))),
+        (3001, 3, ((TAKE, 3), (EACH_LUA, 7), (RESUMED, 18), (0, 22))),
+        (4001, 1, ((RESUMED, 20), (0, 24))),
+        (5003, 1, ((0, 23),)),
+        (6007, 1, ((INDEX, 25), (0, 26))),
+        (7001, 1, ((SUBSTITUTE, 27), (0, 27))),
+        (9001, 1, (*[(NESTED, 31)] * 6, (0, 33))),
+    ],
+    ids=["pcall", "after an error", "coroutine", "resumed", "after a yield", "metamethod", "callback", "nested"],
+)
+def test_lua_lines(lua_run: Run, size: int, count: int, lines: tuple[tuple[int, int], ...]) -> None:
+    assert calls(lua_run, size) == {lua_frames(*lines): count}
+    for leak in of_size(lua_run, size):
+        assert leak["stack"][0]["function"] == "leak_for_lua" and leak["stack_complete"]
+        assert {f["language"] for f in leak["stack"] if f["kind"] == "guest"} == {"Lua"}
+
+
+def test_a_chunk_that_is_in_no_file(lua_run: Run) -> None:
+    assert calls(lua_run, 8009) == {(("main chunk", "made", 3), *lua_frames((0, 29))): 1}
+
+
+def test_a_callback_stands_between_the_c_functions(lua_run: Run) -> None:
+    """Leaf, the callback's frame, the function that called it, the caller's frame, the function that called that."""
+    [leak] = of_size(lua_run, 7001)
+    names = [frame["function"] for frame in leak["stack"]]
+    enters = [name for name in names if name and name.startswith(("lua_", "function <", "main"))]
+    assert enters[1] in ("lua_callk", "lua_call") and enters[3] in ("lua_pcallk", "lua_pcall")
+    assert enters[0] == "function <leaky.lua:27>" and enters[2] == "main chunk"
+
+
+def test_a_recording_keeps_the_frames_of_a_script(targets: Path, tmp_path: Path) -> None:
+    recording, again = tmp_path / "run.refleak", tmp_path / "again.json"
+    script = [SCRIPTS / "leaky.py", targets / "libguest.so"]
+    subprocess.run([REFLEAK, "-o", recording, "--exec", "/usr/bin/python3", "-I", *script], check=True,
+                   stderr=subprocess.DEVNULL)  # fmt: skip
+    subprocess.run([REFLEAK, "report", recording, "--format", "json", "-o", again], check=True)
+    all_leaks = json.loads(again.read_text())["leaks"]
+    leaks = [leak for leak in all_leaks if (leak["bytes"], leak["state"]) == (6009, "leaked")]
+    assert [guests(leak) for leak in leaks] == [[LOAD, EACH, python_line("<module>", "each(2003)")]]

@@ -1,0 +1,105 @@
+"""`refleak top` in a real terminal of 80 by 24, driven through tmux."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from live_refleak import REFLEAK, environment, wait_for
+
+
+class Pane:
+    """A shell in a terminal."""
+
+    def __init__(self, socket: str) -> None:
+        self._socket = socket
+        shell = "env PS1='$ ' bash --norc --noprofile"
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", shell)
+
+    def tmux(self, *words: str) -> str:
+        command = ["tmux", "-u", "-L", self._socket, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=environment()).stdout
+
+    def keys(self, *keys: str) -> None:
+        self.tmux("send-keys", *keys)
+
+    def text(self) -> str:
+        return self.tmux("capture-pane", "-p")
+
+    def wait_for(self, pattern: str) -> str:
+        wait_for(lambda: re.search(pattern, self.text(), re.M), f"{pattern} in {self.text()!r}")
+        return self.text()
+
+
+@pytest.fixture
+def pane(tmp_path: Path) -> Iterator[Pane]:
+    if not shutil.which("tmux"):
+        pytest.skip("needs tmux")
+    pane = Pane(f"refleak-{tmp_path.name}")
+    try:
+        yield pane
+    finally:
+        pane.tmux("kill-server")
+
+
+def start(pane: Pane, targets: Path, tmp_path: Path) -> Path:
+    """Watch targets/periods, whose steps are a byte of a pipe each; return the pipe."""
+    pipe = tmp_path / "steps"
+    command = f"{REFLEAK} top --interval 0.2 --exec {targets / 'periods'} < {pipe}; echo status=$?"
+    pane.keys(f"export TMPDIR={shlex.quote(str(tmp_path))} LC_ALL=C.UTF-8; mkfifo {pipe}; exec 9<>{pipe}", "Enter")
+    pane.keys(command, "Enter")
+    pane.wait_for(r"^refleak top  ")
+    return pipe
+
+
+def step(pane: Pane, pipe: Path) -> None:
+    with open(pipe, "wb", buffering=0) as stream:
+        stream.write(b"x")
+
+
+def test_what_it_shows_and_leaves(pane: Pane, targets: Path, tmp_path: Path) -> None:
+    pipe = start(pane, targets, tmp_path)
+    screen = pane.wait_for(r" 205 B +5 .* make_first")
+    assert len(screen.rstrip("\n").split("\n")) == 24
+    assert screen.splitlines()[-1].startswith("q quit")
+    pane.keys("m")
+    pane.wait_for(r"marked at")
+    step(pane, pipe)
+    pane.wait_for(r" 413 B +7 .* 413 B .* make_second")  # all of them newer than the mark
+    pane.wait_for(r" 205 B +5 .* 0 B .* make_first")
+    pane.keys("t")
+    pane.wait_for(r"^ +1 +2 +0 +1 +1  thing")
+    pane.keys("t")
+    pane.keys("Down")
+    pane.keys("Enter")
+    pane.wait_for(r"^id [0-9a-f]{12}: 5 of 205 bytes by malloc")
+    pane.wait_for(r"^  main  .*periods.c:\d+")
+    pane.tmux("resize-window", "-x", "60", "-y", "12")
+    wait_for(lambda: len(pane.text().rstrip("\n").split("\n")) == 12, "the smaller screen")
+    pane.wait_for(r"^q quit")
+    pane.tmux("resize-window", "-x", "80", "-y", "24")
+    pane.keys("Escape")
+    step(pane, pipe)
+    pane.wait_for(r" 82 B +2 .* make_first")
+    pane.keys("q")
+    screen = pane.wait_for(r"^status=0$")
+    assert "outstanding, not judged" in screen
+    assert "refleak top  " not in screen  # the screen of before is back
+    pane.keys("stty -a | tr ' ' '\\n' | grep -x -e icanon -e echo -e isig | tr '\\n' ' '", "Enter")
+    pane.wait_for(r"^isig icanon echo")
+    (output,) = tmp_path.glob("refleak-periods-*.out")
+    assert output.read_text() == "ready\n" * 3
+    step(pane, pipe)
+
+
+def test_a_target_that_ends_ends_it(pane: Pane, targets: Path, tmp_path: Path) -> None:
+    pipe = start(pane, targets, tmp_path)
+    for _ in range(3):
+        step(pane, pipe)
+    screen = pane.wait_for(r"^status=0$")
+    assert "refleak: LEAK" in screen

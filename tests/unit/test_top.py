@@ -1,0 +1,166 @@
+"""The live view: what a sample holds, what a screen shows of it, and the terminal's way back."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import termios
+from dataclasses import replace
+
+import pytest
+from hand_made import LOSSES, SECOND, blocks, server, snapshot
+
+from tracer.analysis import analyse
+from tracer.analysis.top import top_sample
+from tracer.cli.terminal import Terminal
+from tracer.errors import UsageError
+from tracer.model.frames import Frame
+from tracer.model.periods import Checkpoint
+from tracer.model.top import TopRow, TopSample
+from tracer.report.top_screen import DETAILS, TYPES, TopState, render, sparkline
+
+
+def samples() -> list[TopSample]:
+    """Two samples of the server: two seconds and one page apart, with a mark at 3 s."""
+    snap, code = server()
+    before = replace(snap, allocations=snap.allocations[1:], duration_ns=59 * SECOND)
+    first = top_sample(analyse(before, code.symbols), None)
+    marked = replace(snap, checkpoints=(Checkpoint(1, 3 * SECOND),), losses=LOSSES)
+    return [first, top_sample(analyse(marked, code.symbols), first)]
+
+
+def test_a_sample_sums_what_is_outstanding() -> None:
+    first, second = samples()
+    assert (first.bytes, first.blocks, first.objects, first.mark_ns) == (6 * 4096 + 72 + 13 + (1 << 20), 9, 2, None)
+    assert (second.bytes - first.bytes, second.blocks, second.mark_ns, second.lost) == (4096, 10, 3 * SECOND, 317)
+    page = next(row for row in second.rows if row.bytes == 7 * 4096)
+    assert (page.count, page.count_per_second, page.bytes_per_second) == (7, 0.5, 2048.0)
+    assert (page.count_since_mark, page.bytes_since_mark) == (3, 3 * 4096)  # made at 4, 5 and 6 s
+    assert [row.kind for row in second.rows] == ["mapping", "allocation", "allocation", "allocation", "reference"]
+    assert {row.count_per_second for row in first.rows} == {0.0}
+
+
+def lines(state: TopState, width: int = 80, height: int = 24) -> list[str]:
+    screen = render(state, width, height, color=False).split("\n")
+    assert len(screen) == height
+    assert max(map(len, screen)) <= width
+    return screen
+
+
+def test_the_screen_at_80_by_24() -> None:
+    screen = lines(TopState("./srv", samples()))
+    assert screen[0].rstrip() == "refleak top  ./srv"
+    assert screen[1].startswith("61.0 s: 1.0 MiB in 10 blocks, 2 objects, +2.0 KiB/s; marked at 3.0 s  317 lost")
+    assert screen[2].rstrip() == "bytes    ██"
+    assert screen[5].split() == ["bytes*", "count", "per", "s", "since", "mark", "trend", "made", "in"]
+    assert screen[7].split()[:8] == ["28.0", "KiB", "7", "+2.0", "KiB", "12.0", "KiB", "one-off"]
+    assert screen[7].rstrip().endswith(" parse_body (body.c:118)")
+    assert screen[-1].startswith("q quit")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 8), (20, 3), (300, 90), (1, 2)])
+@pytest.mark.parametrize("view", ["entries", TYPES, DETAILS])
+def test_it_fits_any_size(width: int, height: int, view: str) -> None:
+    lines(TopState("a command with a long name " * 5, samples(), view=view), width, height)
+    lines(TopState("nothing yet", view=view), width, height)
+
+
+def test_keys_move_and_sort() -> None:
+    state = TopState("x", samples())
+    by_bytes = [row.id for row in state.rows()]
+    state.move(1)
+    assert state.selected == by_bytes[1]
+    state.move(-9)
+    assert state.selected == by_bytes[0]
+    state.move(99)
+    assert state.selected == by_bytes[-1]
+    state.sort = "growth"
+    assert state.rows()[0].bytes_per_second == 2048.0
+    assert state.selected == by_bytes[-1]  # stays, wherever it now is
+    state.sort = "since mark"
+    assert [row.bytes_since_mark for row in state.rows()][:2] == [3 * 4096, 0]
+
+
+def test_the_details_are_the_whole_stack() -> None:
+    page = next(row.id for row in samples()[1].rows if row.bytes == 7 * 4096)
+    state = TopState("x", samples(), view=DETAILS, selected=page)
+    screen = [line.rstrip() for line in lines(state)]
+    assert screen[5].endswith("7 of 28.0 KiB by malloc, one-off")
+    assert screen[6:9] == [
+        "  malloc  [libc.so.6]", "  parse_body  body.c:118", "  handle_request  /src/net/http.c:402  (inlined)",
+    ]  # fmt: skip
+    state.move(99)
+    screen = lines(state, height=9)
+    assert screen[7].strip().startswith("_start")  # the last frame, in the last of the two lines there are
+
+
+def test_names_cannot_command_the_terminal() -> None:
+    evil = Frame("f\x1b[2J\n", "m", file="\x1b]0;x\x07.c", line=1)
+    row = TopRow("id", "allocation", "malloc", 1, 1, 0, 0, 0, 0, None, (evil,), 0)
+    for view in ("entries", DETAILS):
+        text = render(TopState("\x1b[1m", [TopSample(1, rows=(row,))], view=view), 80, 10, color=False)
+        assert "\x1b" not in text and "\x07" not in text
+        assert len(text.split("\n")) == 10
+
+
+def test_an_empty_trace() -> None:
+    found = top_sample(analyse(snapshot(allocations=blocks(), duration_ns=0), {}), None)
+    assert (found.bytes, found.rows) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("values", "width", "bars"),
+    [([], 5, ""), ([0, 0], 5, "  "), ([1, 4, 8], 5, "▁▄█"), ([1, 2, 4, 8], 2, "▄█"), ([1, 10**12], 9, "▁█")],
+)
+def test_sparkline(values: list[int], width: int, bars: str) -> None:
+    assert sparkline(values, width) == bars
+
+
+def on_terminal(end: str) -> tuple[bytes, bool]:
+    """Take a terminal in a process below a shell's, and end it; return what was written, and if the modes are back."""
+    pid, master = pty.fork()
+    if pid == 0:
+        if os.fork():
+            signal.pause()
+        terminal = Terminal()
+        terminal.take()
+        if end == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        terminal.close()
+        signal.pause()
+    before = termios.tcgetattr(master)
+    written = b""
+    while b"\x1b[?1049l" not in written:
+        assert select.select([master], [], [], 20)[0], written
+        written += os.read(master, 4096)
+    for _ in range(2000):  # the settings follow the last bytes
+        if termios.tcgetattr(master)[3] & termios.ICANON:
+            break
+        select.select([], [], [], 0.01)
+    after = termios.tcgetattr(master)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(master)
+    return written, bool(after[3] & termios.ICANON) and bool(after[3] & termios.ECHO) and bool(before)
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_the_terminal_is_given_back(end: str) -> None:
+    written, is_back = on_terminal(end)
+    assert written.startswith(b"\x1b[?1049h") and written.count(b"\x1b[?1049l") == 1
+    assert is_back
+
+
+def test_without_a_terminal_it_is_said() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        try:
+            Terminal()
+        except UsageError as error:
+            os._exit(7 if "terminal" in str(error) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7

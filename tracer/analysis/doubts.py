@@ -1,0 +1,47 @@
+"""What cannot be known of a type because copies of its functions have no probe."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tracer.model.snapshot import UncoveredCopies
+
+_CHANGES = ("get", "put", "delete")
+_ENDS = ("put", "delete")
+
+
+def may_have_ended(uncovered: Iterable[UncoveredCopies], type_name: str) -> bool:
+    """Tell whether an object that seems to be alive may have been put or deleted where no probe is."""
+    return any(copies.type == type_name and copies.operation in _ENDS for copies in uncovered)
+
+
+def doubt_notes(uncovered: Iterable[UncoveredCopies], type_name: str, counted: bool) -> list[str]:
+    """Return what an entry of the type says first: which calls are not seen, and what its count rests on.
+
+    `counted`: whether the type has a counter that is read.
+    """
+    copies: Counter[tuple[str, str]] = Counter()
+    for one in uncovered:
+        if one.type == type_name and one.operation in _CHANGES:
+            copies[one.operation, one.function] += one.copies
+    if not copies:
+        return []
+    named = ", ".join(f"{count:,} of {function} ({operation})" for (operation, function), count in copies.items())
+    rests = "its count follows the counter" if counted else "without a counter its count is not to be relied on"
+    return [f"inlined copies have no probe: {named}; {rests}"]
+
+
+def doubts(uncovered: Iterable[UncoveredCopies], types: Iterable[str]) -> tuple[str, ...]:
+    """Return what a report says before anything else, a sentence per type that occurred in the trace."""
+    missed = list(uncovered)
+    found = []
+    for name in dict.fromkeys(types):
+        parts = [
+            f"{one.copies:,} inlined {'copy' if one.copies == 1 else 'copies'} of {one.function}"
+            f" ({one.operation}: {one.reason})"
+            for one in missed if one.type == name and one.operation in _CHANGES
+        ]  # fmt: skip
+        if parts:
+            found.append(f"not all of {name} was seen: no probe on {'; '.join(parts)}")
+    return tuple(found)

@@ -1,0 +1,170 @@
+"""Watch what is outstanding while a command or a process runs.
+
+A live view in the terminal: outstanding bytes and objects over time, what grows, the stacks and types that most is left
+of. Keys: up and down select an entry, Enter shows its whole stack, `s` sorts by another column, `t` shows the counted
+types, `m` sets a mark (a checkpoint: the column "since mark" counts what is newer), `p` pauses, `q` ends the trace and
+leaves the report. The target runs on.
+
+A launched command gets no terminal: its standard input is /dev/null and its output goes to a file, unless they were
+redirected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import shlex
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+from tracer.analysis.analysis import analyse
+from tracer.analysis.top import top_sample
+from tracer.capture.launch import Streams
+from tracer.capture.session import Session
+from tracer.cli import options, trace
+from tracer.cli.analyst import Analyst
+from tracer.cli.interval import symbols_so_far
+from tracer.cli.reporting import analysis_options
+from tracer.cli.terminal import Terminal
+from tracer.errors import UsageError
+from tracer.model.frames import Symbols
+from tracer.model.snapshot import Snapshot
+from tracer.model.top import TopSample
+from tracer.report.top_screen import DETAILS, ENTRIES, SORTS, TYPES, TopState, render
+
+NAME = "top"
+_MOST_SAMPLES = 1000
+_PAGE = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    trace.add_options(parser)
+    parser.add_argument(
+        "--interval", type=options.interval, default=1.0, metavar="S", help="look again every S seconds (1)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the view until the target ends or the user quits; then report, and return the target's exit status."""
+    if (arguments.pid is None) == (not arguments.command):
+        raise UsageError("say what to watch: --exec CMD ... or -p PID", "refleak top --help shows examples")
+    every, arguments.interval, arguments.quiet = arguments.interval, None, True
+    terminal = Terminal()
+    output = None
+    try:
+        if arguments.command:
+            arguments.streams, output = _streams(arguments.command[0])
+        view = TopView(terminal, arguments, every)
+        status = trace.run_watched(arguments, view)
+        return 0 if view.has_quit and status == trace.STOPPED_EARLY else status
+    finally:
+        terminal.close()
+        if output is not None:
+            print(f"refleak: the target's output is in {output}", file=sys.stderr)
+
+
+def _streams(command: str) -> tuple[Streams, str | None]:
+    """Keep of stdin, stdout and stderr what is no terminal; return the file that the output goes to, if any."""
+    is_terminal = [os.isatty(fd) for fd in range(3)]
+    source = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if is_terminal[0] else 0
+    if not (is_terminal[1] or is_terminal[2]):
+        return Streams(source, 1, 2), None
+    sink, name = tempfile.mkstemp(prefix=f"refleak-{PurePath(command).name[:40]}-", suffix=".out")
+    return Streams(source, sink if is_terminal[1] else 1, sink if is_terminal[2] else 2), name
+
+
+@dataclass(frozen=True)
+class _Result:
+    """The symbols stay packed in the tracer, which has no use for them."""
+
+    symbols: bytes
+    sample: TopSample
+
+
+class TopView:
+    """Samples through an Analyst, and draws when there is something new."""
+
+    def __init__(self, terminal: Terminal, arguments: argparse.Namespace, every: float) -> None:
+        what = shlex.join(arguments.command) if arguments.command else f"pid {arguments.pid}"
+        self.has_quit = False
+        self._terminal, self._arguments, self._every = terminal, arguments, every
+        self._state = TopState(what)
+        self._analyst = Analyst()
+        self._waits = False
+        self._next = 0.0
+        self._drawn_size = (0, 0)
+
+    def tick(self, session: Session) -> None:
+        """Handle keys, take in what the copy has found, send the next one, draw. Call it often."""
+        if self._drawn_size == (0, 0):
+            self._terminal.take()
+        keys = self._terminal.keys()
+        for key in keys:
+            self._handle(key, session)
+        fresh = self._collect()
+        self._send(session)
+        size = self._terminal.size()
+        if keys or fresh or size != self._drawn_size:
+            self._drawn_size = size
+            self._terminal.show(render(self._state, *size))
+
+    def _collect(self) -> bool:
+        if not self._waits or self._analyst.busy:
+            return False
+        self._waits = False
+        result = self._analyst.result()
+        if result is None or self._state.paused:
+            return False
+        self._state.samples = [*self._state.samples[1 - _MOST_SAMPLES :], result.sample]
+        return True
+
+    def _send(self, session: Session) -> None:
+        now = time.monotonic()
+        if self._waits or now < self._next:
+            return
+        self._next = now + self._every
+        self._waits = True
+        self._analyst.start(session, partial(_sample, self._arguments))
+
+    def _handle(self, key: str, session: Session) -> None:
+        state = self._state
+        moves = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -_PAGE, "page down": _PAGE}
+        if key in moves:
+            state.move(moves[key])
+        elif key == "q":
+            self.has_quit = True
+            session.stop()
+        elif key == "m":
+            session.ask_for_checkpoint()
+        elif key == "s":
+            state.sort = SORTS[(SORTS.index(state.sort) + 1) % len(SORTS)]
+        elif key == "p":
+            state.paused = not state.paused
+        elif key == "t":
+            state.view = ENTRIES if state.view == TYPES else TYPES
+        elif key in ("enter", "escape"):
+            state.view, state.scroll = ENTRIES if state.view != ENTRIES or key == "escape" else DETAILS, 0
+            if state.view == DETAILS and state.rows():
+                state.selected = state.rows()[state.index()].id
+
+    def finish(self) -> None:
+        """Give the terminal back before the report is written."""
+        self.close()
+
+    def close(self) -> None:
+        self._terminal.give_back()
+        self._analyst.stop(at_once=True)
+
+
+def _sample(arguments: argparse.Namespace, snapshot: Snapshot, before: Any) -> _Result:
+    known: Symbols = {} if before is None else pickle.loads(before.symbols)
+    symbols = symbols_so_far(snapshot, known, arguments)
+    findings = analyse(snapshot, symbols, analysis_options(arguments))
+    sample = top_sample(findings, None if before is None else before.sample)
+    return _Result(pickle.dumps(symbols, pickle.HIGHEST_PROTOCOL), sample)

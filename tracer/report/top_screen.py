@@ -1,0 +1,176 @@
+"""The live view as text for a terminal of a given size."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from tracer.model.top import TopRow, TopSample
+from tracer.report.amounts import counted, duration, size
+from tracer.report.entry_sentence import short_place, stack_text
+
+SORTS = ("bytes", "count", "growth", "since mark")
+ENTRIES, TYPES, DETAILS = "entries", "types", "details"
+_BARS = " ▁▂▃▄▅▆▇█"
+_HEAD = 6
+"""Lines above the rows."""
+_KEYS = "q quit  enter stack  s sort  t types  m mark  p pause  up/down"
+
+
+@dataclass
+class TopState:
+    """What is shown, and how."""
+
+    title: str
+    samples: list[TopSample] = field(default_factory=list)
+    view: str = ENTRIES
+    sort: str = SORTS[0]
+    selected: str | None = None
+    """Id of an entry; None for the first."""
+    scroll: int = 0
+    """Of the details: lines above the screen."""
+    paused: bool = False
+
+    @property
+    def last(self) -> TopSample:
+        return self.samples[-1] if self.samples else TopSample(0)
+
+    def rows(self) -> list[TopRow]:
+        """Return the entries in the order that is chosen."""
+        keys = {
+            "bytes": lambda row: (row.bytes or 0, row.count),
+            "count": lambda row: (row.count, row.bytes or 0),
+            "growth": lambda row: (row.bytes_per_second, row.count_per_second),
+            "since mark": lambda row: (row.bytes_since_mark, row.count_since_mark),
+        }
+        return sorted(self.last.rows, key=keys[self.sort], reverse=True)
+
+    def index(self) -> int:
+        return next((i for i, row in enumerate(self.rows()) if row.id == self.selected), 0)
+
+    def move(self, by: int) -> None:
+        """Select another entry, or scroll the details."""
+        if self.view == DETAILS:
+            self.scroll = max(0, self.scroll + by)
+            return
+        rows = self.rows()
+        if rows:
+            self.selected = rows[min(max(self.index() + by, 0), len(rows) - 1)].id
+
+
+def render(state: TopState, width: int, height: int, *, color: bool = True) -> str:
+    """Return the screen: at most `height` lines of at most `width` columns, with the terminal's codes for colour."""
+    lines = [*_head(state, width), *_body(state, width, max(1, height - _HEAD - 1))]
+    lines = lines[: height - 1]
+    lines += [Text()] * (height - 1 - len(lines))
+    status = "paused  " if state.paused else ""
+    lines.append(Text(status + _KEYS, style="reverse"))
+    console = Console(
+        file=io.StringIO(), width=width, height=height, force_terminal=color, legacy_windows=False, highlight=False,
+        color_system="standard" if color else None, emoji=False, markup=False,
+    )  # fmt: skip
+    out = []
+    for line in lines:
+        line.plain = _safe(line.plain)
+        line.truncate(width, overflow="ellipsis")
+        with console.capture() as captured:
+            console.print(line, end="", soft_wrap=True)
+        out.append(captured.get())
+    return "\n".join(out)
+
+
+def _safe(text: str) -> str:
+    """Replace what could command a terminal, one for one: names are the target's to choose."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _head(state: TopState, width: int) -> list[Text]:
+    now = state.last
+    before = state.samples[-2] if len(state.samples) > 1 else now
+    seconds = (now.time_ns - before.time_ns) / 1e9
+    rate = (now.bytes - before.bytes) / seconds if seconds > 0 else 0.0
+    blocks = f"{size(now.bytes)} in {counted(now.blocks, 'block')}"
+    objects = f", {counted(now.objects, 'object')}" if now.objects else ""
+    growth = f"{'+' if rate >= 0 else '-'}{size(abs(round(rate)))}/s"
+    mark = "no mark yet" if now.mark_ns is None else f"marked at {duration(now.mark_ns)}"
+    lost = f"  {now.lost:,} lost" if now.lost else ""
+    total = [sample.bytes for sample in state.samples]
+    count = [sample.blocks + sample.objects for sample in state.samples]
+    return [
+        Text(f"refleak top  {state.title}", style="bold"),
+        Text(f"{duration(now.time_ns)}: {blocks}{objects}, {growth}; {mark}{lost}"),
+        Text(f"bytes    {sparkline(total, width - 10)}", style="cyan"),
+        Text(f"objects  {sparkline(count, width - 10)}", style="cyan"),
+        Text(),
+    ]
+
+
+def sparkline(values: Sequence[int], width: int) -> str:
+    """Return one bar for each of the last `width` values, from nothing to the largest of them."""
+    shown = list(values)[-max(1, width) :]
+    most = max(shown, default=0)
+    return "".join(_BARS[(value * 8 + most - 1) // most] if most else _BARS[0] for value in shown)
+
+
+def _body(state: TopState, width: int, room: int) -> list[Text]:
+    if state.view == TYPES:
+        return _types(state, room)
+    if state.view == DETAILS:
+        return _details(state, room)
+    return _entries(state, width, room)
+
+
+def _entries(state: TopState, width: int, room: int) -> list[Text]:
+    names = {"bytes": "bytes", "count": "count", "growth": "per s", "since mark": "since mark"}
+    shown = {key: f"{name}*" if key == state.sort else name for key, name in names.items()}
+    head = f"{shown['bytes']:>10}{shown['count']:>9}{shown['growth']:>11}{shown['since mark']:>12}  trend    made in"
+    rows, at = state.rows(), state.index()
+    first = max(0, min(at - room // 2, len(rows) - room))
+    lines = [Text(head, style="bold")]
+    for index, row in enumerate(rows[first : first + room], start=first):
+        lines.append(Text(_fitted(_row(row), width), style="reverse" if index == at else ""))
+    return lines if rows else [*lines, Text("  nothing is outstanding")]
+
+
+def _row(row: TopRow) -> str:
+    place = short_place(row.stack[row.own_frame or 0] if row.stack else None)
+    if row.kind == "reference":
+        amount, growth, since = "", f"{row.count_per_second:+,.1f}", f"{row.count_since_mark:,}"
+        place = f"{row.type} from {place}"
+    else:
+        amount, since = _short(row.bytes or 0), _short(row.bytes_since_mark)
+        growth = f"{'+' if row.bytes_per_second >= 0 else '-'}{_short(abs(round(row.bytes_per_second)))}"
+    return f"{amount:>10}{row.count:>9,}{growth:>11}{since:>12}  {row.word or '':<8} {place}"
+
+
+def _short(size_bytes: int) -> str:
+    return f"{size_bytes} B" if size_bytes < 1024 else size(size_bytes)
+
+
+def _fitted(text: str, width: int) -> str:
+    return set_cell_size(text, width) if cell_len(text) < width else text
+
+
+def _types(state: TopState, room: int) -> list[Text]:
+    lines = [Text(f"{'alive':>10}{'created':>10}{'gets':>10}{'puts':>10}{'destroyed':>11}  type", style="bold")]
+    for row in state.last.types[:room]:
+        text = f"{row.outstanding:>10,}{row.created:>10,}{row.gets:>10,}{row.puts:>10,}{row.destroyed:>11,}  {row.type}"
+        lines.append(Text(text))
+    return lines if len(lines) > 1 else [*lines, Text("  no counted object was made")]
+
+
+def _details(state: TopState, room: int) -> list[Text]:
+    rows = state.rows()
+    if not rows:
+        return [Text("nothing is outstanding")]
+    row = rows[state.index()]
+    what = row.type if row.kind == "reference" else f"{size(row.bytes or 0)} by {row.type}"
+    lines = [f"  {line}" for line in stack_text(row.stack)]
+    state.scroll = min(state.scroll, max(0, len(lines) - room))
+    head = Text(f"id {row.id}: {row.count:,} of {what}{f', {row.word}' if row.word else ''}", style="bold")
+    return [head, *(Text(line) for line in lines[state.scroll : state.scroll + room])]
