@@ -40,7 +40,6 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         mode="attached",
         target_ended=False,
         selection=Selection(16, 1 << 20, 4096),
-        generated={0xFFFF << 48 | 5: GeneratedFrame("f", "a.lua", 3, "Lua", 4, "\udcff")},
         processes=processes,
         mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
         stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(()),

@@ -37,12 +37,14 @@ def inherited_allocations(evidence: Evidence) -> list[Leak]:
 
 def _over_time(entry: MergedBlocks, book: TurnoverBook, sites: FreeSites, several: bool) -> Leak:
     turnover = book.of(entry.stacks)
-    leak = replace(entry.leak, freed_at=sites.of(entry.stacks))
-    if turnover is not None and several and turnover.made - turnover.freed != leak.count:
+    made = freed = None
+    if turnover is not None and several and turnover.made - turnover.freed != entry.leak.count:
         turnover = replace(turnover, peak=None)  # totals are by stack, not by process: not this process's alone
     elif turnover is not None:
-        leak = replace(leak, made=turnover.made, freed=turnover.freed)
-    return replace(leak, trend=trend(entry.births, turnover))
+        made, freed = turnover.made, turnover.freed
+    return replace(
+        entry.leak, freed_at=sites.of(entry.stacks), made=made, freed=freed, trend=trend(entry.births, turnover)
+    )
 
 
 _Totals = tuple[int, int, int, int]

@@ -13,7 +13,7 @@ from tracer.model.trends import Durations
 TENTHS = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Births:
     """Of one entry; times in ns since the trace began."""
 

@@ -12,10 +12,13 @@ def own_frame(stack: FrameList) -> int | None:
     Code in no binary and without a name is nobody's that we could tell, so it is passed over. Where there are frames
     of a script, those of its interpreter are passed over too.
     """
-    has_script = any(frame.kind == "guest" for frame in stack)
     for index, frame in enumerate(stack):
         if frame.function is None and frame.module is None:
             continue
-        if not is_machinery(frame) and not (has_script and is_interpreter(frame)):
+        if not is_machinery(frame) and not (is_interpreter(frame) and _has_script(stack)):
             return index
     return None
+
+
+def _has_script(stack: FrameList) -> bool:
+    return any(frame.kind == "guest" for frame in stack)

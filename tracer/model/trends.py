@@ -7,7 +7,7 @@ from dataclasses import dataclass
 GROWING, BOUNDED, ONE_OFF = "growing", "bounded", "one-off"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Durations:
     """A set of durations, ns."""
 
@@ -18,7 +18,7 @@ class Durations:
     max_ns: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Growth:
     """What stayed of what was made after the first tenth of the time, per minute."""
 
@@ -27,7 +27,7 @@ class Growth:
     """None for what has no size."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Trend:
     """How what is outstanding came about. docs/verdicts.md defines the words."""
 
