@@ -38,7 +38,7 @@ def test_the_same_objects_as_with_stubs(command: str, perf: TracedPerf) -> None:
     uncovered = {copies["type"] for copies in discovered["probes"]["inlined_not_covered"]}
     assert not uncovered.intersection(TYPES)
     seen, expected = totals(discovered), totals(with_stubs)
-    if command == "record":  # perf's ring buffers are counted by a `map->refcnt` too, which the stubs' name does not tell
+    if command == "record":  # its ring buffers have a `map->refcnt` too: to the stubs it is the same name
         del seen["map"], expected["map"]
     assert seen == expected
     assert expected["dso"][1] > 0
