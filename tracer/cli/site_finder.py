@@ -74,12 +74,11 @@ class SiteFinder:
         present |= {function.group for function in functions if names_of_copies(function, facts)}
         found = refinement(present, self._catalogue.types, facts)
         sites = [replace(site, function=found.apply(site.function)) for site in sites]
-        copies = place_copies(
-            copies_of([found.apply(function) for function in functions], facts, image), sites, image, self._costs
-        )
-        unseen = copies.unseen
-        sites = [replace(site, function=following(site.function, unseen)) for site in sites]
-        followed = [replace(p, site=replace(p.site, function=following(p.site.function, unseen)))
+        inlined = copies_of([found.apply(function) for function in functions], facts, image)
+        copies = place_copies(inlined, sites, image, self._costs)
+        groups = {function.group for function, _ in inlined}
+        sites = [replace(site, function=following(site.function, copies.unseen, groups)) for site in sites]
+        followed = [replace(p, site=replace(p.site, function=following(p.site.function, copies.unseen, groups)))
                     for p in copies.placements]  # fmt: skip
         return _Refined(sites, replace(copies, placements=followed), found.unresolved)
 

