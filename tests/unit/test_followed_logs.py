@@ -13,6 +13,7 @@ import pytest
 from tracer.capture.followed_logs import FollowedLogs
 from tracer.capture.temporary_folders import TemporaryFolder
 from tracer.procfs.growing_file import GrowingFile
+from tracer.procfs.maps import read_maps
 from tracer.procfs.process import Credentials, credentials
 
 NOW_NS = 1_000_000_000_000
@@ -153,9 +154,9 @@ def test_a_dump_is_found_by_its_executable_mapping(tmp_path: Path, folder: Tempo
     followed, path = logs(folder), tmp_path / "jit-42.dump"
     path.write_bytes(bytes(4096))
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ):
-        assert not followed.open_dump()
+        assert not followed.open_dump(read_maps(os.getpid()))
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC):
-        assert followed.open_dump()
+        assert followed.open_dump(read_maps(os.getpid()))
     followed.close()
 
 

@@ -187,10 +187,11 @@ def _generated(session: Session) -> dict[int, GeneratedFrame]:
     """Return the frames in code that was made at run time: by the JIT's log, or by its image's symbols, which are here
     for who reads a recording without symbols."""
     found = dict(session.code.frames())
+    images = session.binaries.generated
+    symbols = {id_: images[id_].symbols for id_ in session.seen.ids & images.keys()}
     for key in session.seen.first:
-        image = session.binaries.generated.get(key >> FRAME_BINARY_SHIFT)
-        address = key & FRAME_ADDRESS_MASK
-        symbol = image.symbols.covering(address if key & FRAME_EXACT else address - 1) if image else None
+        table, address = symbols.get(key >> FRAME_BINARY_SHIFT), key & FRAME_ADDRESS_MASK
+        symbol = table.covering(address if key & FRAME_EXACT else address - 1) if table is not None else None
         if symbol is not None:
             found[key] = GeneratedFrame(symbol.name, offset=address - symbol.address)
     return found

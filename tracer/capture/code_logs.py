@@ -70,10 +70,10 @@ class CodeLogs:
             self._read_all(space, logs)
 
     def find_dump(self, space: Space) -> None:
-        """Look for a jitdump among the mappings of a process, which has just mapped something."""
+        """Look for a jitdump among the mappings of a process, which have just been read."""
         logs = self._living.get(space)
         if logs is not None:
-            logs.open_dump()
+            logs.open_dump(self._spaces.last_read)
 
     def poll(self) -> None:
         """Read what is new, a piece of each log; the stacks have just been read."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -12,7 +13,7 @@ from tracer.jit.code_log import NOTHING, CodeLog, Found, GeneratedFunction
 from tracer.jit.jitdump import CodeMoved, JitdumpReader
 from tracer.jit.perf_map import PerfMapReader
 from tracer.procfs.growing_file import GrowingFile
-from tracer.procfs.maps import paths_that_open, read_maps
+from tracer.procfs.maps import MapsEntry, paths_that_open
 from tracer.procfs.process import Credentials
 
 _AT_ONCE = 1 << 18
@@ -72,12 +73,12 @@ class FollowedLogs:
         """Return identity and size of the map; None where there is none."""
         return (self._map.identity, self._map.size) if self._map is not None else self.passed
 
-    def open_dump(self) -> bool:
+    def open_dump(self, entries: Iterable[MapsEntry]) -> bool:
         """Open the jitdump, if the process has mapped one as executable, which is how one makes itself known."""
         if self._dump is not None:
             return False
-        for entry in read_maps(self.pid):
-            if entry.executable and _DUMP_NAME.fullmatch(PurePath(entry.path).name):
+        for entry in entries:
+            if entry.executable and entry.inode and _DUMP_NAME.fullmatch(PurePath(entry.path).name):
                 for path in paths_that_open(self.pid, entry):
                     self._dump = GrowingFile.open_mapped(path)
                     if self._dump is not None:

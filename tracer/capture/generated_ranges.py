@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from tracer.capture.binaries import OpenBinary
 from tracer.model.snapshot import Mapping
 from tracer.procfs.maps import MapsEntry
 
+_PAGE_SHIFT = 12
 Space = tuple[int, int]
 Range = tuple[int, int]
 Placed = tuple[Mapping, OpenBinary, int]
@@ -19,6 +21,7 @@ class GeneratedRanges:
 
     def __init__(self) -> None:
         self._images: dict[Space, dict[int, list[Placed]]] = {}
+        self._by_page: dict[Space, dict[int, set[int]]] = {}
         self.unlisted: set[int] = set()
         """Ids of those for which there was no room in a table of mappings."""
 
@@ -26,27 +29,52 @@ class GeneratedRanges:
         self, space: Space, key: int, binary: OpenBinary, ranges: Sequence[Range], bias: int, files: Sequence[Placed]
     ) -> bool:
         """Add an image; False where code of one of the `files` is already there."""
-        placed = [
+        if any(start < file.end and file.start < end for start, end in ranges for file, _, _ in files):
+            return False
+        self.remove(space, key)
+        for start, end in ranges:  # of an image that is there still, the JIT has used the memory again without a word
+            for other in self._overlapping(space, start, end):
+                self.remove(space, other)
+        self._images.setdefault(space, {})[key] = [
             (Mapping(*space, start, end, 0, binary.id, True, 0, link_address=start - bias), binary, bias)
             for start, end in ranges
         ]
-        if any(_overlap(item[0], file[0]) for item in placed for file in files):
-            return False
-        images = self._images.setdefault(space, {})
-        images.pop(key, None)
-        for other in [k for k, old in images.items() if any(_overlap(a[0], b[0]) for a in old for b in placed)]:
-            del images[other]  # the JIT has used its memory again without a word
-        images[key] = placed
+        by_page = self._by_page.setdefault(space, {})
+        for start, end in ranges:
+            for page in _pages(start, end):
+                by_page.setdefault(page, set()).add(key)
         return True
 
+    def _overlapping(self, space: Space, start: int, end: int) -> set[int]:
+        images, by_page = self._images.get(space, {}), self._by_page.get(space, {})
+        near = {key for page in _pages(start, end) for key in by_page.get(page, ())}
+        return {key for key in near if any(m.start < end and start < m.end for m, _, _ in images[key])}
+
     def remove(self, space: Space, key: int) -> bool:
-        return self._images.get(space, {}).pop(key, None) is not None
+        placed = self._images.get(space, {}).pop(key, None)
+        if placed is None:
+            return False
+        by_page = self._by_page[space]
+        for mapping, _, _ in placed:
+            for page in _pages(mapping.start, mapping.end):
+                by_page[page].discard(key)
+                if not by_page[page]:
+                    del by_page[page]
+        return True
 
     def drop_unmapped(self, space: Space, entries: Sequence[MapsEntry]) -> None:
         """Forget images whose memory is gone. `entries` are the process's, in order of address."""
-        images = self._images.get(space, {})
-        for key in [key for key, placed in images.items() if not all(_is_mapped(item[0], entries) for item in placed)]:
-            del images[key]
+        if not self._images.get(space):
+            return
+        starts, ends = _pieces(entries)
+
+        def is_mapped(mapping: Mapping) -> bool:
+            at = bisect_right(starts, mapping.start) - 1
+            return at >= 0 and ends[at] >= mapping.end
+
+        for key, placed in list(self._images[space].items()):
+            if not all(is_mapped(mapping) for mapping, _, _ in placed):
+                self.remove(space, key)
 
     def listed(self, space: Space, room: int) -> Iterator[Placed]:
         """Yield at most `room` ranges, those of the newest images; the others are noted as unlisted."""
@@ -59,18 +87,25 @@ class GeneratedRanges:
 
     def forked(self, parent: Space, child: Space) -> None:
         self._images[child] = dict(self._images.get(parent, {}))
+        self._by_page[child] = {page: set(keys) for page, keys in self._by_page.get(parent, {}).items()}
 
     def ended(self, space: Space) -> None:
         self._images.pop(space, None)
+        self._by_page.pop(space, None)
 
 
-def _overlap(a: Mapping, b: Mapping) -> bool:
-    return a.start < b.end and b.start < a.end
+def _pages(start: int, end: int) -> range:
+    return range(start >> _PAGE_SHIFT, (end - 1 >> _PAGE_SHIFT) + 1)
 
 
-def _is_mapped(mapping: Mapping, entries: Sequence[MapsEntry]) -> bool:
-    at = mapping.start
+def _pieces(entries: Sequence[MapsEntry]) -> tuple[list[int], list[int]]:
+    """Return starts and ends of memory without a gap."""
+    starts: list[int] = []
+    ends: list[int] = []
     for entry in entries:
-        if entry.start <= at < entry.end:
-            at = entry.end
-    return at >= mapping.end
+        if ends and ends[-1] == entry.start:
+            ends[-1] = entry.end
+        else:
+            starts.append(entry.start)
+            ends.append(entry.end)
+    return starts, ends

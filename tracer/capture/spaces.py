@@ -34,6 +34,8 @@ class Spaces:
         self.born_ns: dict[int, int] = {}
         """The kernel's clock when an id was not yet used."""
         self.generated = GeneratedRanges()
+        self.last_read: list[MapsEntry] = []
+        """All mappings of the process that was refreshed last."""
 
     def refresh(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
         """Read a process's mappings, publish them to the unwinder, and return the binaries mapped."""
@@ -46,7 +48,7 @@ class Spaces:
 
     def _read(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
         found: dict[_Place, Placed] = {}
-        entries = read_maps(pid)
+        entries = self.last_read = read_maps(pid)
         for entry in entries:
             binary = self._binary(pid, entry)
             bias = binary.bias_of(entry.start, entry.end, entry.file_offset) if binary else None

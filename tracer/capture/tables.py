@@ -125,10 +125,11 @@ class MappingTables:
             self.refused += 1
             return
         rows = _no_mappings()
-        for row, (mapping, binary, bias) in zip(rows, sorted(mappings, key=lambda m: m[0].start), strict=False):
-            row["start"], row["end"], row["bias"], row["binary"] = mapping.start, mapping.end, bias, binary.id
-            row["first_page"], row["page_count"] = binary.first_page, binary.page_count
-            row["first_link_page"] = binary.first_link_page
+        ordered = sorted(mappings, key=lambda m: m[0].start)
+        rows[: len(ordered)] = [
+            (m.start, m.end, bias, binary.first_page, binary.page_count, binary.first_link_page, binary.id)
+            for m, binary, bias in ordered
+        ]
         if self._has(pid, rows, anonymous):
             return
         number = self._free.popleft()
