@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tracer.capture.binaries import OpenBinary
+from tracer.capture.guest_programs import GuestPrograms
 from tracer.capture.maps import Maps
 from tracer.guests.lua_layout import LAYOUTS, VERSIONS
 from tracer.guests.python_layout import Offsets, python_layout
@@ -20,10 +21,10 @@ _ADDRESS_MASK = (1 << 64) - 1
 
 
 class GuestRuntimes:
-    """Finds Pythons once per binary. `enabled`: whether frames of interpreters are wanted, and can be walked."""
+    """Finds Pythons once per binary. `programs`: what walks their frames; None where they are not wanted."""
 
-    def __init__(self, maps: Maps, *, enabled: bool) -> None:
-        self._enabled = enabled
+    def __init__(self, maps: Maps, programs: GuestPrograms | None) -> None:
+        self._programs = programs
         self._pythons = maps.view("PYTHONS", records.PYTHON, records.TABLES)
         self._known: dict[int, Offsets | None] = {}
         self.notes: list[str] = []
@@ -35,11 +36,13 @@ class GuestRuntimes:
     def enter(self, table: int, mapped: Iterable[tuple[OpenBinary, int]]) -> None:
         """Say of a mapping table which Python runs there, if any: binaries with their bias."""
         row = np.zeros(1, records.PYTHON)
-        for binary, bias in mapped if self._enabled else ():
+        for binary, bias in mapped if self._programs else ():
             offsets = self._offsets(binary)
             runtime, code_type = (binary.link_address(name) for name in (_RUNTIME, _CODE_TYPE))
             if offsets is None or runtime is None or code_type is None:
                 continue
+            if self._programs is None or not self._programs.wait():
+                break
             row["runtime"], row["code_type"] = (runtime + bias) & _ADDRESS_MASK, (code_type + bias) & _ADDRESS_MASK
             for field, offset in offsets.items():
                 row[field] = offset

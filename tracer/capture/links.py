@@ -67,9 +67,9 @@ class Attacher:
         self.attached += len(binary.placements)
 
     def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
-        if not placed or name not in self._programs.fds:
+        program = self._programs.get(name) if placed else None
+        if program is None:
             return
-        program = self._programs[name]
         cookies = [index for index, _ in placed]
         offsets = [_offset(placement, at_return) for _, placement in placed]
         fds = self._fds.setdefault(pid, [])

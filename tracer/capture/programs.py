@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,13 +19,15 @@ from tracer.capture.bytecode import (
     relocate,
     write_cached,
 )
+from tracer.capture.guest_programs import GuestPrograms
 from tracer.capture.kernel import ProgramType
 from tracer.capture.maps import CALLS_BYTES, DELAY_BYTES, GUEST_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
 from tracer.errors import NotPermitted, ProgramRefused
 
 FRAMES_PER_PROGRAM = (32, 8)
 """Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
-HOLD_TURNS, HOLD_READS = 4000, 24
+HOLD_TURNS, HOLD_READS = 4000, 6
+_AT_ONCE = 4
 
 _HEADERS = (
     "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
@@ -35,12 +37,15 @@ _HEADERS = (
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "guests.bpf.c",
             "lifecycle.bpf.c", "mappings.bpf.c")  # fmt: skip
 _TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed")
-"""In the order of `enum program`; then those of _GUESTS."""
-_GUESTS = ("guest", "guest_keep", "on_guest")
+_GUEST_TAIL_CALLED = ("guest", "guest_keep")
+"""Together in the order of `enum program`."""
+_ON_GUEST = "on_guest"
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
-_NAMES = (*_TAIL_CALLED, *_PROBES, *_GUESTS, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing")
+_NAMES = (
+    *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing",
+)  # fmt: skip
 
 
 def bpf_directory() -> Path:
@@ -89,8 +94,14 @@ class Programs:
     multi: bool
     """Probes go through uprobe_multi links; else through one perf event each."""
     can_hold: bool
-    guests_refused: str = ""
-    """Why frames of interpreters cannot be walked: what the verifier said."""
+    guests: GuestPrograms | None = None
+    """None where frames of interpreters are not wanted."""
+
+    def get(self, name: str) -> int | None:
+        """Return a program, or None where it is not to be had."""
+        if name == _ON_GUEST:
+            return self.guests.wait().get(name) if self.guests else None
+        return self.fds.get(name)
 
     def __getitem__(self, name: str) -> int:
         return self.fds[name]
@@ -115,40 +126,35 @@ def _load(code: Mapping[str, bytes], name: str, kind: ProgramType, attach: int =
 
 
 def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool, guests: bool) -> Programs:
-    attach = kernel.ATTACH_UPROBE_MULTI if multi else 0
-    fds = {}
-    for index, name in enumerate(_TAIL_CALLED):
-        fds[name] = _load(code, name, ProgramType.KPROBE, attach)
-        _enter(maps, index, fds[name])
-    refused = _load_guests(code, maps, attach, fds) if guests else ""
-    for name in _PROBES:
-        fds[name] = _load(code, name, ProgramType.KPROBE, attach)
-    for name in _TRACEPOINTS:
-        fds[name] = _load(code, name, ProgramType.RAW_TRACEPOINT)
+    load = partial(_load, code, attach=kernel.ATTACH_UPROBE_MULTI if multi else 0)
+    hold = partial(load, kind=ProgramType.KPROBE, sleepable=True)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # those that the verifier takes longest over first
+        holds = [pool.submit(hold, name) for name in _HOLDS]
+        probes = [pool.submit(load, name, ProgramType.KPROBE) for name in (*_PROBES, *_TAIL_CALLED)]
+        points = [pool.submit(_load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
+    fds = {name: made.result() for name, made in zip((*_PROBES, *_TAIL_CALLED), probes, strict=True)}
+    fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
+    _enter(maps, _TAIL_CALLED, fds)
+    aside = GuestPrograms(partial(_load_guests, load, maps)) if guests else None
     try:
-        with ThreadPoolExecutor(len(_HOLDS)) as pool:  # at once: the verifier walks each of their turns
-            load = partial(_load, code, kind=ProgramType.KPROBE, attach=attach, sleepable=True)
-            fds |= dict(zip(_HOLDS, pool.map(load, _HOLDS), strict=True))
+        fds |= {name: made.result() for name, made in zip(_HOLDS, holds, strict=True)}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
-        fds["on_mapping"] = _load(code, "on_mapping_passing", ProgramType.KPROBE, attach)
-        return Programs(fds, multi, can_hold=False, guests_refused=refused)
-    return Programs(fds, multi, can_hold=True, guests_refused=refused)
+        fds["on_mapping"] = load("on_mapping_passing", ProgramType.KPROBE)
+        return Programs(fds, multi, can_hold=False, guests=aside)
+    return Programs(fds, multi, can_hold=True, guests=aside)
 
 
-def _enter(maps: Maps, index: int, program: int) -> None:
-    kernel.update_element(maps.fds["PROGRAMS"], index.to_bytes(4, "little"), program.to_bytes(4, "little"))
+def _load_guests(load: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:
+    fds = {name: load(name, ProgramType.KPROBE) for name in (*_GUEST_TAIL_CALLED, _ON_GUEST)}
+    _enter(maps, _GUEST_TAIL_CALLED, fds, len(_TAIL_CALLED))
+    return fds
 
 
-def _load_guests(code: Mapping[str, bytes], maps: Maps, attach: int, fds: dict[str, int]) -> str:
-    """Load what walks interpreters, which native stacks do without; return what the verifier says against it."""
-    try:
-        for index, name in enumerate(_GUESTS, start=len(_TAIL_CALLED)):
-            fds[name] = _load(code, name, ProgramType.KPROBE, attach)
-            if name != "on_guest":
-                _enter(maps, index, fds[name])
-    except ProgramRefused as error:
-        return str(error)
-    return ""
+def _enter(maps: Maps, names: Sequence[str], programs: Mapping[str, int], first: int = 0) -> None:
+    """Put programs where tail calls find them."""
+    for index, name in enumerate(names, start=first):
+        key, value = index.to_bytes(4, "little"), programs[name].to_bytes(4, "little")
+        kernel.update_element(maps.fds["PROGRAMS"], key, value)
 
 
 def has_uprobe_multi() -> bool:

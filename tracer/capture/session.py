@@ -91,7 +91,7 @@ class Session:
         )
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache)
-        self.guest_runtimes = GuestRuntimes(self.maps, enabled=options.guests and not self.programs.guests_refused)
+        self.guest_runtimes = GuestRuntimes(self.maps, self.programs.guests)
         self.guests = GuestBook()
         self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables)
@@ -253,10 +253,10 @@ class Session:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        refused = (f"no frames of interpreters are shown: {self.programs.guests_refused}",)
-        wanted = self.options.guests and self.programs.guests_refused
+        why = self.programs.guests.refused if self.programs.guests else ""
+        refused = (f"no frames of interpreters are shown: {why}",) if why else ()
         guests = (*self.guest_runtimes.notes, *self.guests.notes)
-        return (*(refused if wanted else ()), *guests, *self.code.notes)
+        return (*refused, *guests, *self.code.notes)
 
     @property
     def started_ns(self) -> int:

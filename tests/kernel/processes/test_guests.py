@@ -14,23 +14,33 @@ from live_refleak import live_refleak
 from traced_report import Json, Run
 
 SCRIPTS = Path(__file__).parent / "scripts"
-PYTHONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13")
 LUAS = ("lua5.1", "lua5.2", "lua5.3", "lua5.4")
 LOOP = "_PyEval_EvalFrameDefault"
 Calls = list[tuple[str | None, str | None, int | None]]
 
 
-def python_of(version: str) -> str:
-    """Return a Python of this version that runs; the distribution's own if it is that."""
-    for name in ("/usr/bin/python3", f"python{version}"):
-        ask = [shutil.which(name) or name, "-c", "import sys; print(sys.executable, '%d.%d' % sys.version_info[:2])"]
-        try:
-            said = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split()
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        if said[1:] == [version]:
-            return said[0]
-    pytest.skip(f"needs Python {version}")
+def said_by(*command: str) -> list[str]:
+    """Return the words that a command says; none where it fails."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return []
+
+
+def installed_pythons() -> dict[str, str]:
+    """Return the supported versions that run here: the distribution's own, those on PATH, and those of pyenv."""
+    prefixes = [said_by("pyenv", "prefix", name) for name in said_by("pyenv", "versions", "--bare")]
+    names = ["/usr/bin/python3", *(f"python{v}" for v in VERSIONS), *(f"{p}/bin/python" for [p] in prefixes)]
+    found: dict[str, str] = {}
+    for name in names:
+        match said_by(name, "-c", "import sys; print(sys.executable, '%d.%d' % sys.version_info[:2])"):
+            case [path, version] if version in VERSIONS:
+                found.setdefault(version, path)
+    return found
+
+
+PYTHONS = installed_pythons()
 
 
 def guests(leak: Json) -> Calls:
@@ -66,9 +76,9 @@ LOAD = ("Loader.load", "leaky.py", 13)
 EACH = python_line("each", "return list(map(Loader().load, [size] * 3))")
 
 
-@pytest.fixture(scope="module", params=PYTHONS)
+@pytest.fixture(scope="module", params=list(PYTHONS))
 def python_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> Run:
-    command = (python_of(request.param), "-I", SCRIPTS / "leaky.py", targets / "libguest.so")
+    command = (PYTHONS[request.param], "-I", SCRIPTS / "leaky.py", targets / "libguest.so")
     run = refleak("--top", 1000, target=command)
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
     return run
