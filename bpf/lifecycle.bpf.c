@@ -175,23 +175,35 @@ int on_exit(struct tracepoint *ctx)
  * The thread sleeps in no queue and gets no signal: it goes round this loop,
  * whose helper reschedules, until its ticket is released or the loop is at its
  * end. So it goes on by itself after a moment, whatever becomes of the tracer,
- * and nobody can see that it waited. The helper reads code of the target only
- * to take its time: tail calls, for more turns, are denied to sleepable programs.
+ * and nobody can see that it waited. Reads that fail take the time: they fill
+ * DELAY with zeros, whatever the target has in memory. Tail calls, for more
+ * turns, are denied to sleepable programs.
+ *
+ * All that the loop needs is in registers, and nothing is read from the stack
+ * after it: newer kernels (6.18) give a program with 64 bytes of stack or more
+ * one per processor, and another thread that is held there overwrites it. A test
+ * looks at the code.
  */
-INLINE int wait_for_release(u64 slot, u64 wanted, u64 code)
+#define NOWHERE ((void *)-1)
+
+INLINE int wait_for_release(struct pt_regs *ctx, u64 wanted)
 {
-	void *task = (void *)bpf_get_current_task_btf();
+	u64 slot = (u32)bpf_get_current_pid_tgid();
+	volatile u64 *released;
+	void *task;
 
 	MASK(slot, HOLD_SLOTS);
-	BARRIER(code);
+	released = &SHARED->released[slot];
+	BARRIER(released);
 #pragma unroll 1
-	for (int i = 0; i < HOLD_TURNS; i++) {
-		if (SHARED->released[slot] == wanted)
+	for (u64 i = 0; i < HOLD_TURNS; i++) {
+		if (*released == wanted)
 			return 1;
 #pragma unroll
 		for (int j = 0; j < HOLD_READS; j++)
-			bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, (void *)code);
-		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)code, task, 0);
+			bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, NOWHERE);
+		task = (void *)bpf_get_current_task_btf();
+		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)ctx->ip, task, 0);
 	}
 	return 0;
 }
@@ -240,7 +252,7 @@ int on_hold(struct pt_regs *ctx)
 		bpf_probe_read_user_str(control->path, sizeof(control->path), (void *)path);
 	wanted = control->ticket;
 	bpf_ringbuf_submit(control, WAKE_NOW);
-	if (!wait_for_release((u32)id, wanted, ctx->ip) && kind != CONTROL_FORKS)	/* nothing is lost by a maker that goes on too early */
-		lose(LOSS_HOLD_EXPIRED);
+	if (!wait_for_release(ctx, wanted) && (bpf_get_attach_cookie(ctx) & 255) != CONTROL_FORKS)
+		lose(LOSS_HOLD_EXPIRED);	/* nothing is lost by a maker that goes on too early */
 	return 0;
 }

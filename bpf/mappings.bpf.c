@@ -182,7 +182,7 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 		ticket = control->time_ns;
 	control->ticket = ticket;
 	bpf_ringbuf_submit(control, WAKE_NOW);
-	if (ticket && !wait_for_release((u32)id, ticket, ctx->ip))
+	if (ticket && !wait_for_release(ctx, ticket))
 		lose(LOSS_HOLD_EXPIRED);
 	return 0;
 }

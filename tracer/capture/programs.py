@@ -26,7 +26,8 @@ from tracer.errors import NotPermitted, ProgramRefused
 
 FRAMES_PER_PROGRAM = (32, 8)
 """Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
-HOLD_TURNS, HOLD_READS = 4000, 6
+HOLD_TURNS, HOLD_READS = 4000, 20
+"""With DELAY_BYTES: a thread is held for 2 to 3 s at most, and looks each 0.7 ms whether it may go on."""
 _AT_ONCE = 4
 
 _HEADERS = (
@@ -63,7 +64,8 @@ def _source(directory: Path) -> str:
     return "\n".join(lines)
 
 
-def _compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) -> dict[str, bytes]:
+def compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) -> dict[str, bytes]:
+    """Return the programs' code by name, made for these maps; from the cache where it was compiled before."""
     directory = bpf_directory()
     source = _source(directory)
     macros = {
@@ -186,7 +188,7 @@ def load_programs(
     refusal: ProgramRefused | None = None
     for frames in FRAMES_PER_PROGRAM:
         try:
-            return _load_all(_compiled(maps, offsets, frames, cache), maps, multi, guests)
+            return _load_all(compiled(maps, offsets, frames, cache), maps, multi, guests)
         except ProgramRefused as error:
             refusal = refusal or error
     assert refusal is not None
