@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tracer.analysis.stacks import StackBook
 from tracer.model.frames import Symbols
-from tracer.model.snapshot import Process, Snapshot
+from tracer.model.snapshot import Process, Records, Snapshot
 
 LEAKED, OUTSTANDING, INHERITED, ALIVE_AT_EXEC = "leaked", "outstanding", "inherited", "alive-at-exec"
 
@@ -42,6 +42,12 @@ class Evidence:
 
     def type_name(self, type_hash: int) -> str:
         return self.snapshot.types.get(type_hash) or f"type {type_hash:#x}"
+
+    def types_in_specs(self, objects: Records) -> set[str]:
+        """Return how the specs call the types of objects, which may be named by what was found in the target."""
+        sites = self.snapshot.sites
+        made_at = (sites[site] for site in set(objects["site"].tolist()) if site < len(sites))
+        return {site.type for site in made_at if site.type}
 
     def allocator(self, site: int) -> str | None:
         """Return the name of the allocator of a site: its type, else its function."""
