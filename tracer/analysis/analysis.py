@@ -54,7 +54,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
         doubts=doubts(
             snapshot.coverage.uncovered_copies,
-            (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects))),
+            (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
         ),
         notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,

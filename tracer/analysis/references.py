@@ -133,7 +133,7 @@ class _Merge:
         return doubt_notes(uncovered, self._types(rows, type_), self._has_counter(rows))
 
     def _types(self, rows: Indices, type_: int) -> set[str]:
-        return {self._evidence.type_name(type_), *self._evidence.types_in_specs(self._objects[rows])}
+        return {self._evidence.type_name(type_), *self._evidence.types_in_specs(self._objects["site"][rows])}
 
     def _has_counter(self, rows: Indices) -> bool:
         sites = self._evidence.snapshot.sites
