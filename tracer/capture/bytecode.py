@@ -52,7 +52,7 @@ def compile_programs(source: str, flags: Sequence[str], names: Sequence[str], in
     except ImportError:
         raise BccMissing(_NO_BCC) from None
     try:
-        module = BPF(text=source, cflags=list(flags))
+        module = BPF(text=source.encode(), cflags=list(flags))
         return {name: module.dump_func(name.encode()) for name in names}
     except Exception as error:
         raise ProgramRefused(f"BCC could not compile the BPF programs: {error}", "") from None
