@@ -200,13 +200,15 @@ INLINE int walk_luajit(struct thread *thread, struct guest *guest, u64 memo)
 			walk->pc = slot[1];
 		else if (type == LUAJIT_C || (link & 7) == LUAJIT_CONTINUED) {	/* C, or FFI's callback, entered Lua */
 			if (!add_guest_frame(guest, 0, 0, walk->place, 0))
-				return 1;
+				goto odd;
 			walk->place = 0;
 		}
 	}
 	if (++walk->turns < LUAJIT_TURNS)
 		return 0;
 odd:
+	if (guest->stack.depth >= GUEST_FRAMES && !guest->stack.frames[GUEST_FRAMES - 1].place)
+		guest->stack.frames[GUEST_FRAMES - 1].place = walk->place;	/* what there was room for */
 	guest->stack.is_cut = 1;
 	return 1;
 }

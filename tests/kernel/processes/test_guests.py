@@ -273,6 +273,13 @@ def test_lines_of_a_long_function(luajit_run: Run, lines: int) -> None:
     assert calls(luajit_run, 4001)[own, *jit_frames(loader)] == 1
 
 
+def test_luajit_deeper_than_is_followed_is_cut_and_says_so(luajit_run: Run) -> None:
+    begin = "local function deep(levels) => "
+    leaf, other = jit_frames(begin + "if levels == 0 then leak(7001) return end", begin + "deep(levels - 1)")
+    assert calls(luajit_run, 7001) == {(leaf, *[other] * 127): 1}
+    assert of_size(luajit_run, 7001)[0]["stack_status"] == "truncated"
+
+
 def test_what_a_trace_calls_has_no_frames_that_are_guessed(luajit_run: Run, request: pytest.FixtureRequest) -> None:
     by_ffi = "local function by_ffi(size, count) => for _ = 1, count do library.leak_block(size) end"
     found, known = calls(luajit_run, 1013), tuple(jit_frames(by_ffi, "by_ffi(1013, 300)"))

@@ -21,3 +21,9 @@ end
 xpcall(function() error("no") end, function() leak(5009) end)
 getmetatable(newproxy(true)).__gc = function() leak(6011) end
 collectgarbage()
+local function deep(levels)
+  if levels == 0 then leak(7001) return end
+  deep(levels - 1)
+  return 1
+end
+deep(300)
