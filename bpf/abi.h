@@ -97,6 +97,7 @@ enum site_flag {
 	SITE_FOLLOWS = 1024,	/* the counter is believed: some functions of the type were inlined */
 	SITE_INLINED = 2048,	/* a copy in another function: there is no return address, the stack begins here */
 	SITE_HANDLE = 512,	/* `name` is a handle that a call of OP_NAME returned, or unknown */
+	SITE_CLASS = 4096,	/* `name` is where the object has the pointer to its class */
 };
 
 /* What return value says that a call did nothing. */
@@ -242,11 +243,18 @@ struct free_site {
 	u64 freed;
 };
 
+enum type_source {
+	TYPE_TEXT,	/* `name` */
+	TYPE_UNREAD,	/* the string at `pointer`, which could not be read */
+	TYPE_CLASS,	/* the symbol at `pointer`, else `otherwise` */
+};
+
 struct type_name {
-	u64 pointer;	/* where the name stood; set where it could not be read */
+	u64 pointer;
+	u64 otherwise;	/* a type */
 	u32 pid;
 	u16 generation;
-	u16 unread;
+	u16 source;
 	char name[NAME_BYTES];
 };
 

@@ -11,7 +11,7 @@ INLINE u64 type_of_name(struct thread *thread, u64 pointer)
 		type.pointer = pointer;
 		type.pid = thread->pid;
 		type.generation = thread->generation;
-		type.unread = 1;
+		type.source = TYPE_UNREAD;
 		hash ^= pointer * 0x9e3779b97f4a7c15ULL ^ (u64)thread->pid << 32 ^ thread->generation;
 	} else {
 #pragma unroll
@@ -25,6 +25,40 @@ INLINE u64 type_of_name(struct thread *thread, u64 pointer)
 	}
 	if (!find(MAP(TYPES), &hash) && put(MAP(TYPES), &hash, &type, ANY))
 		lose(LOSS_TYPES_FULL);
+	return hash;
+}
+
+/* Intern a type by the class that the object points to, in this address space; 0 where it points to none. */
+INLINE u64 type_of_class(struct thread *thread, struct site *site, u64 object)
+{
+	struct type_name type = { .source = TYPE_CLASS, .otherwise = site->type };
+	u64 at = object + (s64)site->name.adjust, hash = 0xcbf29ce484222325ULL;
+
+	if (site->name.dereference) {
+		u64 pointer = 0;
+
+		if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)at))
+			lose(LOSS_ARGUMENT_UNREAD);
+		if (!pointer)
+			return 0;
+		at = pointer + (s64)site->name.offset;
+	}
+	if (bpf_probe_read_user(&type.pointer, sizeof(type.pointer), (void *)at))
+		lose(LOSS_ARGUMENT_UNREAD);
+	if (!type.pointer)
+		return 0;
+	type.pid = thread->pid;
+	type.generation = thread->generation;
+	hash = (hash ^ type.pointer) * 0x100000001b3ULL;
+	hash ^= hash >> 31;
+	hash = (hash ^ ((u64)type.pid << 32 | type.generation)) * 0x9e3779b97f4a7c15ULL;
+	hash ^= hash >> 31;
+	hash = (hash ^ type.otherwise) * 0x100000001b3ULL;
+	hash ^= hash >> 31;
+	if (!find(MAP(TYPES), &hash) && put(MAP(TYPES), &hash, &type, ANY)) {
+		lose(LOSS_TYPES_FULL);
+		return 0;
+	}
 	return hash;
 }
 
@@ -152,6 +186,8 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		object.type = type_of_name(thread, intent->name);
 	else if (site->flags & SITE_HANDLE)
 		object.type = type_of_handle(thread, intent->name, key->group);
+	else if (site->flags & SITE_CLASS)
+		object.type = type_of_class(thread, site, intent->object);
 	if (!object.type)
 		object.type = site->type;
 	object.object = intent->object;

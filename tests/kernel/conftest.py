@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from bpf_residue import Residue
+from traced_perf import TracedPerf
 from traced_report import Run
 
 CHECKOUT = Path(__file__).parents[2]
@@ -121,3 +122,9 @@ def live_target(targets: Path) -> LiveTarget:
                 process.kill()
 
     return start
+
+
+@pytest.fixture(scope="session")
+def perf(tmp_path_factory: pytest.TempPathFactory) -> TracedPerf:
+    """Return one traced perf for all tests of `perf/`: its spec and its recording are made once."""
+    return TracedPerf(tmp_path_factory.mktemp("perf"))

@@ -52,6 +52,7 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "stack_status": (records.StackStatus, "STACK_"),
     "control_kind": (records.ControlKind, "CONTROL_"),
     "loss": (records.LossKind, "LOSS_"),
+    "type_source": (records.TypeSource, "TYPE_"),
     "process_state": (records.ProcessState, "PROCESS_"),
     "rule_kind": (records.RuleKind, "RULE_"),
     "guest_record": (records.GuestRecord, "GUEST_"),

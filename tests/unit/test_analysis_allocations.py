@@ -186,7 +186,7 @@ def test_a_frame_without_symbols_keeps_its_binary_and_address() -> None:
 
 BLOCK = st.tuples(
     st.integers(0, 2**40),
-    st.integers(0, 2**62),
+    st.integers(0, 2**57),
     st.integers(0, 3),
     st.integers(0, 4),
     st.integers(0, 1),

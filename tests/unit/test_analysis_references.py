@@ -15,7 +15,7 @@ from tracer.analysis.groups import group_rows, oldest
 from tracer.model.findings import Leak, TypeRow
 from tracer.model.operations import Operation
 from tracer.model.records import ObjectFlag
-from tracer.model.snapshot import TypeTotals
+from tracer.model.snapshot import Coverage, SiteInfo, TypeTotals, UncoveredCopies
 
 GET, PUT = Operation.GET, Operation.PUT
 
@@ -136,6 +136,23 @@ def test_what_is_odd_is_noted() -> None:
         "created with count 3",
         "the counter of this object could not be read",
         "1 get whose stack was not kept",
+    )
+
+
+def test_copies_without_probe_are_those_of_the_type_in_the_spec() -> None:
+    """What is called by its class, found in the target, may have been put in a copy all the same."""
+    site = SiteInfo(Operation.CREATE, "obj_new", "server", "obj")
+    uncovered = UncoveredCopies("put", "obj", "obj_put", 2, "loops were unrolled")
+    snap = snapshot(
+        objects=objects({"address": 0x1000, "site": 1}), types={DSO: "file_class"},
+        coverage=Coverage(3, (), (uncovered,)), sites=(SiteInfo(0, "", "", None), site),
+    )  # fmt: skip
+    found = analyse(snap, {})
+    (leak,) = found.leaks
+    assert (leak.type, leak.state) == ("file_class", "outstanding")
+    assert leak.notes[0].startswith("inlined copies have no probe: 2 of obj_put (put)")
+    assert found.doubts == (
+        "not all of obj was seen: no probe on 2 inlined copies of obj_put (put: loops were unrolled)",
     )
 
 

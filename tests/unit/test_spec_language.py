@@ -86,6 +86,38 @@ def test_types_by_name_string_and_handle() -> None:
     assert (handle.type_name, handle.name, handle.flags) == ("conn", argument(0), SiteFlag.HANDLE)
 
 
+def test_types_by_class() -> None:
+    spec = function("new(type=class:8)", Operation.CREATE)
+    place = Location(LocationKind.OBJECT, adjust=8)
+    assert (spec.type_name, spec.name, spec.flags) == ("conn", place, SiteFlag.CLASS)
+    behind = function("new(type=class:*0+16)", Operation.CREATE)
+    assert behind.name == Location(LocationKind.OBJECT, dereference=1, offset=16)
+
+
+def test_the_class_of_a_type_is_that_of_its_creates() -> None:
+    body = "create=f,create=g(type=Other),create=h(type=class:0),put=p,class=8"
+    (on_command_line,) = parse_type_option(f"conn:{body}").types
+    text = '[[type]]\nname = "conn"\nclass = 8\ncreate = ["f", "g(type=Other)", "h(type=class:0)"]\nput = "p"\n'
+    (in_file,) = parse_spec(text, "a.toml", "a").types
+    for type_ in (on_command_line, in_file):
+        found = [(f.spec.type_name, f.spec.name.adjust, f.spec.flags) for f in type_.functions]
+        named = SiteFlag.CLASS
+        assert found == [("conn", 8, named), ("Other", 0, SiteFlag(0)), ("conn", 0, named), ("conn", 0, SiteFlag(0))]
+
+
+@pytest.mark.parametrize(("line", "reason"), [
+    ('class = "first"', "a.toml:3: 'first' is no place of a class pointer"),
+    ("class = true", "a.toml:3: class is an offset or a text"),
+    ("class = -8", "a.toml:3: '-8' is no place of a class pointer"),
+    ('create = "f(type=class:)"', "a.toml:3: '' is no place of a class pointer"),
+    ('names = "f(type=class:8)"', "a.toml:3: f: the class is read where an object is created"),
+    ('create = "f(object=arg0, type=class:8, nested=no)"', "a.toml:3: f: the class is read when the function returns"),
+])  # fmt: skip
+def test_mistakes_in_a_class(line: str, reason: str) -> None:
+    with pytest.raises(SpecInvalid, match=re.escape(reason)):
+        parse_spec(f'[[type]]\nname = "conn"\n{line}\nget = "g"\n', "a.toml", "a")
+
+
 def test_sizes() -> None:
     product = function("calloc(size=arg0*arg1)", Operation.ALLOC)
     assert (product.size, product.count, product.flags) == (argument(0), argument(1), SiteFlag.PRODUCT)
@@ -185,9 +217,9 @@ def test_the_examples_of_the_documentation_are_valid(tmp_path: Path) -> None:
         if language == "toml":
             path = tmp_path / "server.toml"
             path.write_text(text)
-            assert [t.name for t in read_spec_file(path).types] == ["conn", "{type}", "pool"]
+            assert [t.name for t in read_spec_file(path).types] == ["conn", "{type}", "object", "pool"]
         for line in text.splitlines() if language == "sh" else ():
             words = shlex.split(line)
             parse_type_option(words[words.index("--type") + 1])
             types += 1
-    assert types == 4
+    assert types == 6

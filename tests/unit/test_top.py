@@ -87,7 +87,7 @@ def test_the_details_are_the_whole_stack() -> None:
     page = next(row.id for row in samples()[1].rows if row.bytes == 7 * 4096)
     state = TopState("x", samples(), view=DETAILS, selected=page)
     screen = [line.rstrip() for line in lines(state)]
-    assert screen[5].endswith("7 of 28.0 KiB by malloc, one-off")
+    assert screen[5].endswith("7 blocks, 28.0 KiB by malloc, one-off")
     assert screen[6:9] == [
         "  malloc  [libc.so.6]", "  parse_body  body.c:118", "  handle_request  /src/net/http.c:402  (inlined)",
     ]  # fmt: skip

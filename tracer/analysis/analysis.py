@@ -52,7 +52,10 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
         errors=error_findings(everything),
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
-        doubts=doubts(snapshot.coverage.uncovered_copies, (row.type for row in rows)),
+        doubts=doubts(
+            snapshot.coverage.uncovered_copies,
+            (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
+        ),
         notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,
         code=code_ranges(snapshot),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tracer.model.snapshot import UncoveredCopies
 
@@ -11,19 +11,19 @@ _CHANGES = ("get", "put", "delete")
 _ENDS = ("put", "delete")
 
 
-def may_have_ended(uncovered: Iterable[UncoveredCopies], type_name: str) -> bool:
+def may_have_ended(uncovered: Iterable[UncoveredCopies], types: Collection[str]) -> bool:
     """Tell whether an object that seems to be alive may have been put or deleted where no probe is."""
-    return any(copies.type == type_name and copies.operation in _ENDS for copies in uncovered)
+    return any(copies.type in types and copies.operation in _ENDS for copies in uncovered)
 
 
-def doubt_notes(uncovered: Iterable[UncoveredCopies], type_name: str, counted: bool) -> list[str]:
-    """Return what an entry of the type says first: which calls are not seen, and what its count rests on.
+def doubt_notes(uncovered: Iterable[UncoveredCopies], types: Collection[str], counted: bool) -> list[str]:
+    """Return what an entry of a type says first: which calls are not seen, and what its count rests on.
 
     `counted`: whether the type has a counter that is read.
     """
     copies: Counter[tuple[str, str]] = Counter()
     for one in uncovered:
-        if one.type == type_name and one.operation in _CHANGES:
+        if one.type in types and one.operation in _CHANGES:
             copies[one.operation, one.function] += one.copies
     if not copies:
         return []

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 from tracer.analysis.stacks import StackBook
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Process, Snapshot
@@ -42,6 +45,12 @@ class Evidence:
 
     def type_name(self, type_hash: int) -> str:
         return self.snapshot.types.get(type_hash) or f"type {type_hash:#x}"
+
+    def types_in_specs(self, made_at: npt.NDArray[np.uint16]) -> set[str]:
+        """Return how specs call the types of objects made at these sites; the target may have named them otherwise."""
+        sites = self.snapshot.sites
+        known = (sites[site] for site in np.unique(made_at).tolist() if site < len(sites))
+        return {site.type for site in known if site.type}
 
     def allocator(self, site: int) -> str | None:
         """Return the name of the allocator of a site: its type, else its function."""

@@ -102,7 +102,7 @@ class _Merge:
             kind=_KIND,
             type=self._evidence.type_name(type_),
             pid=pid,
-            state=self._state(pid, generation, type_),
+            state=self._state(pid, generation, rows, type_),
             count=len(rows),
             bytes=None,
             stack=stack.frames,
@@ -119,18 +119,21 @@ class _Merge:
             notes=(*self._doubts(rows, type_), *elsewhere_notes(stack.frames, others), *self._notes(rows, made)),
         )
 
-    def _state(self, pid: int, generation: int, type_: int) -> str:
+    def _state(self, pid: int, generation: int, rows: Indices, type_: int) -> str:
         """Judge; nothing is a leak for certain that may have been put where no probe is."""
         if self._inherited:
             return INHERITED
         state = self._evidence.state(pid, generation)
         uncovered = self._evidence.snapshot.coverage.uncovered_copies
-        is_doubtful = state == LEAKED and may_have_ended(uncovered, self._evidence.type_name(type_))
+        is_doubtful = state == LEAKED and may_have_ended(uncovered, self._types(rows, type_))
         return OUTSTANDING if is_doubtful else state
 
     def _doubts(self, rows: Indices, type_: int) -> list[str]:
         uncovered = self._evidence.snapshot.coverage.uncovered_copies
-        return doubt_notes(uncovered, self._evidence.type_name(type_), self._has_counter(rows))
+        return doubt_notes(uncovered, self._types(rows, type_), self._has_counter(rows))
+
+    def _types(self, rows: Indices, type_: int) -> set[str]:
+        return {self._evidence.type_name(type_), *self._evidence.types_in_specs(self._objects["site"][rows])}
 
     def _has_counter(self, rows: Indices) -> bool:
         sites = self._evidence.snapshot.sites

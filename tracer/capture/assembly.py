@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.books.inheritance import FREE_RECORD, GHOST_RECORD, inherited_allocations
+from tracer.books.merged_types import merge_types
 from tracer.capture import kernel
+from tracer.capture.class_types import read_class_types
 from tracer.capture.losses import describe, read_losses
 from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
@@ -140,7 +142,9 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
     totals, lives = walk.totals()
     # live_events folds all that ended, before the statistics are read
     events = session.history.so_far() if running else session.history.live_events()
-    return Snapshot(
+    names = {**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)}
+    classes = read_class_types(session.maps.fds["TYPES"], session.binaries, mappings, names)
+    snapshot = Snapshot(
         mode=session.mode,
         duration_ns=session.duration_ns,
         processes=processes,
@@ -148,7 +152,7 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         generated=_generated(session),
         mappings=mappings,
         sites=tuple(session.sites.infos),
-        types={**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)},
+        types={**names, **classes.names},
         type_totals=type_totals,
         stacks=session.stacks,
         guests=tuple(session.guests.frames),
@@ -173,6 +177,7 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         target_ended=not running and session.target_ended,
         selection=session.options.selection,
     )
+    return merge_types(snapshot, classes.types)
 
 
 def _binaries(session: Session) -> Iterator[Binary]:

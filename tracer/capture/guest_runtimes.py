@@ -33,6 +33,11 @@ class GuestRuntimes:
             for field, offset in layout.items():
                 luas[field][VERSIONS.index(version)] = offset
 
+    def await_programs(self, binaries: Iterable[OpenBinary]) -> None:
+        """Wait for what walks Python's frames if one of the binaries is a Python: better now than while it is held."""
+        if self._programs is not None and any(self._offsets(binary) for binary in binaries):
+            self._programs.wait()
+
     def enter(self, table: int, mapped: Iterable[tuple[OpenBinary, int]]) -> None:
         """Say of a mapping table which Python runs there, if any: binaries with their bias."""
         row = np.zeros(1, records.PYTHON)

@@ -9,21 +9,24 @@ import numpy as np
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.model import records
+from tracer.model.records import TypeSource
 from tracer.model.snapshot import Mapping
 
 _KEY = np.dtype([("hash", "<u8")])
 
 
 def read_type_names(map_fd: int, binaries: Binaries, mappings: Sequence[Mapping]) -> dict[int, str]:
-    """Return hash to name.
+    """Return hash to name, of all but classes.
 
     A literal whose page the target never touched could not be read when it was needed; it stands in its binary's
     file.
     """
     keys, values = kernel.read_hash(map_fd, _KEY, records.TYPE_NAME, 4096)
     return {
-        int(key["hash"]): _name_in_file(value, binaries, mappings) if value["unread"] else _text(value["name"])
+        int(key["hash"]):
+            _name_in_file(value, binaries, mappings) if value["source"] == TypeSource.UNREAD else _text(value["name"])
         for key, value in zip(keys, values, strict=True)
+        if value["source"] != TypeSource.CLASS
     }
 
 

@@ -21,6 +21,7 @@ from tracer.recording.chunks import MAGIC
 from tracer.recording.reader import read_recording
 from tracer.recording.recording import Recording
 from tracer.report.json_reader import read_json
+from tracer.symbols.class_names import class_names
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
@@ -35,7 +36,10 @@ def read_findings(path: Path, arguments: argparse.Namespace, options: AnalysisOp
     except OSError as error:
         raise CannotRead(f"cannot read {path}: {error.strerror}", "check the path") from None
     recording = read_recording(path)
-    return analyse(recording.snapshot, symbols_of(recording, arguments), options)
+    snapshot = recording.snapshot
+    if not arguments.no_demangle:
+        snapshot = replace(snapshot, types=class_names(snapshot.types))
+    return analyse(snapshot, symbols_of(recording, arguments), options)
 
 
 def symbols_of(recording: Recording, arguments: argparse.Namespace) -> Symbols:

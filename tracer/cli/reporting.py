@@ -29,6 +29,7 @@ from tracer.model.snapshot import Snapshot
 from tracer.report.formats import Format, ReportOptions, format_for, write_to_file
 from tracer.report.suppression_text import write_suppressions
 from tracer.report.text import TextOptions
+from tracer.symbols.class_names import class_names
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
@@ -45,6 +46,11 @@ def symbolized(snapshot: Snapshot, arguments: argparse.Namespace, known: Symbols
     frames = set(chain.from_iterable(stack.frames for stack in stacks)) - guests.keys() - known.keys()
     options = SymbolOptions(demangle=not arguments.no_demangle, debug_directories=tuple(arguments.debug_dir))
     return symbolize(frames, snapshot.binaries, options, generated=snapshot.generated) | guests
+
+
+def with_class_names(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
+    """Return the snapshot with types called as the programmer calls their classes, unless that is not wanted."""
+    return snapshot if arguments.no_demangle else replace(snapshot, types=class_names(snapshot.types))
 
 
 def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
@@ -67,7 +73,7 @@ def _suppressions(paths: Iterable[Path]) -> Iterator[Rule]:
 def judge(snapshot: Snapshot, symbols: Symbols, arguments: argparse.Namespace) -> Findings:
     """Analyse, and leave out what the baseline has."""
     options = replace(analysis_options(arguments), freed_stacks=_chosen(arguments).needs_freed)
-    findings = analyse(snapshot, symbols, options)
+    findings = analyse(with_class_names(snapshot, arguments), symbols, options)
     if arguments.baseline is None:
         return findings
     baseline = read_findings(arguments.baseline, arguments, analysis_options(arguments))

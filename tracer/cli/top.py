@@ -30,7 +30,7 @@ from tracer.capture.session import Session
 from tracer.cli import options, trace
 from tracer.cli.analyst import Analyst
 from tracer.cli.interval import symbols_so_far
-from tracer.cli.reporting import analysis_options
+from tracer.cli.reporting import analysis_options, with_class_names
 from tracer.cli.terminal import Terminal
 from tracer.errors import UsageError
 from tracer.model.frames import Symbols
@@ -165,6 +165,6 @@ class TopView:
 def _sample(arguments: argparse.Namespace, snapshot: Snapshot, before: Any) -> _Result:
     known: Symbols = {} if before is None else pickle.loads(before.symbols)
     symbols = symbols_so_far(snapshot, known, arguments)
-    findings = analyse(snapshot, symbols, analysis_options(arguments))
+    findings = analyse(with_class_names(snapshot, arguments), symbols, analysis_options(arguments))
     sample = top_sample(findings, None if before is None else before.sample)
     return _Result(pickle.dumps(symbols, pickle.HIGHEST_PROTOCOL), sample)

@@ -80,21 +80,26 @@ class SymbolTable:
 
         Of several the choice is fixed: not local, then the innermost, then the shortest name.
         """
-        candidates = [s for spans in self._spans for s in spans.covering(link_address)]
-        return min(
-            candidates, key=lambda s: (s.binding == STB_LOCAL, -s.address, len(s.name), s.name), default=None
-        )
+        return _innermost(self._functions, link_address)
+
+    def object_covering(self, link_address: int) -> Symbol | None:
+        """Return the data object whose size covers the address, chosen as `covering` does."""
+        return _innermost(self._objects, link_address)
 
     @cached_property
-    def _spans(self) -> tuple[_Spans, ...]:
-        return tuple(_Spans(table) for table in self._tables)
+    def _functions(self) -> tuple[_Spans, ...]:
+        return tuple(_Spans(table, STT_FUNC) for table in self._tables)
+
+    @cached_property
+    def _objects(self) -> tuple[_Spans, ...]:
+        return tuple(_Spans(table, STT_OBJECT) for table in self._tables)
 
 
 class _Spans:
-    """The sized functions of one table in order of address."""
+    """The sized symbols of one kind and one table, in order of address."""
 
-    def __init__(self, table: RawSymbols) -> None:
-        indexes = np.flatnonzero((table.kinds == STT_FUNC) & (table.array["size"] > 0))
+    def __init__(self, table: RawSymbols, kind: int) -> None:
+        indexes = np.flatnonzero((table.kinds == kind) & (table.array["size"] > 0))
         self.table = table
         self.indexes = indexes[np.argsort(table.array["value"][indexes], kind="stable")]
         self.starts = table.array["value"][self.indexes].copy()
@@ -113,6 +118,11 @@ class _Spans:
                 picked.append(self.indexes[at])
             at -= 1
         return _decode(self.table, picked)
+
+
+def _innermost(parts: Iterable[_Spans], link_address: int) -> Symbol | None:
+    candidates = [s for spans in parts for s in spans.covering(link_address)]
+    return min(candidates, key=lambda s: (s.binding == STB_LOCAL, -s.address, len(s.name), s.name), default=None)
 
 
 def read_symbol_table(image: Image) -> SymbolTable:

@@ -115,6 +115,7 @@ class SiteFlag(IntFlag):
     HANDLE = 512
     FOLLOWS = 1024
     INLINED = 2048
+    CLASS = 4096
 
 
 NO_FLAGS = SiteFlag(0)

@@ -80,7 +80,10 @@ STACK_TOTALS = np.dtype(
 )
 FREE_SITE = np.dtype([("made", "<u8"), ("freed", "<u8")])
 TYPE_NAME = np.dtype(
-    [("pointer", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("unread", "<u2"), ("name", f"S{NAME_BYTES}")],
+    [
+        ("pointer", "<u8"), ("otherwise", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("source", "<u2"),
+        ("name", f"S{NAME_BYTES}"),
+    ],
     align=True,
 )
 CONTROL = np.dtype(
@@ -260,6 +263,14 @@ class RuleKind(IntEnum):
     SIGNAL = 6
     UNSUPPORTED = 7
     REALIGNED = 8
+
+
+class TypeSource(IntEnum):
+    """`enum type_source` of bpf/abi.h."""
+
+    TEXT = 0
+    UNREAD = 1
+    CLASS = 2
 
 
 class LossKind(IntEnum):

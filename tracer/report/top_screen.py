@@ -169,8 +169,10 @@ def _details(state: TopState, room: int) -> list[Text]:
     if not rows:
         return [Text("nothing is outstanding")]
     row = rows[state.index()]
-    what = row.type if row.kind == "reference" else f"{size(row.bytes or 0)} by {row.type}"
+    nouns = ("mapping", "mappings") if row.kind == "mapping" else ("block", "blocks")
+    amount = f"{counted(row.count, *nouns)}, {size(row.bytes or 0)} by {row.type}"
+    what = f"{row.count:,} x {row.type}" if row.kind == "reference" else amount
     lines = [f"  {line}" for line in stack_text(row.stack)]
     state.scroll = min(state.scroll, max(0, len(lines) - room))
-    head = Text(f"id {row.id}: {row.count:,} of {what}{f', {row.word}' if row.word else ''}", style="bold")
+    head = Text(f"id {row.id}: {what}{f', {row.word}' if row.word else ''}", style="bold")
     return [head, *(Text(line) for line in lines[state.scroll : state.scroll + room])]

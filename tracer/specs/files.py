@@ -10,9 +10,10 @@ from typing import Any
 from tracer.errors import CannotRead, SpecInvalid
 from tracer.specs.description import DescribedFunction, DescribedType, Description
 from tracer.specs.functions import MEMORY_OPERATIONS, REFERENCE_OPERATIONS, Defaults, parse_function
+from tracer.specs.places import parse_class
 
 _TOP = ("name", "description", "libraries", "type", "allocator")
-_OF_TYPE = ("name", "counter", "libraries", *REFERENCE_OPERATIONS)
+_OF_TYPE = ("name", "counter", "class", "libraries", *REFERENCE_OPERATIONS)
 _OF_ALLOCATOR = ("name", "libraries", "wraps", *MEMORY_OPERATIONS)
 _AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -67,12 +68,25 @@ class _Reader:
 
     def _type(self, table: dict[str, Any], libraries: tuple[str, ...]) -> DescribedType:
         self._known(table, _OF_TYPE)
-        counter = table.get("counter", "")
-        if isinstance(counter, bool) or not isinstance(counter, (int, str)):
-            raise self._wrong("counter", "counter is an offset or a text such as \"member:refcnt\"")
-        defaults = self._defaults(table, libraries, str(counter))
+        counter = self._offset(table, "counter", "member:refcnt")
+        defaults = self._defaults(table, libraries, counter, self._class(table))
         functions = self._functions(table, REFERENCE_OPERATIONS, defaults)
         return DescribedType(defaults.type_name, functions)
+
+    def _offset(self, table: dict[str, Any], key: str, example: str) -> str:
+        value = table.get(key, "")
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise self._wrong(key, f"{key} is an offset or a text such as \"{example}\"")
+        return str(value)
+
+    def _class(self, table: dict[str, Any]) -> str:
+        text = self._offset(table, "class", "*8+0")
+        try:
+            if text:
+                parse_class(text)
+        except ValueError as error:
+            raise self._wrong("class", str(error)) from None
+        return text
 
     def _allocator(self, table: dict[str, Any], libraries: tuple[str, ...]) -> DescribedType:
         self._known(table, _OF_ALLOCATOR)
@@ -82,11 +96,11 @@ class _Reader:
         defaults = self._defaults(table, libraries, "")
         return DescribedType(defaults.type_name, self._functions(table, MEMORY_OPERATIONS, defaults), wraps)
 
-    def _defaults(self, table: dict[str, Any], libraries: tuple[str, ...], counter: str) -> Defaults:
+    def _defaults(self, table: dict[str, Any], libraries: tuple[str, ...], counter: str, class_: str = "") -> Defaults:
         name = self._text(table, "name")
         if not name:
             raise self._wrong("", "it has no name")
-        return Defaults(name, counter, self._texts(table, "libraries") or libraries)
+        return Defaults(name, counter, self._texts(table, "libraries") or libraries, class_)
 
     def _functions(self, table: dict[str, Any], operations: dict[str, Any], defaults: Defaults) -> tuple[
         DescribedFunction, ...

@@ -20,7 +20,7 @@ from tracer.model.operations import (
     constant,
 )
 from tracer.specs.description import DescribedFunction
-from tracer.specs.places import parse_counter, parse_place, parse_value
+from tracer.specs.places import parse_class, parse_counter, parse_place, parse_value
 
 REFERENCE_OPERATIONS = {
     "create": Operation.CREATE, "get": Operation.GET, "put": Operation.PUT, "delete": Operation.DELETE,
@@ -43,6 +43,8 @@ class Defaults:
     type_name: str
     counter: str = ""
     libraries: tuple[str, ...] = ()
+    class_: str = ""
+    """Where an object has the pointer to its class, whose symbol names its type; as a counter is written."""
 
 
 def split_outside_parentheses(text: str) -> list[str]:
@@ -69,6 +71,8 @@ def parse_function(text: str, operation: Operation, defaults: Defaults) -> Descr
     spec = FunctionSpec(match["name"], operation, type_name=defaults.type_name, libraries=defaults.libraries)
     spec = _with_object(spec, options)
     spec, member = _with_counter(spec, options.get("counter", defaults.counter))
+    if defaults.class_ and operation == Operation.CREATE and "type" not in options:
+        options = {**options, "type": f"class:{defaults.class_}"}
     for name, apply in _APPLIERS.items():
         if name in options:
             spec = apply(spec, options[name])
@@ -132,16 +136,24 @@ def _with_size(spec: FunctionSpec, text: str) -> FunctionSpec:
 
 def _with_type(spec: FunctionSpec, text: str) -> FunctionSpec:
     kind, colon, place = text.partition(":")
-    if not colon or kind not in ("string", "handle"):
+    if not colon or kind not in ("string", "handle", "class"):
         return replace(spec, type_name=text.strip("\"'"))
     if spec.operation not in (Operation.CREATE, Operation.NAME):
         raise ValueError(f"{spec.function}: the type is the one given at the create")
+    if kind == "class":
+        return _with_class(spec, place)
     at = parse_place(place)
     if at.kind == LocationKind.RETURN:
         raise ValueError(f"{spec.function}: the type must be known when the function is called")
     if kind == "handle":
         return replace(spec, name=at, flags=spec.flags | SiteFlag.HANDLE)
     return replace(spec, name=at, type_name=None, flags=spec.flags | SiteFlag.NAMED)
+
+
+def _with_class(spec: FunctionSpec, text: str) -> FunctionSpec:
+    if spec.operation != Operation.CREATE:
+        raise ValueError(f"{spec.function}: the class is read where an object is created")
+    return replace(spec, name=parse_class(text), flags=spec.flags | SiteFlag.CLASS)
 
 
 def _with_failure(spec: FunctionSpec, text: str) -> FunctionSpec:
@@ -164,6 +176,8 @@ def _with_nested(spec: FunctionSpec, text: str) -> FunctionSpec:
     returns = spec.object.kind == LocationKind.RETURN or spec.failure or spec.flags & SiteFlag.OUT_POINTER
     if spec.flags & SiteFlag.ENTRY_RESULT and returns:
         raise ValueError(f"{spec.function}: nested=no is for what is known when the function is called")
+    if spec.flags & SiteFlag.ENTRY_RESULT and spec.flags & SiteFlag.CLASS:
+        raise ValueError(f"{spec.function}: the class is read when the function returns, which nested=no never sees")
     return spec
 
 

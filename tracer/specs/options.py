@@ -14,7 +14,7 @@ from tracer.specs.functions import (
 )
 
 _ALLOCATOR = "alloc "
-_SETTINGS = ("counter", "library", "wraps")
+_SETTINGS = ("counter", "class", "library", "wraps")
 
 
 def parse_type_option(text: str) -> Description:
@@ -48,7 +48,7 @@ def _parse(text: str) -> DescribedType:
     if not functions:
         raise ValueError("it names no function")
     libraries = (settings["library"],) if "library" in settings else ()
-    defaults = Defaults(name, settings.get("counter", ""), libraries)
+    defaults = Defaults(name, settings.get("counter", ""), libraries, settings.get("class", ""))
     return DescribedType(name, _described(functions, defaults), wraps=settings.get("wraps") == "yes")
 
 

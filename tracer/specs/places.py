@@ -42,9 +42,18 @@ def parse_value(text: str) -> Location:
 
 def parse_counter(text: str) -> Location:
     """Return where a counter is in its object: `8`, or `*0+8` behind the pointer at offset 0. Raises ValueError."""
+    return _in_object(text, "counter: give its offset in the object, *POINTER+OFFSET, or member:NAME")
+
+
+def parse_class(text: str) -> Location:
+    """Return where an object has the pointer to its class, written as a counter is. Raises ValueError."""
+    return _in_object(text, "place of a class pointer: give its offset in the object, or *POINTER+OFFSET")
+
+
+def _in_object(text: str, wanted: str) -> Location:
     match = _COUNTER.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no counter: give its offset in the object, or member:NAME")
+        raise ValueError(f"{text!r} is no {wanted}")
     pointer = match["pointer"]
     if pointer is None:
         return Location(LocationKind.OBJECT, adjust=_small(match["offset"]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "perf"
 BUILD = EXAMPLE / "build"
 Json = dict[str, Any]

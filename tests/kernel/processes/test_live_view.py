@@ -77,7 +77,7 @@ def test_what_it_shows_and_leaves(pane: Pane, targets: Path, tmp_path: Path) -> 
     pane.keys("t")
     pane.keys("Down")
     pane.keys("Enter")
-    pane.wait_for(r"^id [0-9a-f]{12}: 5 of 205 bytes by malloc")
+    pane.wait_for(r"^id [0-9a-f]{12}: 5 blocks, 205 bytes by malloc")
     pane.wait_for(r"^  main  .*periods.c:\d+")
     pane.tmux("resize-window", "-x", "60", "-y", "12")
     wait_for(lambda: len(pane.text().rstrip("\n").split("\n")) == 12, "the smaller screen")
