@@ -1,38 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Frames of interpreters: walked once the native stack is known, and made one stack with it. */
 
-int guest(struct pt_regs *ctx)
+/* Name the stack, and go on with what it was walked for. */
+INLINE void finish_guest(struct pt_regs *ctx, struct thread *thread, struct guest *guest)
 {
-	struct thread *thread = same_thread();
-	struct guest *guest;
-	u64 native, memo;
-
-	if (!thread)
-		return 0;
-	native = thread->walk.known;
-	if (!native)
-		intern_stack(thread, &native);
-	guest = make_guest(thread->tid);
-	if (!guest) {
-		lose(LOSS_THREADS_FULL);
-		goto done;
-	}
-	memo = thread->walk.memo;
-	MASK(memo, MEMOS);
-	if (!thread->walk.known) {
-		__builtin_memcpy(guest->places[memo], thread->places, sizeof(thread->places));
-		guest->places[memo][MAX_FRAMES] = thread->stack.depth;
-	}
-	guest->origin = thread->memo[memo].sp;
-	guest->hash = native * 0x9e3779b97f4a7c15ULL;
-	guest->stack.native = native;
-	guest->stack.depth = 0;
-	guest->stack.is_cut = 0;
-	if (thread->guest & RUNS_PYTHON)
-		walk_python(thread, guest);
-	if (thread->guest & RUNS_LUA)
-		walk_lua(thread, guest, memo);
-	thread->walk.known = native;
+	thread->walk.known = guest->stack.native;
 	if (guest->stack.depth) {
 		u64 id = guest->hash ^ guest->stack.is_cut;
 
@@ -49,6 +21,65 @@ int guest(struct pt_regs *ctx)
 done:
 	tail_call(ctx, MAP(PROGRAMS), thread->intent.then);
 	lose(LOSS_UNWIND_REFUSED);
+}
+
+int guest(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	struct guest *guest;
+	u64 native, memo;
+
+	if (!thread)
+		return 0;
+	native = thread->walk.known;
+	if (!native)
+		intern_stack(thread, &native);
+	guest = make_guest(thread->tid);
+	if (!guest) {
+		lose(LOSS_THREADS_FULL);
+		tail_call(ctx, MAP(PROGRAMS), thread->intent.then);
+		lose(LOSS_UNWIND_REFUSED);
+		return 0;
+	}
+	memo = thread->walk.memo;
+	MASK(memo, MEMOS);
+	if (!thread->walk.known) {
+		__builtin_memcpy(guest->places[memo], thread->places, sizeof(thread->places));
+		guest->places[memo][MAX_FRAMES] = thread->stack.depth;
+	}
+	guest->origin = thread->memo[memo].sp;
+	guest->hash = native * 0x9e3779b97f4a7c15ULL;
+	guest->stack.native = native;
+	guest->stack.depth = 0;
+	guest->stack.is_cut = 0;
+	if (thread->guest & RUNS_PYTHON)
+		walk_python(thread, guest);
+	if (thread->guest & RUNS_LUA)
+		walk_lua(thread, guest, memo);
+	if (thread->guest & RUNS_LUAJIT) {
+		guest->luajit.index = 0;
+		guest->luajit.c_frame = 0;
+		guest->luajit.place = 0;
+		guest->luajit.turns = 0;
+		tail_call(ctx, MAP(PROGRAMS), PROGRAM_GUEST_LUAJIT);
+	}
+	finish_guest(ctx, thread, guest);
+	return 0;
+}
+
+int guest_luajit(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	struct guest *guest;
+
+	if (!thread)
+		return 0;
+	guest = guest_of(thread->tid);
+	if (!guest)
+		return 0;
+	if (!walk_luajit(thread, guest, thread->walk.memo))
+		tail_call(ctx, MAP(PROGRAMS), PROGRAM_GUEST_LUAJIT);
+	finish_guest(ctx, thread, guest);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 enum guest_kind {
 	RUNS_PYTHON = 1,
 	RUNS_LUA = 2,
+	RUNS_LUAJIT = 4,
 };
 
 /* A call into Lua: one of lua_pcallk, lua_callk, lua_resume, ... */
@@ -25,6 +26,22 @@ struct lua_entry {
 	u64 call;	/* the state's innermost call then: what is newer belongs to this entry; 0: all does */
 	u32 layout;
 	u32 is_live;	/* its frame is one of the stack that was walked last */
+};
+
+/* A walk of LuaJIT's frames. */
+struct luajit {
+	u64 layout;	/* 0: the thread has not entered one */
+	u64 state;
+	u64 global;
+	u64 at;		/* a frame's link to the one before, on the Lua stack */
+	u64 pc;		/* where that frame's function goes on; 0: not known */
+	u64 top;
+	u64 stack;
+	u64 c_frame;	/* where on the C stack the same state's next run is; 0: another state's is next */
+	u64 index;	/* of the native frame to look at next */
+	u64 place;
+	u64 turns;
+	u64 is_pseudo;	/* of a vararg function, whose arguments it holds: the one above was the function's own */
 };
 
 struct guest {
@@ -45,6 +62,7 @@ struct guest {
 	u64 content[CONTENT_BYTES / 8];
 	u64 objects[GUEST_FRAMES];	/* code object of each frame; in the low bits the Lua layout, 0: Python */
 	struct lua_entry lua[LUA_ENTRIES];
+	struct luajit luajit;
 	u32 places[MEMOS][MAX_FRAMES + 1];	/* of each remembered native stack; last: its depth */
 	struct guest_stack stack;
 	struct guest_code record;
@@ -125,7 +143,7 @@ INLINE u32 guests_of(struct thread *thread)
 
 	MASK(index, TABLES);
 	return (VALUE(struct pythons, PYTHONS)->python[index].runtime ? RUNS_PYTHON : 0) |
-	       (guest && guest->lua_depth ? RUNS_LUA : 0);
+	       (guest && guest->lua_depth ? RUNS_LUA : 0) | (guest && guest->luajit.layout ? RUNS_LUAJIT : 0);
 }
 
 /* Where an address is on the C stack: from where the walk began, and never 0. */

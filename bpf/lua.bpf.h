@@ -28,6 +28,11 @@ INLINE void lua_entered(struct thread *thread, struct guest *guest, u64 slot, u6
 	u8 status = 0;
 	u64 depth;
 
+	if (lua->current) {
+		guest->luajit.layout = layout;
+		thread->guest |= RUNS_LUAJIT;
+		return;
+	}
 	if (guest->lua_lost && guest->lua_lost <= slot)
 		guest->lua_lost = 0;
 #pragma unroll 1

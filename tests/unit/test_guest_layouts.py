@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracer.guests.lua_layout import LAYOUTS, VERSIONS, lua_version
+from tracer.guests.lua_layout import LAYOUTS, VERSIONS, lua_version, luajit_version
 from tracer.guests.python_layout import python_layout, version_text
 from tracer.model import records
 
@@ -88,3 +88,32 @@ def test_the_version_of_lua(image: bytes, version: str | None) -> None:
 def test_every_lua_layout_is_whole() -> None:
     for layout in LAYOUTS.values():
         assert {*layout, "reserved"} == set(records.LUA.names or ())
+
+
+DEBIAN_12 = {
+    "lua_status": bytes.fromhex("0fb6470bc3"),
+    "lua_gettop": bytes.fromhex("488b4728482b472048c1f803c3"),
+    "lua_atpanic": bytes.fromhex("488b4710488b90600100004889b060010000"),
+}
+"""What libluajit-5.1.so.2 of Debian 12 has there."""
+
+
+@pytest.mark.parametrize(
+    ("image", "changed", "version"),
+    [
+        (b"LuaJIT 2.1.0-beta3\0LuaJIT 2.1.0-beta3 -- Copyright (C)\0", {}, "LuaJIT 2.1"),
+        (b"LuaJIT 2.1.1700008891\0", {}, "LuaJIT 2.1"),
+        (b"LuaJIT 2.1.0\0", {name: b"\xf3\x0f\x1e\xfa" + code for name, code in DEBIAN_12.items()}, "LuaJIT 2.1"),
+        (b"LuaJIT 2.0.5\0", {}, None),
+        (b"LuaJIT 2.1.0\0LuaJIT 2.0.5\0", {}, None),
+        (b"Lua 5.1\0", {}, None),
+        (b"LuaJIT 2.1.0\0", {"lua_status": bytes.fromhex("0fb64707c3")}, None),
+        (b"LuaJIT 2.1.0\0", {"lua_gettop": bytes.fromhex("8b47142b4710c1f803c3")}, None),
+        (b"LuaJIT 2.1.0\0", {"lua_atpanic": bytes.fromhex("488b4710488b9068010000")}, None),
+        (b"LuaJIT 2.1.0\0", {"lua_atpanic": b""}, None),
+    ],
+    ids=["debian 12", "later", "landing pads", "2.0", "two", "puc", "status of 32 bits", "32 bits", "moved", "no code"],
+)
+def test_the_layout_of_luajit(image: bytes, changed: dict[str, bytes], version: str | None) -> None:
+    assert luajit_version(image, lambda name: {**DEBIAN_12, **changed}[name]) == version
+    assert lua_version(image) is None

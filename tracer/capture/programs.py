@@ -32,13 +32,13 @@ _AT_ONCE = 4
 
 _HEADERS = (
     "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
-    "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h",
+    "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h",
     "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "guests.bpf.c",
             "lifecycle.bpf.c", "mappings.bpf.c")  # fmt: skip
 _TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed")
-_GUEST_TAIL_CALLED = ("guest", "guest_keep")
+_GUEST_TAIL_CALLED = ("guest", "guest_luajit", "guest_keep")
 """Together in the order of `enum program`."""
 _ON_GUEST = "on_guest"
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")

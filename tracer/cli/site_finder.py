@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tracer.capture.binaries import FoundSites
@@ -14,7 +15,7 @@ from tracer.elf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.elf.unwind_cache import cache_directory
-from tracer.guests.lua_layout import lua_version
+from tracer.guests.lua_layout import lua_version, luajit_version
 from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.snapshot import Unresolved
 from tracer.sites.copies import PlacedCopies, place_copies
@@ -27,6 +28,8 @@ from tracer.specs.catalogue import Catalogue
 from tracer.specs.guests import LUA_ENTRY, lua_entries
 from tracer.specs.refinement import following, refinement
 from tracer.specs.stubs import STUBS
+
+_CODE_BYTES = 24
 
 
 @dataclass(frozen=True)
@@ -85,12 +88,19 @@ class SiteFinder:
     def _entries(self, image: Image) -> list[Spec]:
         if not self._guests or not read_symbol_table(image).find(LUA_ENTRY):
             return []
-        version = lua_version(image.data)
+        version = lua_version(image.data) or luajit_version(image.data, partial(_code_of, image))
         return [lua_entries(version)] if version is not None else []
 
     def _described(self, image: Image) -> list[Spec]:
         table = read_symbol_table(image)
         return self._catalogue.specs(lambda pattern: [s.name for s in table.matching(pattern) if s.kind == STT_FUNC])
+
+
+def _code_of(image: Image, name: str) -> bytes:
+    """Return the first bytes of a function; none where the binary has no such function, or several."""
+    addresses = {symbol.address for symbol in read_symbol_table(image).find(name)}
+    offset = image.file_offset_of(addresses.pop()) if len(addresses) == 1 else None
+    return b"" if offset is None else bytes(image.data[offset : offset + _CODE_BYTES])
 
 
 def cost_model(cache: Path) -> CostModel:

@@ -140,9 +140,10 @@ LUA = np.dtype(
             for name in (
                 "status", "call", "base_call", "saved_pc", "call_size", "function", "previous", "call_pc", "proto",
                 "is_c", "code", "lines", "line_count", "absolute", "absolute_count", "defined", "source",
+                "current", "vm_state",
             )
         ),
-        ("reserved", "<u2", (7,)),
+        ("reserved", "<u2", (5,)),
     ]
 )
 LUA_LAYOUTS = 8

@@ -15,7 +15,7 @@ from traced_report import Json, Run
 
 SCRIPTS = Path(__file__).parent / "scripts"
 VERSIONS = ("3.11", "3.12", "3.13")
-LUAS = ("lua5.1", "lua5.2", "lua5.3", "lua5.4")
+LUAS = ("lua5.1", "lua5.2", "lua5.3", "lua5.4", "luajit -joff", "luajit -jon")
 LOOP = "_PyEval_EvalFrameDefault"
 Calls = list[tuple[str | None, str | None, int | None]]
 
@@ -182,10 +182,11 @@ def lua_frames(*calls: tuple[int, int]) -> tuple[tuple[str, str, int], ...]:
 
 @pytest.fixture(scope="module", params=LUAS)
 def lua_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> Run:
-    lua = shutil.which(request.param)
+    name, *options = request.param.split()
+    lua = shutil.which(name)
     if lua is None:
-        pytest.skip(f"needs {request.param}")
-    run = refleak("--top", 1000, target=(lua, SCRIPTS / "leaky.lua", targets / "libguest.so"))
+        pytest.skip(f"needs {name}")
+    run = refleak("--top", 1000, target=(lua, *options, SCRIPTS / "leaky.lua", targets / "libguest.so"))
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
     return run
 
@@ -219,9 +220,74 @@ def test_a_callback_stands_between_the_c_functions(lua_run: Run) -> None:
     """Leaf, the callback's frame, the function that called it, the caller's frame, the function that called that."""
     [leak] = of_size(lua_run, 7001)
     names = [frame["function"] for frame in leak["stack"]]
-    enters = [name for name in names if name and name.startswith(("lua_", "function <", "main"))]
+    enters = [name for name in names if name and name.startswith(("lua_", "function <", "main chunk"))]
+    if "lua_callk" not in enters and "lua_call" not in enters:  # LuaJIT has its own way in, and one frame for the loop
+        between = names[names.index("function <leaky.lua:27>") + 1 : names.index("main chunk")]
+        assert len(between) == 2 and enters[2] == "lua_pcall"
+        return
     assert enters[1] in ("lua_callk", "lua_call") and enters[3] in ("lua_pcallk", "lua_pcall")
     assert enters[0] == "function <leaky.lua:27>" and enters[2] == "main chunk"
+
+
+@pytest.fixture(scope="module", params=["-joff", "-jon"])
+def luajit_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> Run:
+    lua = shutil.which("luajit")
+    if lua is None:
+        pytest.skip("needs luajit")
+    run = refleak("--top", 1000, target=(lua, request.param, SCRIPTS / "leaky_jit.lua", targets / "libguest.so"))
+    assert (run.status, run.report["lost"]) == (0, []), run.stderr
+    return run
+
+
+def jit_frames(*texts: str) -> Calls:
+    """Return frames of leaky_jit.lua, leaf first: each by the text of its line, after `=>` where in a function."""
+    found: Calls = []
+    for text in texts:
+        begin, _, own = text.rpartition(" => ")
+        name = f"function <leaky_jit.lua:{line_of('leaky_jit.lua', begin)}>" if begin else "main chunk"
+        found.append((name, "leaky_jit.lua", line_of("leaky_jit.lua", own)))
+    return found
+
+
+RAISED = 'xpcall(function() error("no") end, function() leak(5009) end)'
+COLLECTED = "getmetatable(newproxy(true)).__gc = function() leak(6011) end"
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "frames"),
+    [
+        (2011, 300, ("local function by_module(count) => for _ = 1, count do leak(2011) end", "by_module(300)")),
+        (3011, 1, ("local function called(size) => library.leak_block(size)", "library.call_back(called, 3011)")),
+        (5009, 1, (f"{RAISED} => {RAISED}", f"{RAISED} => {RAISED}", RAISED)),
+        (6011, 1, (f"{COLLECTED} => {COLLECTED}", "collectgarbage()")),
+    ],
+    ids=["C function in a hot loop", "callback of FFI", "error handler", "finalizer"],
+)
+def test_lines_of_luajit(luajit_run: Run, size: int, count: int, frames: tuple[str, ...]) -> None:
+    assert calls(luajit_run, size) == {tuple(jit_frames(*frames)): count}
+
+
+@pytest.mark.parametrize("lines", [254, 300, 70000], ids=["bytes", "halves", "words"])
+def test_lines_of_a_long_function(luajit_run: Run, lines: int) -> None:
+    own, loader = ("main chunk", f"long{lines}", lines + 1), 'assert(loadstring(text, "=long" .. lines))(leak)'
+    assert calls(luajit_run, 4001)[own, *jit_frames(loader)] == 1
+
+
+def test_luajit_deeper_than_is_followed_is_cut_and_says_so(luajit_run: Run) -> None:
+    begin = "local function deep(levels) => "
+    leaf, other = jit_frames(begin + "if levels == 0 then leak(7001) return end", begin + "deep(levels - 1)")
+    assert calls(luajit_run, 7001) == {(leaf, *[other] * 127): 1}
+    assert of_size(luajit_run, 7001)[0]["stack_status"] == "truncated"
+
+
+def test_what_a_trace_calls_has_no_frames_that_are_guessed(luajit_run: Run, request: pytest.FixtureRequest) -> None:
+    by_ffi = "local function by_ffi(size, count) => for _ = 1, count do library.leak_block(size) end"
+    found, known = calls(luajit_run, 1013), tuple(jit_frames(by_ffi, "by_ffi(1013, 300)"))
+    assert set(found) <= {known, ()} and sum(found.values()) == 300
+    if "-joff" in request.node.name:
+        assert set(found) == {known}
+    for leak in of_size(luajit_run, 1013):
+        assert leak["stack_complete"] == bool(guests(leak))
 
 
 def test_a_recording_keeps_the_frames_of_a_script(targets: Path, tmp_path: Path) -> None:

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Frames of LuaJIT's interpreter (2.1 for x86-64 with 64-bit pointers).
+ *
+ * Its interpreter keeps one frame on the C stack for each time that C enters
+ * Lua, and pcall and the like need none. That frame names the Lua state, and
+ * the state the innermost such frame: where both agree at the stack pointer
+ * of a walked frame, that is the interpreter's. So no entry needs to be known.
+ * Code of a trace has no such frame. While one runs, nothing is shown.
+ *
+ * Sources: lj_frame.h, lj_obj.h, lj_debug.c (debug_framepc, lj_debug_line).
+ */
+#ifndef REFLEAK_LUAJIT_H
+#define REFLEAK_LUAJIT_H
+
+#define LUAJIT_STEPS 96	/* of one program, which the verifier follows to the end of each */
+#define LUAJIT_TURNS 5
+#define LUAJIT_POINTER ((1ULL << 47) - 1)
+#define LUAJIT_TAG_FUNCTION 0x1fff7
+#define LUAJIT_TAG_THREAD 0x1fff9
+#define LUAJIT_PROTO_BYTES 104	/* its bytecode follows */
+#define LUAJIT_VM_C_TO_GC 3	/* of vmstate, negated: interpreter, C function, collector; beyond: traces are made or left */
+
+enum luajit_object {
+	LUAJIT_STRING = 4,
+	LUAJIT_THREAD = 6,
+	LUAJIT_PROTO = 7,
+	LUAJIT_FUNCTION = 8,
+};
+
+enum luajit_link {
+	LUAJIT_LUA = 0,	/* the word is the caller's next instruction */
+	LUAJIT_C = 1,
+	LUAJIT_CONTINUED = 2,
+	LUAJIT_VARARG = 3,
+};
+
+/* Does the interpreter run this state, and not a trace? */
+INLINE int luajit_interprets(struct luajit *walk, struct lua *lua)
+{
+	u64 current = user_word(walk->global + lua->current);
+	u32 vm_state = ~user_half(walk->global + lua->vm_state);
+
+	return current && user_word(current + 16) == walk->global && !user_word(walk->global + lua->current + 8) &&
+	       vm_state < LUAJIT_VM_C_TO_GC;
+}
+
+/* Is this C stack frame the innermost of a Lua state? Then that is gone over. */
+INLINE int find_luajit_state(struct guest *guest, struct luajit *walk, u64 c_frame)
+{
+	u64 state = user_word(c_frame + 16);
+
+	if (!state || state & 7 || bpf_probe_read_user(guest->words, 96, (void *)state))
+		return 0;
+	if (byte_of(guest, 9) != LUAJIT_THREAD || (word_of(guest, 80) & ~3ULL) != c_frame)
+		return 0;
+	walk->state = state;
+	walk->global = word_of(guest, 16);
+	walk->at = word_of(guest, 32) - 8;
+	walk->top = word_of(guest, 48);
+	walk->stack = word_of(guest, 56);
+	walk->is_pseudo = 0;
+	return 1;
+}
+
+/* Look at the next walked frame for one of the interpreter; 0 ends the walk. */
+INLINE int next_luajit_run(struct guest *guest, struct luajit *walk, struct lua *lua, u64 memo)
+{
+	u64 index = walk->index, caller, c_frame;
+	s32 results;
+
+	MASK(memo, MEMOS);
+	if (index + 1 >= guest->places[memo][MAX_FRAMES] || index + 1 >= MAX_FRAMES)
+		return 0;
+	MASK(index, MAX_FRAMES + 1);
+	c_frame = guest->origin + guest->places[memo][index];
+	caller = index + 1;
+	MASK(caller, MAX_FRAMES + 1);
+	walk->index++;
+	if (!walk->c_frame) {
+		if (!find_luajit_state(guest, walk, c_frame))
+			return 1;
+		if (!luajit_interprets(walk, lua)) {
+			guest->stack.is_cut = 1;
+			return 0;
+		}
+	} else if (c_frame < walk->c_frame) {
+		return 1;
+	} else if (c_frame != walk->c_frame) {
+		guest->stack.is_cut = 1;
+		return 0;
+	}
+	if (bpf_probe_read_user(guest->words, 40, (void *)c_frame) || word_of(guest, 16) != walk->state) {
+		guest->stack.is_cut = 1;
+		return 0;
+	}
+	walk->c_frame = word_of(guest, 32) & ~3ULL;
+	results = half_of(guest, 8);
+	if (results < 0 && walk->at < walk->stack - (s64)results)	/* it protects C, and runs no Lua */
+		return 1;
+	walk->pc = word_of(guest, 24);
+	walk->place = guest->places[memo][caller] | 1;
+	return 1;
+}
+
+/* The line of the instruction before `pc`, which is the next to run. */
+INLINE u32 luajit_line(struct guest *guest, struct lua *lua, u64 proto, u64 pc)
+{
+	u64 lines = word_of(guest, lua->lines), offset = pc - proto - LUAJIT_PROTO_BYTES, at = (offset >> 2) - 1;
+	u32 first = half_of(guest, lua->defined), count = half_of(guest, lua->line_count), difference = 0;
+
+	if (!lines || offset & 3 || at >= half_of(guest, 12))
+		return GUEST_NO_LINE;
+	if (!at)
+		return first;
+	at--;
+	if (count < 1 << 8) {
+		if (bpf_probe_read_user(&difference, 1, (void *)(lines + at)))
+			return GUEST_NO_LINE;
+	} else if (count < 1 << 16) {
+		if (bpf_probe_read_user(&difference, 2, (void *)(lines + at * 2)))
+			return GUEST_NO_LINE;
+	} else if (bpf_probe_read_user(&difference, 4, (void *)(lines + at * 4))) {
+		return GUEST_NO_LINE;
+	}
+	return difference <= count ? first + difference : GUEST_NO_LINE;
+}
+
+INLINE int add_luajit_frame(struct thread *thread, struct guest *guest, struct lua *lua, u64 proto)
+{
+	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, proto), source;
+	u32 where;
+
+	if (bpf_probe_read_user(guest->words, LUAJIT_PROTO_BYTES, (void *)proto) || byte_of(guest, 9) != LUAJIT_PROTO)
+		return add_guest_frame(guest, 0, 0, 0, 0);
+	source = word_of(guest, lua->source);
+	hash = mixed(mixed(hash, source), word_of(guest, lua->lines));
+	hash = mixed(hash, (u64)half_of(guest, lua->defined) << 32 | half_of(guest, lua->line_count));
+	hash = mixed(hash, half_of(guest, 12));
+	where = luajit_line(guest, lua, proto, guest->luajit.pc);
+	__builtin_memset(guest->content, 0, sizeof(guest->content));
+	bpf_probe_read_user_str(guest->content, sizeof(guest->content), (void *)(source + 24));
+#pragma unroll
+	for (int i = 0; i < CONTENT_BYTES / 8; i++)
+		hash = mixed(hash, guest->content[i]);
+	return add_guest_frame(guest, hash | !hash, where, 0, proto | guest->luajit.layout);
+}
+
+/* Add the frame that is looked at, unless it is a C function's, or a vararg function's first one. 0: something is odd. */
+INLINE int luajit_frame(struct thread *thread, struct guest *guest, struct luajit *walk, struct lua *lua, u64 function)
+{
+	if (function >> 47 == LUAJIT_TAG_THREAD)
+		return 1;
+	if (function >> 47 != LUAJIT_TAG_FUNCTION ||
+	    bpf_probe_read_user(guest->words, 40, (void *)(function & LUAJIT_POINTER)) ||
+	    byte_of(guest, 9) != LUAJIT_FUNCTION)
+		return 0;
+	if (byte_of(guest, 10) || walk->is_pseudo)
+		return 1;
+	return add_luajit_frame(thread, guest, lua, word_of(guest, 32) - LUAJIT_PROTO_BYTES);
+}
+
+/*
+ * Go over the interpreter's frames on the C stack, leaf first, and for each
+ * over its part of the Lua stack. 0: there is more.
+ */
+INLINE int walk_luajit(struct thread *thread, struct guest *guest, u64 memo)
+{
+	struct luajit *walk = &guest->luajit;
+	struct lua *lua = lua_of(walk->layout);
+
+#pragma unroll 1
+	for (int i = 0; i < LUAJIT_STEPS; i++) {
+		u64 at = walk->at, slot[4] = {}, link;	/* continuation, its instruction, function, link */
+		u32 type;
+
+		if (!walk->place) {
+			if (!next_luajit_run(guest, walk, lua, memo))
+				return 1;
+			continue;
+		}
+		if (at <= walk->stack + 8 || at >= walk->top || at & 7 ||
+		    bpf_probe_read_user(slot, sizeof(slot), (void *)(at - 24)))
+			goto odd;
+		link = slot[3];
+		type = link & 3;
+		if (!luajit_frame(thread, guest, walk, lua, slot[2]))
+			goto odd;
+		walk->is_pseudo = (link & 7) == LUAJIT_VARARG;
+		walk->pc = 0;
+		if (type == LUAJIT_LUA) {
+			walk->pc = link;
+			walk->at = at - 16 - (user_half(link - 4) >> 8 & 0xff) * 8;
+			continue;
+		}
+		if (link < 8 || link >> 32)
+			goto odd;
+		walk->at = at - (link & ~7ULL);
+		if ((link & 7) == LUAJIT_CONTINUED && slot[0] != 1)
+			walk->pc = slot[1];
+		else if (type == LUAJIT_C || (link & 7) == LUAJIT_CONTINUED) {	/* C, or FFI's callback, entered Lua */
+			if (!add_guest_frame(guest, 0, 0, walk->place, 0))
+				goto odd;
+			walk->place = 0;
+		}
+	}
+	if (++walk->turns < LUAJIT_TURNS)
+		return 0;
+odd:
+	if (guest->stack.depth >= GUEST_FRAMES && !guest->stack.frames[GUEST_FRAMES - 1].place)
+		guest->stack.frames[GUEST_FRAMES - 1].place = walk->place;	/* what there was room for */
+	guest->stack.is_cut = 1;
+	return 1;
+}
+
+#endif
