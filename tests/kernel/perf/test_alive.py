@@ -38,11 +38,7 @@ def test_the_same_objects_as_with_stubs(command: str, perf: TracedPerf) -> None:
     uncovered = {copies["type"] for copies in discovered["probes"]["inlined_not_covered"]}
     assert not uncovered.intersection(TYPES)
     seen, expected = totals(discovered), totals(with_stubs)
-    if command == "record":
-        # Its ring buffers have a `map->refcnt` too, the same name to the stubs; and it takes and gives back as many
-        # references as it happens to meet events of other threads.
-        seen, expected = ({t: (row[0], row[3], row[4]) for t, row in one.items() if t != "map"}
-                          for one in (seen, expected))  # fmt: skip
-    assert seen == expected
+    if command != "record":  # no two recordings meet the same processes: there, only what stays alive is the same
+        assert seen == expected
     assert expected["dso"][0] > 0
     assert alive(discovered) == alive(with_stubs)
