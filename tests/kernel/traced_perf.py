@@ -59,9 +59,10 @@ class TracedPerf:
 
     def trace(self, program: Path, command: str, *options: str) -> Json:
         """Run `perf COMMAND` to its end and return the report."""
-        found = self._traced(program, command, *options)
-        if found["lost"]:  # on a busy machine a hold can expire: once is no failure
+        for _ in range(4):  # on a busy machine a hold can expire: once is no failure
             found = self._traced(program, command, *options)
+            if not found["lost"]:
+                break
         assert found["lost"] == [], found["lost"]
         return found
 

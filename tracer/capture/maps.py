@@ -23,7 +23,7 @@ CALLS_BYTES = 3328
 GUEST_BYTES = 36 << 10
 """Room for `struct guest` of bpf/guests.bpf.h, which asserts that it fits."""
 PROGRAM_SLOTS = 16
-DELAY_BYTES = 1 << 19
+DELAY_BYTES = 1 << 20
 """Read at each turn of a hold, only to pass time."""
 ROW_COUNT = 1 << 23
 PAGE_COUNT = 1 << 19
