@@ -18,6 +18,8 @@ from benchmarks.tables import Results, Table
 _RATES = (100_000, 200_000, 400_000, 800_000, 1_600_000, 3_200_000)
 _BURST_SECONDS = 4.0
 _STEADY_RATE = 100_000
+_START_UP_SECONDS = 2.0
+"""In which programs that may be needed later are still being loaded aside."""
 _STEADY_SECONDS = 3.0
 _START_SECONDS = 20
 _FELL_BEHIND = 0.9
@@ -85,6 +87,7 @@ def tracer_share(programs: Programs, settings: Settings) -> Results:
     for index in range(min(3, settings.rounds)):
         try:
             with traced_target(programs, _STEADY_RATE) as (tracer, _):
+                time.sleep(_START_UP_SECONDS)
                 began, used = time.monotonic(), processor_seconds(tracer.pid)
                 time.sleep(settings.count(_STEADY_SECONDS * 1000, 300) / 1000)
                 spent = processor_seconds(tracer.pid) - used
