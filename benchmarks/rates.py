@@ -19,7 +19,7 @@ _RATES = (100_000, 200_000, 400_000, 800_000, 1_600_000, 3_200_000)
 _BURST_SECONDS = 4.0
 _STEADY_RATE = 100_000
 _START_UP_SECONDS = 2.0
-"""In which programs that may be needed later are still being loaded aside."""
+"""By then the start is over."""
 _STEADY_SECONDS = 3.0
 _START_SECONDS = 20
 _FELL_BEHIND = 0.9

@@ -33,10 +33,10 @@ class GuestRuntimes:
             for field, offset in layout.items():
                 luas[field][VERSIONS.index(version)] = offset
 
-    def await_programs(self, binaries: Iterable[OpenBinary]) -> None:
-        """Wait for what walks Python's frames if one of the binaries is a Python: better now than while it is held."""
+    def load_programs(self, binaries: Iterable[OpenBinary]) -> None:
+        """Load what walks Python's frames if one of the binaries is a Python: better now than while it is held."""
         if self._programs is not None and any(self._offsets(binary) for binary in binaries):
-            self._programs.wait()
+            _ = self._programs.fds
 
     def enter(self, table: int, mapped: Iterable[tuple[OpenBinary, int]]) -> None:
         """Say of a mapping table which Python runs there, if any: binaries with their bias."""
@@ -46,7 +46,7 @@ class GuestRuntimes:
             runtime, code_type = (binary.link_address(name) for name in (_RUNTIME, _CODE_TYPE))
             if offsets is None or runtime is None or code_type is None:
                 continue
-            if self._programs is None or not self._programs.wait():
+            if self._programs is None or not self._programs.fds:
                 break
             row["runtime"], row["code_type"] = (runtime + bias) & _ADDRESS_MASK, (code_type + bias) & _ADDRESS_MASK
             for field, offset in offsets.items():

@@ -102,7 +102,7 @@ class Programs:
     def get(self, name: str) -> int | None:
         """Return a program, or None where it is not to be had."""
         if name == _ON_GUEST:
-            return self.guests.wait().get(name) if self.guests else None
+            return self.guests.fds.get(name) if self.guests else None
         return self.fds.get(name)
 
     def __getitem__(self, name: str) -> int:
@@ -137,13 +137,13 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool, guests: bool) 
     fds = {name: made.result() for name, made in zip((*_PROBES, *_TAIL_CALLED), probes, strict=True)}
     fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
     _enter(maps, _TAIL_CALLED, fds)
-    aside = GuestPrograms(partial(_load_guests, load, maps)) if guests else None
+    later = GuestPrograms(partial(_load_guests, load, maps)) if guests else None
     try:
         fds |= {name: made.result() for name, made in zip(_HOLDS, holds, strict=True)}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         fds["on_mapping"] = load("on_mapping_passing", ProgramType.KPROBE)
-        return Programs(fds, multi, can_hold=False, guests=aside)
-    return Programs(fds, multi, can_hold=True, guests=aside)
+        return Programs(fds, multi, can_hold=False, guests=later)
+    return Programs(fds, multi, can_hold=True, guests=later)
 
 
 def _load_guests(load: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:

@@ -144,7 +144,7 @@ class Session:
         binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()))
         self.prober.link(launched.pid, binaries)
         self.prober.check(path, binaries)
-        self.guest_runtimes.await_programs(binaries)
+        self.guest_runtimes.load_programs(binaries)
         self._arm()
         launched.release()
 
