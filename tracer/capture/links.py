@@ -70,14 +70,20 @@ class Attacher:
         program = self._programs.get(name) if placed else None
         if program is None:
             return
-        cookies = [index for index, _ in placed]
-        offsets = [_offset(placement, at_return) for _, placement in placed]
+        places = [(_offset(placement, at_return), index) for index, placement in placed]
+        self._link(pid, binary, program, places, at_return=at_return)
+
+    def _link(
+        self, pid: int, binary: OpenBinary, program: int, places: Sequence[tuple[int, int]], *, at_return: bool
+    ) -> None:
+        """Attach a program to (file offset, cookie) each, by one link or by a perf event each."""
         fds = self._fds.setdefault(pid, [])
         if self._programs.multi:
+            offsets, cookies = [offset for offset, _ in places], [cookie for _, cookie in places]
             fds.append(kernel.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=at_return))
             return
-        for offset, cookie in zip(offsets, cookies, strict=True):
-            fds.extend(self._perf(program, binary.open_path, offset, cookie, pid, at_return))
+        for offset, cookie in places:
+            fds.extend(self._perf(program, binary.open_path, offset, cookie, pid or -1, at_return))
 
     def _perf(self, program: int, path: str, offset: int, cookie: int, pid: int, at_return: bool) -> tuple[int, int]:
         event = kernel.open_uprobe_event(path, offset, pid, at_return=at_return)
@@ -97,24 +103,13 @@ class Attacher:
         """
         if not self._programs.can_hold:
             return
-        cookie, program = extra << 8 | int(kind), self._programs["on_hold"]
-        fds = self._fds.setdefault(pid, [])
-        if self._programs.multi:
-            fds.append(
-                kernel.link_uprobes(program, binary.open_path, [file_offset], [cookie], pid, at_return=at_return)
-            )
-        else:
-            fds.extend(self._perf(program, binary.open_path, file_offset, cookie, pid or -1, at_return))
+        places = [(file_offset, extra << 8 | int(kind))]
+        self._link(pid, binary, self._programs["on_hold"], places, at_return=at_return)
 
     def attach_watch(self, pid: int, binary: OpenBinary, calls: Sequence[tuple[int, int]]) -> None:
         """Follow what a process does to its executable memory: (file offset behind a system call, its number) each."""
-        program, fds = self._programs["on_mapping"], self._fds.setdefault(pid, [])
-        offsets, cookies = [offset for offset, _ in calls], [number << 8 for _, number in calls]
-        if self._programs.multi:
-            fds.append(kernel.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=False))
-            return
-        for offset, cookie in zip(offsets, cookies, strict=True):
-            fds.extend(self._perf(program, binary.open_path, offset, cookie, pid, False))
+        places = [(offset, number << 8) for offset, number in calls]
+        self._link(pid, binary, self._programs["on_mapping"], places, at_return=False)
 
     def attach_tracepoints(self) -> None:
         """Watch forks, execs and exits; raises KernelLacks."""
