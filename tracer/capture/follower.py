@@ -8,44 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.capture.binaries import Binaries
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.maps import Maps
 from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook, Space
 from tracer.capture.spaces import Spaces
+from tracer.capture.start_up import start_up_binaries
 from tracer.model import records
 from tracer.model.records import ControlKind
-from tracer.procfs.loader import start_up_libraries
-from tracer.procfs.process import path_in_root
+from tracer.procfs.roots import root_of
 
-_SCRIPT_LINE = 256
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
-
-
-def start_up_binaries(binaries: Binaries, path: str, name: str) -> list[OpenBinary]:
-    """Open a program and what it will start with: its interpreter, if a script, its loader and libraries."""
-    program = binaries.open([path], name)
-    if program is None:
-        interpreter = _interpreter_of_script(path)
-        return start_up_binaries(binaries, interpreter, interpreter) if interpreter else []
-    if program.start_up is None:  # asked once: what another environment adds is seen when it is mapped
-        loader = program.image.interpreter
-        paths = [loader, *start_up_libraries(path, loader)] if loader is not None else []
-        found = (binaries.open([library], library) for library in paths)
-        program.start_up = list({b.id: b for b in (program, *found) if b is not None}.values())
-    return program.start_up
-
-
-def _interpreter_of_script(path: str) -> str | None:
-    try:
-        with open(path, "rb") as file:
-            line = file.readline(_SCRIPT_LINE)
-    except OSError:
-        return None
-    words = line[2:].split()
-    return words[0].decode(errors="surrogateescape") if line.startswith(b"#!") and words else None
 
 
 class Follower:
@@ -135,8 +110,9 @@ class Follower:
         pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
         self._arrived.pop(pid, None)
         if path:
-            place = path_in_root(pid, path)
-            binaries = start_up_binaries(self._binaries, place, path) if Path(place).is_file() else []
+            root = root_of(pid)
+            is_file = Path(root.place_of(path)).is_file()
+            binaries = start_up_binaries(self._binaries, path, path, root) if is_file else []
             for binary in binaries:
                 self._prober.prepare(binary)
             self._prober.link(pid, binaries)

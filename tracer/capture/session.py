@@ -20,7 +20,7 @@ from tracer.capture.binaries import Binaries, FindSites
 from tracer.capture.btf import kernel_offsets
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.code_logs import CodeLogs
-from tracer.capture.follower import Follower, start_up_binaries
+from tracer.capture.follower import Follower
 from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.jit_interface import JitInterface
@@ -35,6 +35,7 @@ from tracer.capture.rings import Ring
 from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
+from tracer.capture.start_up import start_up_binaries
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.model import records
 from tracer.model.records import ProcessState

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tracer.capture.binaries import Binaries, OpenBinary
-from tracer.capture.follower import start_up_binaries
 from tracer.capture.launch import find_command
+from tracer.capture.start_up import start_up_binaries
 from tracer.cli import options
 from tracer.cli.site_finder import SiteFinder, site_finder
 from tracer.cli.target_check import check_pid, check_program

@@ -57,13 +57,6 @@ def credentials(pid: int) -> Credentials | None:
         return None
 
 
-def path_in_root(pid: int, path: str) -> str:
-    """Return a path of the process as one that this process can open: through its root and working directory."""
-    if path.startswith("/"):
-        return f"/proc/{pid}/root{path}"
-    return f"/proc/{pid}/cwd/{path}"
-
-
 def read_memory(pid: int, address: int, size: int) -> bytes | None:
     """Read memory of a process, or None where that fails."""
     try:

@@ -1,0 +1,74 @@
+"""Files as a process sees them, whose root directory or mounts may be others than this process's."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+_MOST_LINKS = 40
+"""As in the kernel (MAXSYMLINKS)."""
+
+
+@dataclass(frozen=True)
+class Root:
+    """Where this process finds the root directory and the working directory of a process."""
+
+    directory: str = ""
+    working_directory: str = "."
+    inside: str | None = None
+    """The working directory as the process sees it, where its root is another; None for one outside its root."""
+    is_own: bool = True
+    """Whether this process has the same root and the same mounts."""
+
+    def place_of(self, path: str) -> str:
+        """Return a path of the process as one that this process can open.
+
+        Links are followed inside the root: the kernel would take absolute ones to be under the opener's own.
+        """
+        if self == OWN_ROOT:
+            return path
+        is_absolute = path.startswith("/")
+        if self.is_own or (self.inside is None and not is_absolute):
+            return f"{self.directory}{path}" if is_absolute else f"{self.working_directory}/{path}"
+        names, links = list[str](), 0
+        parts = deque((path if is_absolute else f"{self.inside}/{path}").split("/"))
+        while parts:
+            part = parts.popleft()
+            if part == "..":
+                del names[-1:]
+            elif part not in ("", "."):
+                to = _link("/".join((self.directory, *names, part))) if links < _MOST_LINKS else None
+                if to is None:
+                    names.append(part)
+                    continue
+                links += 1
+                parts.extendleft(reversed(to.split("/")))
+                if to.startswith("/"):
+                    names.clear()
+        return "/".join((self.directory, *names))
+
+
+OWN_ROOT = Root()
+
+
+def root_of(pid: int) -> Root:
+    """Return the root of a process; if it is gone, nothing is found there."""
+    directory, current = f"/proc/{pid}/root", f"/proc/{pid}/cwd"
+    outer, inner = _link(directory), _link(current)
+    inside = None
+    if outer is not None and inner is not None and Path(inner).is_relative_to(outer):
+        inside = f"/{Path(inner).relative_to(outer)}"
+    mounts = {_link(f"/proc/{name}/ns/mnt") for name in (pid, "self")}
+    try:
+        is_own = len(mounts) == 1 and Path("/").samefile(f"{directory}/")
+    except OSError:
+        is_own = False
+    return Root(directory, current, inside, is_own)
+
+
+def _link(path: str) -> str | None:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return None
