@@ -139,6 +139,8 @@ INLINE void walk_python(struct thread *thread, struct guest *guest)
 		instruction = word_of(guest, python->instruction);
 		previous = word_of(guest, python->previous);
 		BARRIER(is_last);
+		if (!is_last && !previous)	/* of no run: 3.15 begins each thread's frames with one like that */
+			return;
 		if (is_last)
 			place = place_of(guest, python->mark_is_frame ? guest->place : own);
 		if (!is_last || python->mark_is_frame)

@@ -10,13 +10,13 @@ import numpy as np
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.guest_programs import GuestPrograms
 from tracer.capture.maps import Maps
+from tracer.guests.debug_offsets import TABLE_BYTES
 from tracer.guests.lua_layout import LAYOUTS, VERSIONS
 from tracer.guests.python_layout import Offsets, python_layout
 from tracer.model import records
 
 _RUNTIME, _VERSION, _CODE_TYPE = "_PyRuntime", "Py_Version", "PyCode_Type"
 _DEBUG_SYMBOLS = ("_Py_RefTotal", "_Py_NegativeRefcount")
-_RUNTIME_BYTES = 512
 _ADDRESS_MASK = (1 << 64) - 1
 
 
@@ -68,7 +68,7 @@ class GuestRuntimes:
         else:
             version = struct.unpack("<I", bytes(binary.image.data[where : where + 4]))[0]
             runtime = binary.file_offset(_RUNTIME)
-            head = b"" if runtime is None else bytes(binary.image.data[runtime : runtime + _RUNTIME_BYTES])
+            head = b"" if runtime is None else bytes(binary.image.data[runtime : runtime + TABLE_BYTES])
             debug = [name for name in _DEBUG_SYMBOLS if binary.link_address(name) is not None]
             found = python_layout(version, head, debug)
         if isinstance(found, str):

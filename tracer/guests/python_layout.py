@@ -2,26 +2,36 @@
 
 Sources: for 3.11 and 3.12 the headers of these versions (Include/internal/pycore_frame.h, pycore_interp.h,
 pycore_runtime.h, Include/cpython/pystate.h, code.h), the same in all their releases; from 3.13 on the table that
-CPython publishes about itself at the start of _PyRuntime (Include/internal/pycore_debug_offsets.h).
+CPython publishes (debug_offsets.py), and for what this does not tell the headers of 3.13 to 3.15
+(pycore_interpframe_structs.h: `enum _frameowner`; cpython/unicodeobject.h).
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Mapping
+
+from tracer.guests import debug_offsets
 
 Offsets = Mapping[str, int]
 """Fields of records.PYTHON, without the two addresses."""
 
-_COOKIE = b"xdebugpy"
-_PUBLISHED = struct.Struct("<8sQQ" + "Q" * 41)
 _REFERENCE_DEBUG = ("_Py_RefTotal", "_Py_NegativeRefcount")
 """Symbols of builds whose structs may have more fields."""
 _CODE_IDENTITY = range(64, 144)
 """Bytes of a code object that tell it from others (bpf/python.bpf.h): its names and tables must be there."""
 _TEXT = {"ascii_text": 40, "wide_text": 56}
 _SHIM = 3
-"""`owner` of the frame that marks the end of a run: FRAME_OWNED_BY_CSTACK of 3.12 and 3.13."""
+"""`owner` of the frame that marks the end of a run: FRAME_OWNED_BY_CSTACK of 3.12 and 3.13, _BY_INTERPRETER later."""
+_PUBLISHED: Mapping[int, Mapping[str, int]] = {
+    0x030D: {"frame.size": 80, "code.size": 208},
+    0x030E: {"frame.size": 88, "code.size": 216},
+    0x030F: {"frame.size": 88, "code.size": 216, "unicode.compactunicodeobject_size": _TEXT["wide_text"]},
+}
+_PUBLISHED_BY_ALL = {
+    "object.ob_type": 8, "bytes.ob_size": 16, "bytes.ob_sval": 32, "unicode.length": 16, "unicode.state": 32,
+    "unicode.asciiobject_size": _TEXT["ascii_text"], "unicode.size": _TEXT["wide_text"] + 8,
+}  # fmt: skip
+"""What a known version's table says if its structs are those that the programs walk, and if it was read aright."""
 
 _FIXED: Mapping[int, Offsets] = {
     0x030B: {
@@ -57,42 +67,43 @@ def python_layout(version: int, runtime: bytes, symbols: Collection[str]) -> Off
         return _FIXED[short]
     if short < 0x030B:
         return f"CPython {version_text(version)} is older than 3.11"
-    if short == 0x030D:
-        return _published(version, runtime)
-    return f"CPython {version_text(version)} is newer than refleak"
+    if short not in debug_offsets.FIELDS:
+        return f"CPython {version_text(version)} is newer than refleak"
+    return _published(version, runtime)
 
 
 def _published(version: int, runtime: bytes) -> Offsets | str:
-    if len(runtime) < _PUBLISHED.size or not runtime.startswith(_COOKIE):
+    table = debug_offsets.read_table(version >> 16, runtime)
+    if table is None or not runtime.startswith(debug_offsets.COOKIE):
         return f"CPython {version_text(version)} does not say where its frames are"
-    _, said, free_threaded, *values = _PUBLISHED.unpack_from(runtime)
+    _, said, free_threaded = debug_offsets.HEAD.unpack_from(runtime)
     if said != version:
         return f"CPython {version_text(version)} says that it is {version_text(said)}"
     if free_threaded:
         return f"CPython {version_text(version)} is a free-threaded build"
-    _, _, interpreters = values[:3]
-    _, _, next_interpreter, threads = values[3:7]
-    _, _, next_thread, _, current, thread_id = values[16:22]
-    _, previous, code, instruction, _, mark = values[25:31]
-    _, file, _, name, line_table, first_line, _, _, _, first_instruction = values[31:41]
     offsets = {
-        "interpreters": interpreters, "next_interpreter": next_interpreter, "threads": threads,
-        "next_thread": next_thread, "thread_id": thread_id, "current": current,
-        "c_frame": 0, "c_frame_current": 0, "c_frame_previous": 0, "code": code, "previous": previous,
-        "instruction": instruction, "mark": mark, "mark_value": _SHIM, "mark_is_frame": 0,
-        "first_instruction": first_instruction, "first_line": first_line, "file": file, "name": name,
-        "line_table": line_table, "by_content": 0, **_TEXT,
+        "interpreters": table["runtime.interpreters_head"], "next_interpreter": table["interpreter.next"],
+        "threads": table["interpreter.threads_head"], "next_thread": table["thread.next"],
+        "thread_id": table["thread.thread_id"], "current": table["thread.current_frame"],
+        "c_frame": 0, "c_frame_current": 0, "c_frame_previous": 0, "code": table["frame.executable"],
+        "previous": table["frame.previous"], "instruction": table["frame.instr_ptr"], "mark": table["frame.owner"],
+        "mark_value": _SHIM, "mark_is_frame": 0, "first_instruction": table["code.code_adaptive"],
+        "first_line": table["code.firstlineno"], "file": table["code.filename"], "name": table["code.qualname"],
+        "line_table": table["code.linetable"], "by_content": 0, **_TEXT,
     }  # fmt: skip
-    if not _is_sensible(offsets):
+    expected = {**_PUBLISHED_BY_ALL, **_PUBLISHED[version >> 16]}
+    if any(table[field] != value for field, value in expected.items()) or not _is_sensible(offsets):
         return f"CPython {version_text(version)} has frames that refleak does not know"
     return offsets
 
 
 def _is_sensible(offsets: Offsets) -> bool:
-    in_frame = (offsets[name] for name in ("code", "previous", "instruction", "mark"))
+    """Return whether the programs can read what these say: 80 bytes of a frame, its pointers as words."""
+    pointers = [offsets[name] for name in ("code", "previous", "instruction")]
     in_code = (offsets[name] for name in ("file", "name", "line_table", "first_line"))
     return (
-        all(offset < 80 for offset in in_frame)
+        all(offset < 80 and offset % 8 == 0 for offset in pointers)
+        and offsets["mark"] < 80
         and all(offset in _CODE_IDENTITY for offset in in_code)
         and max(offsets.values()) < 1 << 16
     )
