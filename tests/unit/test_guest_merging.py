@@ -130,6 +130,15 @@ def test_frames_that_were_cut_make_a_cut_stack() -> None:
     )
 
 
+def test_what_cpython_runs_on_its_own_behalf_is_not_shown() -> None:
+    book, stacks = GuestBook(), {5: Stack(NATIVE)}
+    book.add([code(77), code(78, "__init__", "__init__", first_line=0), code(79, "__init__", "__init__")])
+    book.add([stack(9, 5, [(77, 0, 0), (78, 2, 0), (79, 0, 73)])])
+    book.settle(stacks)
+    assert stacks[9].frames == (1, 2, FIRST, FIRST | 1, 4, 5, 6)
+    assert [(frame.function, frame.file) for frame in book.frames] == [("f", "/s.py"), ("__init__", "__init__")]
+
+
 def test_code_that_was_lost_has_no_name() -> None:
     book, stacks = GuestBook(), {5: Stack(NATIVE)}
     book.add([stack(9, 5, [(77, 0, 73)])])

@@ -79,7 +79,8 @@ class GuestBook:
             if all(code for code, _, _ in run):
                 known = [self._codes.get(code) for code, _, _ in run]
                 is_python = not any(code is not None and code.kind is not GuestRecord.PYTHON for code in known)
-                yield Run(tuple(self._key(code, where) for code, where, _ in run), place & ~1, is_python)
+                shown = (frame for frame, code in zip(run, known, strict=True) if code is None or code.is_shown)
+                yield Run(tuple(self._key(code, where) for code, where, _ in shown), place & ~1, is_python)
             run = []
 
     def _key(self, code: int, where: int) -> int:

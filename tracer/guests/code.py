@@ -18,6 +18,8 @@ _CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 _HEAD_BYTES = records.GUEST_CODE.itemsize - records.GUEST_CODE["table"].itemsize
 _ELLIPSIS = "..."
 _LONGEST_CHUNK = 40
+_INIT_CLEANUP = ("__init__", "__init__", 0)
+"""Its name, file and first line."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,12 @@ class GuestCode:
     extra: bytes
     is_whole: bool
     """Whether the tables were copied to their end."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is a script's: not CPython's own _Py_InitCleanup, on behalf of which a fast call of a class runs
+        `__init__` (3.12 and later; codeobject.c, specialize.c), and which its tracebacks leave out too."""
+        return (self.kind, self.name, self.file, self.first_line) != (GuestRecord.PYTHON, *_INIT_CLEANUP)
 
     def frame(self, where: int) -> Frame:
         """Return the frame of a call that stands at `where`: an instruction, or with LUA_LINES the line."""

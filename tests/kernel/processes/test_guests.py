@@ -132,6 +132,13 @@ def test_code_objects_that_take_each_others_place(python_run: Run) -> None:
     }
 
 
+def test_a_class_that_is_called_often(python_run: Run) -> None:
+    """CPython calls it in a faster way then, by a frame of its own that is none of the script's."""
+    begin = line_of("leaky.py", "def __init__(self, size):")
+    frames = (("Made.__init__", "leaky.py", begin + 1), ("made", "leaky.py", begin + 6))
+    assert calls(python_run, 9011) == {(*frames, python_line("<module>", "made(9011)")): 30}
+
+
 def test_python_deeper_than_is_followed_is_cut_and_says_so(python_run: Run) -> None:
     [leak] = of_size(python_run, 7001)
     own = [frame for frame in leak["stack"] if frame["function"] == "deep"]

@@ -51,6 +51,16 @@ def deep(levels, size):
         library.leak_block(size)
 
 
+class Made:
+    def __init__(self, size):
+        library.leak_block(size)
+
+
+def made(size):
+    for _ in range(30):
+        Made(size)
+
+
 each(2003)
 threads = [threading.Thread(target=worker) for _ in range(2)]
 for thread in threads:
@@ -62,6 +72,7 @@ for _ in generated(4001):
     pass
 größe(6007)
 recycled()
+made(9011)
 deep(150, 7001)
 if os.fork() == 0:
     library.leak_block(8009)
