@@ -10,37 +10,14 @@ from pathlib import Path
 
 import pytest
 from conftest import REFLEAK, Refleak
+from interpreters import PYTHONS
 from live_refleak import live_refleak
 from traced_report import Json, Run
 
 SCRIPTS = Path(__file__).parent / "scripts"
-VERSIONS = ("3.11", "3.12", "3.13")
 LUAS = ("lua5.1", "lua5.2", "lua5.3", "lua5.4", "luajit -joff", "luajit -jon")
 LOOP = "_PyEval_EvalFrameDefault"
 Calls = list[tuple[str | None, str | None, int | None]]
-
-
-def said_by(*command: str) -> list[str]:
-    """Return the words that a command says; none where it fails."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    except (OSError, subprocess.CalledProcessError):
-        return []
-
-
-def installed_pythons() -> dict[str, str]:
-    """Return the supported versions that run here: the distribution's own, those on PATH, and those of pyenv."""
-    prefixes = [said_by("pyenv", "prefix", name) for name in said_by("pyenv", "versions", "--bare")]
-    names = ["/usr/bin/python3", *(f"python{v}" for v in VERSIONS), *(f"{p}/bin/python" for [p] in prefixes)]
-    found: dict[str, str] = {}
-    for name in names:
-        match said_by(name, "-c", "import sys; print(sys.executable, '%d.%d' % sys.version_info[:2])"):
-            case [path, version] if version in VERSIONS:
-                found.setdefault(version, path)
-    return found
-
-
-PYTHONS = installed_pythons()
 
 
 def guests(leak: Json) -> Calls:
@@ -78,20 +55,21 @@ EACH = python_line("each", "return list(map(Loader().load, [size] * 3))")
 
 @pytest.fixture(scope="module", params=list(PYTHONS))
 def python_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> Run:
-    command = (PYTHONS[request.param], "-I", SCRIPTS / "leaky.py", targets / "libguest.so")
-    run = refleak("--top", 1000, target=command)
+    with PYTHONS[request.param].command("-I", SCRIPTS / "leaky.py", targets / "libguest.so") as command:
+        run = refleak("--top", 1000, target=command)
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
     return run
 
 
 def test_a_map_in_c_between_two_runs_of_python(python_run: Run) -> None:
     assert calls(python_run, 2003) == {(LOAD, EACH, python_line("<module>", "each(2003)")): 3}
-    [leak] = of_size(python_run, 2003)
-    kinds = [frame["kind"] for frame in leak["stack"]]
-    inner, outer = (next(i for i, f in enumerate(leak["stack"]) if f["function"] == n) for n in ("Loader.load", "each"))
-    assert set(kinds[:inner]) == {"native"} and set(kinds[inner + 1 : outer]) == {"native"}
-    assert leak["stack"][0]["function"] == "leak_block" and leak["stack_complete"]
-    assert {f["language"] for f in leak["stack"] if f["kind"] == "guest"} == {"Python"}
+    for leak in of_size(python_run, 2003):
+        kinds = [frame["kind"] for frame in leak["stack"]]
+        names = [frame["function"] for frame in leak["stack"]]
+        inner, outer = names.index("Loader.load"), names.index("each")
+        assert set(kinds[:inner]) == {"native"} and set(kinds[inner + 1 : outer]) == {"native"}
+        assert names[0] == "leak_block" and leak["stack_complete"]
+        assert {f["language"] for f in leak["stack"] if f["kind"] == "guest"} == {"Python"}
 
 
 def test_no_frame_of_the_loop_is_left(python_run: Run) -> None:
@@ -158,9 +136,12 @@ def test_guest_off_shows_the_loop(refleak: Refleak, targets: Path) -> None:
     assert any(frame["function"] == LOOP for frame in of_size(run, 2003)[0]["stack"])
 
 
-def test_attached_to_a_running_python(targets: Path, tmp_path: Path) -> None:
-    command = ["/usr/bin/python3", "-I", SCRIPTS / "waiting.py", targets / "libguest.so"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as target:
+@pytest.mark.parametrize("version", PYTHONS)
+def test_attached_to_a_running_python(version: str, targets: Path, tmp_path: Path) -> None:
+    with (
+        PYTHONS[version].command("-I", SCRIPTS / "waiting.py", targets / "libguest.so") as command,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as target,
+    ):
         assert target.stdin is not None and target.stdout is not None
         assert target.stdout.readline() == b"ready\n"
         with live_refleak(tmp_path / "report", "-p", target.pid) as refleak:
