@@ -39,6 +39,10 @@ class Follower:
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
         self.not_followed = 0
+        self.started_unseen = 0
+        """Programs that were exec'd without their loader's, or if static their own, first step being held."""
+        self._expected: set[int] = set()
+        """Processes that are about to exec what has been linked."""
         self._waiting: deque[np.void] = deque()
         self._waiting_pids: Counter[int] = Counter()
         self._handlers: dict[int, Callable[[np.void], None]] = {
@@ -105,6 +109,10 @@ class Follower:
     def _arrives(self, control: np.void) -> None:
         self._arrived[int(control["pid"])] = True
 
+    def expect_exec(self, pid: int) -> None:
+        """Take it that what a process executes next has its probes already."""
+        self._expected.add(pid)
+
     def _executes(self, control: np.void) -> None:
         """Before an exec: find the probes of what is going to run, and link those that would come too late."""
         pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
@@ -116,6 +124,8 @@ class Follower:
             for binary in binaries:
                 self._prober.prepare(binary)
             self._prober.link(pid, binaries)
+            if binaries:
+                self._expected.add(pid)
 
     def _execed(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])
@@ -127,7 +137,11 @@ class Follower:
             self._jit.ended((pid, before.generation))
         self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
         self._arrived.pop(pid, None)
-        self._spaces.refresh(pid, generation, now)
+        binaries = self._spaces.refresh(pid, generation, now)
+        if not self._prober.holds_start(pid, binaries) or not (binaries or pid in self._expected):
+            self.started_unseen += 1
+            self._prober.link(pid, binaries)
+        self._expected.discard(pid)
         self._code.begin((pid, generation), (pid, before.generation) if before is not None else None)
 
     def _loaded(self, control: np.void) -> None:
@@ -152,6 +166,7 @@ class Follower:
         now = self._clock(int(control["time_ns"]))
         if self._arrived.pop(pid, True) is False:
             self.not_followed += 1
+        self._expected.discard(pid)
         self._book.exited(pid, int(control["length"]), now)
         self._code.ended((pid, generation))
         self._spaces.ended(pid, generation, now)

@@ -25,6 +25,7 @@ _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.FORKS, ControlKind.EXECUTES
 """A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
 own hook for debuggers, where a breakpoint in every process would be in their way."""
 _OF_FORKS = (ControlKind.FORKED, ControlKind.FORKS)
+_OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
 
@@ -173,6 +174,11 @@ class Prober:
                 EVERY_PROCESS if everywhere else pid, binary, hold.file_offset, hold.kind, hold.extra,
                 at_return=hold.at_return,
             )
+
+    def holds_start(self, pid: int, binaries: Iterable[OpenBinary]) -> bool:
+        """Return whether a process that has just exec'd is held where these start: in a loader, or a static program."""
+        linked = self._linked.get(pid, {})
+        return not any(hold.kind in _OF_STARTS for b in binaries if b.id not in linked for hold in _holds(b))
 
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""

@@ -145,6 +145,7 @@ class Session:
         binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()))
         self.prober.link(launched.pid, binaries)
         self.prober.check(path, binaries)
+        self.follower.expect_exec(launched.pid)
         self.guest_runtimes.load_programs(binaries)
         self._arm()
         launched.release()

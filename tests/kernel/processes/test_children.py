@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,6 +130,20 @@ def test_a_child_made_past_libc_is_counted(refleak: Refleak) -> None:
     assert count == 1 and "not made by fork()" in reason
     parent, _ = processes(run)
     assert [leak for leak in of(run, "in_parent") if leak[0] == parent["pid"]] == [(parent["pid"], "leaked", 3, 111)]
+
+
+def test_an_exec_past_libc_of_a_static_program_is_told(refleak: Refleak, targets: Path) -> None:
+    run = refleak(target=("raw_exec", targets / "short-static"))
+    assert (run.status, run.report["complete"]) == (0, False)
+    [(reason, count)] = run.lost.items()
+    assert count == 1 and "not run by execve()" in reason
+    assert [leak[1:] for leak in of(run, "before_exec")] == [("alive-at-exec", 3, 111)]
+
+
+def test_an_exec_past_libc_into_the_same_loader_is_traced(refleak: Refleak, targets: Path) -> None:
+    """By the probes that the process has there."""
+    run = refleak(target=("raw_exec", targets / "exec_live", "after"))
+    assert [leak[1:] for leak in of(run, "after_exec")] == [("leaked", 7, 497)]
 
 
 def test_children_are_left_alone_when_forks_are_not_followed(refleak: Refleak) -> None:
