@@ -438,13 +438,14 @@ struct lua {
 	u16 code;		/* of Proto */
 	u16 lines;
 	u16 line_count;
-	u16 absolute;		/* 5.4: lines are differences, here are some that are not; else 0 */
+	u16 absolute;		/* 5.4 and later: lines are differences, here are some that are not; else 0 */
 	u16 absolute_count;
 	u16 defined;
 	u16 source;
 	u16 current;		/* LuaJIT: of global_State, the running lua_State; behind it the trace's base; else 0 */
 	u16 vm_state;
-	u16 reserved[5];
+	u16 short_length;	/* 5.5: of a TString, negative where its text is elsewhere; else 0 */
+	u16 reserved[4];
 };
 
 #define LUA_LAYOUTS 8
@@ -469,7 +470,7 @@ enum guest_record {
  */
 struct guest_frame {
 	u64 code;	/* identity: hash of what the code object holds */
-	u32 where;	/* Python, Lua 5.4: instruction; Lua 5.1-5.3, LuaJIT: line */
+	u32 where;	/* Python, Lua 5.4 and later: instruction; Lua 5.1-5.3, LuaJIT: line */
 	u32 place;	/* last of a run: where on the C stack its interpreter is, from its start, | 1; else 0 */
 };
 

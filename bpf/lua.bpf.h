@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames of PUC-Lua 5.1 to 5.4.
+ * Frames of PUC-Lua 5.1 to 5.5.
  *
  * A Lua state is known from probes on the functions that enter Lua. Of those
  * that a thread has entered, the ones that it is still in are told by the C
@@ -13,6 +13,7 @@
 #define LUA_YIELD 1
 #define LUA_FUNCTION 6
 #define LUA_STEPS 320
+#define LUA_TEXT 24	/* of a string */
 
 INLINE struct lua *lua_of(u64 layout)
 {
@@ -111,6 +112,16 @@ INLINE u64 lua_proto(struct lua *lua, u64 function)
 	return is_c ? 0 : user_word(value[0] + lua->proto);
 }
 
+/* Where the text of a string is. */
+INLINE u64 lua_text(struct lua *lua, u64 string)
+{
+	s8 length = 0;
+
+	if (lua->short_length)
+		bpf_probe_read_user(&length, 1, (void *)(string + lua->short_length));
+	return length < 0 ? user_word(string + LUA_TEXT) : string + LUA_TEXT;
+}
+
 INLINE int add_lua_frame(struct thread *thread, struct guest *guest, struct lua *lua, u64 layout, u64 proto, u64 pc)
 {
 	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, proto);
@@ -126,7 +137,7 @@ INLINE int add_lua_frame(struct thread *thread, struct guest *guest, struct lua 
 	hash = mixed(hash, (u64)half_of(guest, lua->defined) << 32 | half_of(guest, lua->line_count));
 	__builtin_memset(guest->content, 0, sizeof(guest->content));
 	if (source)
-		bpf_probe_read_user_str(guest->content, sizeof(guest->content), (void *)(source + 24));
+		bpf_probe_read_user_str(guest->content, sizeof(guest->content), (void *)lua_text(lua, source));
 #pragma unroll
 	for (int i = 0; i < CONTENT_BYTES / 8; i++)
 		hash = mixed(hash, guest->content[i]);
@@ -217,7 +228,7 @@ INLINE void copy_lua(struct guest *guest, u64 proto, u64 layout)
 	record->name_length = 0;
 	record->file_length = 0;
 	if (source)
-		record->file_length = bpf_probe_read_user_str(record->file, GUEST_FILE_BYTES, (void *)(source + 24));
+		record->file_length = bpf_probe_read_user_str(record->file, GUEST_FILE_BYTES, (void *)lua_text(lua, source));
 	record->extra_bytes = 0;
 	record->table_bytes = 0;
 	record->kind = GUEST_LUA_LINES;

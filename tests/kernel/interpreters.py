@@ -46,6 +46,10 @@ def under(root: Path) -> Sequence[str]:
     return (shutil.which("chroot") or "/usr/sbin/chroot", str(root))
 
 
+def _roots() -> list[Path]:
+    return [Path(root) for root in os.environ.get("REFLEAK_ROOTS", "").split(":") if root]
+
+
 def _said_by(*command: str) -> list[str]:
     """Return the words that a command says; none where it fails."""
     try:
@@ -59,14 +63,23 @@ def installed_pythons() -> dict[str, Interpreter]:
     prefixes = [_said_by("pyenv", "prefix", name) for name in _said_by("pyenv", "versions", "--bare")]
     names = ["/usr/bin/python3", *(f"python{v}" for v in VERSIONS), *(f"{p}/bin/python" for [p] in prefixes)]
     places: list[tuple[Path | None, str]] = [(None, name) for name in names]
-    for root in filter(None, os.environ.get("REFLEAK_ROOTS", "").split(":")):
-        places += [(Path(root), name) for name in names[: 1 + len(VERSIONS)]]
+    places += [(root, name) for root in _roots() for name in names[: 1 + len(VERSIONS)]]
     found: dict[str, Interpreter] = {}
     for place, name in places:
         match _said_by(*(under(place) if place else ()), name, "-c", _VERSION):
             case [path, version] if version in VERSIONS:
                 found.setdefault(version, Interpreter(path, place))
     return found
+
+
+def installed_lua(name: str) -> Interpreter | None:
+    """Return a Lua, here or under REFLEAK_ROOTS."""
+    path = shutil.which(name)
+    found = [Interpreter(path)] if path is not None else []
+    for place in _roots():
+        if (place / "usr/bin" / name).exists():
+            found.append(Interpreter(f"/usr/bin/{name}", place))
+    return found[0] if found else None
 
 
 PYTHONS = installed_pythons()

@@ -152,7 +152,8 @@ def test_version_text() -> None:
     [
         (b"\0$Lua: Lua 5.1.5 Copyright (C)\0", "Lua 5.1"),
         (b"..$LuaVersion: Lua 5.4.4  Copyright", "Lua 5.4"),
-        (b"$LuaVersion: Lua 5.5.0  Copyright", None),
+        (b"$LuaVersion: Lua 5.5.1  Copyright", "Lua 5.5"),
+        (b"$LuaVersion: Lua 5.6.0  Copyright", None),
         (b"LuaJIT 2.1.0-beta3", None),
         (b"$LuaVersion: Lua 5.3.6 $LuaVersion: Lua 5.4.4 ", None),
     ],

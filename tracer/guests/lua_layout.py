@@ -1,6 +1,7 @@
 """Where Lua keeps its calls: offsets in its structs by version.
 
-Sources: lobject.h, lstate.h of Lua 5.1.5, 5.2.4, 5.3.6 and 5.4.6, for pointers of 8 bytes; lj_obj.h of LuaJIT 2.1.
+Sources: lobject.h, lstate.h of Lua 5.1.5, 5.2.4, 5.3.6, 5.4.6 and 5.5.1, for pointers of 8 bytes; lj_obj.h of
+LuaJIT 2.1.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-_IDENT = re.compile(rb"\$Lua(?:Version)?: Lua 5\.([1-4])[. ]")
+_IDENT = re.compile(rb"\$Lua(?:Version)?: Lua 5\.([1-5])[. ]")
 """lua_ident of lapi.c. Lua 5.0 and LuaJIT have none, or another."""
 
 LAYOUTS: Mapping[str, Mapping[str, int]] = {
@@ -16,31 +17,37 @@ LAYOUTS: Mapping[str, Mapping[str, int]] = {
         "status": 10, "call": 40, "base_call": 80, "saved_pc": 48, "call_size": 40, "function": 8, "previous": 0,
         "call_pc": 24, "proto": 32, "is_c": 10, "code": 24, "lines": 40, "line_count": 84, "absolute": 0,
         "absolute_count": 0, "defined": 96, "source": 64,
-        "current": 0, "vm_state": 0,
+        "current": 0, "vm_state": 0, "short_length": 0,
     },
     "Lua 5.2": {
         "status": 10, "call": 32, "base_call": 0, "saved_pc": 0, "call_size": 0, "function": 0, "previous": 16,
         "call_pc": 56, "proto": 24, "is_c": 0, "code": 24, "lines": 40, "line_count": 92, "absolute": 0,
         "absolute_count": 0, "defined": 104, "source": 72,
-        "current": 0, "vm_state": 0,
+        "current": 0, "vm_state": 0, "short_length": 0,
     },
     "Lua 5.3": {
         "status": 12, "call": 32, "base_call": 0, "saved_pc": 0, "call_size": 0, "function": 0, "previous": 16,
         "call_pc": 40, "proto": 24, "is_c": 0, "code": 56, "lines": 72, "line_count": 28, "absolute": 0,
         "absolute_count": 0, "defined": 40, "source": 104,
-        "current": 0, "vm_state": 0,
+        "current": 0, "vm_state": 0, "short_length": 0,
     },
     "Lua 5.4": {
         "status": 10, "call": 32, "base_call": 0, "saved_pc": 0, "call_size": 0, "function": 0, "previous": 16,
         "call_pc": 32, "proto": 24, "is_c": 0, "code": 64, "lines": 88, "line_count": 28, "absolute": 96,
         "absolute_count": 40, "defined": 44, "source": 112,
-        "current": 0, "vm_state": 0,
+        "current": 0, "vm_state": 0, "short_length": 0,
     },
     "LuaJIT 2.1": {
         "status": 0, "call": 0, "base_call": 0, "saved_pc": 0, "call_size": 0, "function": 0, "previous": 0,
         "call_pc": 0, "proto": 0, "is_c": 0, "code": 0, "lines": 80, "line_count": 76, "absolute": 0,
         "absolute_count": 0, "defined": 72, "source": 64,
-        "current": 0x170, "vm_state": 0xB8,
+        "current": 0x170, "vm_state": 0xB8, "short_length": 0,
+    },
+    "Lua 5.5": {
+        "status": 11, "call": 32, "base_call": 0, "saved_pc": 0, "call_size": 0, "function": 0, "previous": 16,
+        "call_pc": 32, "proto": 24, "is_c": 0, "code": 64, "lines": 88, "line_count": 28, "absolute": 96,
+        "absolute_count": 40, "defined": 44, "source": 112,
+        "current": 0, "vm_state": 0, "short_length": 11,
     },
 }  # fmt: skip
 """Fields of records.LUA."""

@@ -1,4 +1,4 @@
-"""Lines of Lua 5.4's functions: differences, with some absolute ones in between (ldebug.c, luaG_getfuncline)."""
+"""Lines of functions of Lua 5.4 and later: differences, some absolute ones in between (ldebug.c, luaG_getfuncline)."""
 
 from __future__ import annotations
 

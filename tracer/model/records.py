@@ -140,10 +140,10 @@ LUA = np.dtype(
             for name in (
                 "status", "call", "base_call", "saved_pc", "call_size", "function", "previous", "call_pc", "proto",
                 "is_c", "code", "lines", "line_count", "absolute", "absolute_count", "defined", "source",
-                "current", "vm_state",
+                "current", "vm_state", "short_length",
             )
         ),
-        ("reserved", "<u2", (5,)),
+        ("reserved", "<u2", (4,)),
     ]
 )
 LUA_LAYOUTS = 8

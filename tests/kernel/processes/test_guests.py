@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 from conftest import REFLEAK, Refleak
-from interpreters import PYTHONS
+from interpreters import PYTHONS, installed_lua
 from live_refleak import live_refleak
 from traced_report import Json, Run
 
 SCRIPTS = Path(__file__).parent / "scripts"
 LUAS = ("lua5.1", "lua5.2", "lua5.3", "lua5.4", "luajit -joff", "luajit -jon")
+SEEN_LUAS = (*LUAS, *(["lua5.5"] if installed_lua("lua5.5") else []))
+"""Few systems have 5.5 yet: it is no skip where there is none."""
 LOOP = "_PyEval_EvalFrameDefault"
 Calls = list[tuple[str | None, str | None, int | None]]
 
@@ -168,13 +170,14 @@ def lua_frames(*calls: tuple[int, int]) -> tuple[tuple[str, str, int], ...]:
     )
 
 
-@pytest.fixture(scope="module", params=LUAS)
+@pytest.fixture(scope="module", params=SEEN_LUAS)
 def lua_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> Run:
     name, *options = request.param.split()
-    lua = shutil.which(name)
+    lua = installed_lua(name)
     if lua is None:
         pytest.skip(f"needs {name}")
-    run = refleak("--top", 1000, target=(lua, *options, SCRIPTS / "leaky.lua", targets / "libguest.so"))
+    with lua.command(*options, SCRIPTS / "leaky.lua", targets / "libguest.so") as command:
+        run = refleak("--top", 1000, target=command)
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
     return run
 
