@@ -122,6 +122,7 @@ def test_endbr64_is_skipped_for_the_return_probe_too(folder: Path) -> None:
     placement = placed(folder, "endbr64; push rbp; mov rbp,rsp; pop rbp; ret", MALLOC)
     assert where(placement) == (4, "push rbp", "trap", 0)
     assert placement.return_file_offset is None
+    assert placement.return_offset == placement.file_offset == CODE_AT + 4
 
 
 def test_a_nop_of_five_bytes_is_cheapest(folder: Path) -> None:

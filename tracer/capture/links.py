@@ -160,9 +160,7 @@ def _by_programs(placed: list[_Placed]) -> tuple[tuple[str, str, list[_Placed]],
 
 
 def _offset(placement: Placement, at_return: bool) -> int:
-    if not at_return:
-        return placement.file_offset
-    return placement.return_file_offset if placement.return_file_offset is not None else placement.site.file_offset
+    return placement.return_offset if at_return else placement.file_offset
 
 
 def _close_quietly(fd: int) -> None:

@@ -200,6 +200,11 @@ class Placement:
     return_file_offset: int | None = None
     """Where the return probe sits, if that is another instruction than the entry probe's."""
 
+    @property
+    def return_offset(self) -> int:
+        """Return where the return probe sits."""
+        return self.file_offset if self.return_file_offset is None else self.return_file_offset
+
 
 def place_at_entry(site: Site) -> Placement:
     """Return the placement at the function's first instruction, good on every architecture."""

@@ -132,7 +132,7 @@ def write_probes_json(binaries: Sequence[ProbedBinary], absent: Sequence[Unresol
 
 
 def _probe(placement: Placement) -> dict[str, str | bool | None]:
-    function, back = placement.site.function, placement.return_file_offset
+    function = placement.site.function
     has_return = not function.flags & SiteFlag.ENTRY_RESULT
     return {
         "operation": function.operation.name.lower(),
@@ -141,7 +141,7 @@ def _probe(placement: Placement) -> dict[str, str | bool | None]:
         "inlined": placement.site.inlined,
         "function_offset": f"{placement.site.file_offset:#x}",
         "offset": f"{placement.file_offset:#x}",
-        "return_offset": f"{placement.site.file_offset if back is None else back:#x}" if has_return else None,
+        "return_offset": f"{placement.return_offset:#x}" if has_return else None,
         "instruction": placement.instruction,
         "cost": placement.cost or None,
         "reason": placement.reason or None,
