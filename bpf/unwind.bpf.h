@@ -25,7 +25,6 @@ struct tables {
 #define PAGE_BITS 12
 #define ROW_RULE_BITS 20
 #define FRAME_POINTER_REACH (1 << 20)
-#define RETURN_INSTANCES 16
 #define NO_INSTANCE ~0ULL	/* the list is at its end */
 
 /* 1 if a >= b, else 0; for values below 2^63. */
@@ -252,6 +251,12 @@ INLINE void finish_walk(struct walk *walk, u32 status)
 {
 	walk->done = 1;
 	walk->status = status == STACK_COMPLETE && walk->by_frame_pointer ? STACK_FRAME_POINTER : status;
+}
+
+/* Whether a walk ended where user space may be able to go on. */
+INLINE int is_cut(u32 status)
+{
+	return status == STACK_NO_TABLE || status == STACK_FAULT || status == STACK_UNSUPPORTED;
 }
 
 INLINE void keep_frame(struct thread *thread, u64 frame)

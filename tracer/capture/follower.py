@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from tracer.capture import kernel
 from tracer.capture.binaries import Binaries
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.jit_interface import JitInterface
@@ -18,6 +20,7 @@ from tracer.capture.spaces import Spaces
 from tracer.capture.start_up import start_up_binaries
 from tracer.model import records
 from tracer.model.records import ControlKind
+from tracer.procfs.maps import MapsEntry
 from tracer.procfs.roots import root_of
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
@@ -35,6 +38,7 @@ class Follower:
         self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
         self._jit, self._code = jit, code
         self._clock, self._on_fork, self._can_hold = clock, on_fork, can_hold
+        self._processes = maps.fds["PROCESSES"]
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
@@ -143,6 +147,15 @@ class Follower:
             self._prober.link(pid, binaries)
         self._expected.discard(pid)
         self._code.begin((pid, generation), (pid, before.generation) if before is not None else None)
+
+    def look_again(self, space: Space) -> Sequence[MapsEntry]:
+        """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""
+        pid, generation = space
+        raw = kernel.lookup_element(self._processes, pid.to_bytes(4, "little"), records.PROCESS.itemsize)
+        if raw is None or np.frombuffer(raw, records.PROCESS)[0]["generation"] != generation:
+            return ()
+        self._prober.link(pid, self._spaces.refresh(pid, generation, self._clock(time.monotonic_ns())))
+        return self._spaces.last_read
 
     def _loaded(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])

@@ -108,6 +108,10 @@ class Spaces:
         if self.generated.remove(space, key):
             self._publish(space)
 
+    def executable(self, space: Space) -> list[Placed]:
+        """Return the files' executable mappings as they are known now."""
+        return self._executable.get(space, [])
+
     def bias_of(self, space: Space, binary: OpenBinary) -> int | None:
         """Return address minus link address of a binary in a process, or None where it is not mapped."""
         return next((bias for _, mapped, bias in self._executable.get(space, ()) if mapped.id == binary.id), None)
