@@ -14,12 +14,12 @@ from tracer.procfs.roots import OWN_ROOT, Root, root_of
 def root(tmp_path: Path) -> Root:
     folder = tmp_path / "root"
     (folder / "usr/lib").mkdir(parents=True)
-    (folder / "work").mkdir()
+    (folder / "home").mkdir()
     (folder / "lib").symlink_to("usr/lib")
-    (folder / "usr/lib/a").symlink_to("/work/b")
-    (folder / "work/b").symlink_to("../../../usr/c")
-    (folder / "work/circle").symlink_to("circle")
-    return Root(str(folder), str(folder / "work"), "/work", is_own=False)
+    (folder / "usr/lib/a").symlink_to("/home/b")
+    (folder / "home/b").symlink_to("../../../usr/c")
+    (folder / "home/circle").symlink_to("circle")
+    return Root(str(folder), str(folder / "home"), "/home", is_own=False)
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def root(tmp_path: Path) -> Root:
         ("/lib/a", "usr/c"),
         ("/../../usr/c", "usr/c"),
         ("b", "usr/c"),
-        ("./e", "work/e"),
+        ("./e", "home/e"),
         ("../usr/c", "usr/c"),
-        ("/work/circle", "work/circle"),
+        ("/home/circle", "home/circle"),
     ],
 )
 def test_links_are_followed_inside_the_root(root: Root, path: str, place: str) -> None:
