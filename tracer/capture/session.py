@@ -112,6 +112,8 @@ class Session:
         self._guest_ring = Ring(self.maps.fds["GUEST_RING"], limits.guest_ring_bytes)
         self._copy_ring = Ring(self.maps.fds["COPY_RING"], COPY_RING_BYTES)
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
+        self._keys: dict[int, int] = {}
+        """Frame keys, each one number in memory."""
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
@@ -246,7 +248,8 @@ class Session:
 
     def _keep_stack(self, blob: bytes) -> None:
         number, status, depth = _STACK_HEADER.unpack_from(blob)
-        frames = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
+        keys = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
+        frames = tuple(map(self._keys.setdefault, keys, keys))
         stack = self.completion.completed(number, Stack(frames, records.StackStatus(status)))
         self.stacks[number] = stack
         self.seen.note(stack.frames, self._stacks_until_ns, time.monotonic_ns())
