@@ -96,6 +96,35 @@ def test_code_that_may_have_been_either_has_no_name(refleak: Refleak) -> None:
     check_perf_map_leak(second, ["second one", "run_second", "main"], 13)
 
 
+def test_code_that_runs_straight_to_its_return(refleak: Refleak) -> None:
+    """Without unwind table and frame pointers, the code at the return address says where the caller is."""
+    run = refleak(target=("trampolines",))
+    run.check_whole()
+    outermost = ["main", "__libc_start_call_main", "__libc_start_main", "_start"]
+    found = {
+        (leak["count"], leak["bytes"] // leak["count"], leak["stack_status"], *functions(leak["stack"]))
+        for leak in run.leaks if any(frame["kind"] == "jit" for frame in leak["stack"])
+    }  # fmt: skip
+    signalled = {stack for stack in found if "on_signal" in stack}
+    assert found - signalled == {
+        (11, 307, "complete", "leak", "plain", "run", *outermost),
+        (13, 311, "complete", "leak", "with rbp", "run", *outermost),
+        (17, 313, "complete", "leak", "with leave", "run", *outermost),
+        (19, 317, "complete", "leak", "with registers", "run_with_array", *outermost),
+        (7, 359, "complete", "leak", "at the end", "run", *outermost),
+        (1, 337, "complete", "interrupted", "plain", "run_interrupted", *outermost),
+        (11, 347, "complete", "leak", "inner", "outer one", "run_replaced", *outermost),
+        (13, 347, "complete", "leak", "inner", "outer two", "run_replaced", *outermost),
+        (3, 349, "no-table", "leak", "not straight"),
+        (5, 353, "no-table", "leak_and_jump", "never returned"),
+    }
+    assert {stack[:3] for stack in signalled} == {(1, 331, "complete")}
+    assert {stack[stack.index("on_signal") :][-7:] for stack in signalled} == {
+        ("interrupted", "plain", "run_interrupted", *outermost),
+        (None, "trapped", "run_trapped", *outermost),
+    }
+
+
 def test_a_recording_keeps_the_names(targets: Path, tmp_path: Path) -> None:
     for name, target in (("map", ["perfmap"]), ("gdb", ["gdbjit", str(targets / "jitted-a.o")])):
         recording, command = tmp_path / f"{name}.refleak", [str(targets / target[0]), *target[1:]]

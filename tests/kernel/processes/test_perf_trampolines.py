@@ -1,0 +1,48 @@
+"""`python3 -X perf`, 3.12 and later: its trampolines have neither an unwind table nor frame pointers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import Refleak
+from test_guests import EACH, LOAD, LOOP, PYTHONS, SCRIPTS, calls, of_size, python_line
+from traced_report import Json, Run
+
+VERSIONS = [version for version in PYTHONS if tuple(map(int, version.split("."))) >= (3, 12)]
+FRAMES = (LOAD, EACH, python_line("<module>", "each(2003)"))
+
+
+def traced(refleak: Refleak, targets: Path, version: str, guest: str) -> Run:
+    command = (PYTHONS[version], "-I", "-X", "perf", SCRIPTS / "leaky.py", targets / "libguest.so")
+    run = refleak("--guest", guest, "--top", 1000, target=command)
+    assert (run.status, run.report["lost"]) == (0, []), run.stderr
+    assert {leak["stack_status"] for leak in run.leaks} <= {"complete", "truncated"}
+    return run
+
+
+def generated(leak: Json) -> list[tuple[str | None, str]]:
+    return [(f["function"], Path(f["file"]).name) for f in leak["stack"] if f["kind"] == "jit"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_trampolines_name_the_functions_of_a_script(refleak: Refleak, targets: Path, version: str) -> None:
+    run = traced(refleak, targets, version, "off")
+    for size, functions in ((2003, [frame[:2] for frame in FRAMES]), (8009, [("<module>", "leaky.py")])):
+        [leak] = of_size(run, size)
+        assert generated(leak) == functions
+        names = [frame["function"] for frame in leak["stack"]]
+        assert names.count(LOOP) == len(functions) and names[-1] == "_start"
+        assert leak["stack_status"] == "complete"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_trampoline_is_not_shown_beside_the_function_itself(refleak: Refleak, targets: Path, version: str) -> None:
+    run = traced(refleak, targets, version, "auto")
+    assert calls(run, 2003) == {FRAMES: 3}
+    for size in (2003, 1009, 3001, 4001, 6007, 8009):
+        assert [generated(leak) for leak in of_size(run, size)] == [[] for _ in of_size(run, size)]
+
+
+if not VERSIONS:  # nothing to collect, rather than a skip: the target `trampolines` has what matters
+    del test_trampolines_name_the_functions_of_a_script, test_a_trampoline_is_not_shown_beside_the_function_itself
