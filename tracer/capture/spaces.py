@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.capture.generated_ranges import GeneratedRanges, Placed, Range, Space
-from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.capture.tables import MappingTables, UnwindRows, Unwound
 from tracer.model.records import TABLE_MAPPINGS
 from tracer.model.snapshot import Mapping
 from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
@@ -47,7 +48,7 @@ class Spaces:
         return binaries
 
     def _read(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
-        found: dict[_Place, Placed] = {}
+        found: dict[_Place, tuple[Mapping, OpenBinary, int]] = {}
         entries = self.last_read = read_maps(pid)
         for entry in entries:
             binary = self._binary(pid, entry)
@@ -64,7 +65,7 @@ class Spaces:
         executable = [item for item in found.values() if item[0].executable]
         for _, binary, _ in executable:
             self._rows.install(binary)
-        self._executable[pid, generation] = executable
+        self._executable[pid, generation] = list[Placed](executable)
         self.generated.drop_unmapped((pid, generation), entries)
         self._publish((pid, generation))
         return list({binary.id: binary for _, binary, _ in found.values()}.values())
@@ -97,12 +98,21 @@ class Spaces:
         """Return the id of a space's code in no binary; 0 for none."""
         return self._anonymous.get(space, 0)
 
-    def add_code(self, space: Space, key: int, binary: OpenBinary, ranges: Sequence[Range], bias: int) -> bool:
+    def add_code(self, space: Space, key: int, binary: Unwound, ranges: Sequence[Range], bias: int) -> bool:
         """Map code that was made at run time, under a `key` of the caller's; False where a file's code is there."""
         if not self.generated.add(space, key, binary, ranges, bias, self._executable.get(space, ())):
             return False
         self._publish(space)
         return True
+
+    def is_described(self, space: Space, ranges: Sequence[Range]) -> bool:
+        """Tell whether a file, or an image with a key of 0 or more, has code in any of these ranges."""
+        files = self._executable.get(space, ())
+        return any(
+            any(start < file.end and file.start < end for file, _, _ in files)
+            or any(key >= 0 for key in self.generated.overlapping(space, start, end))
+            for start, end in ranges
+        )
 
     def remove_code(self, space: Space, key: int) -> None:
         if self.generated.remove(space, key):
@@ -121,7 +131,7 @@ class Spaces:
         return self._binaries.mapped(entry, paths_that_open(pid, entry))
 
     def _record(
-        self, pid: int, generation: int, found: dict[_Place, Placed], now_ns: int
+        self, pid: int, generation: int, found: MappingType[_Place, Placed], now_ns: int
     ) -> None:
         known = self._live.setdefault((pid, generation), {})
         for place in [place for place in known if place not in found]:
