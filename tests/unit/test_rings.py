@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tracer.capture import rings
 from tracer.capture.rings import Ring
+from tracer.model import records
 
 PAGE = mmap.PAGESIZE
 SIZE = 16 * PAGE
@@ -90,12 +91,12 @@ def test_records_come_out_as_they_went_in_over_many_turns(producer: Producer, wi
 
 def test_only_a_window_is_mapped(producer: Producer, window: int) -> None:
     ring = Ring(producer.fd, SIZE)
-    assert mapped_bytes() == 2 * PAGE + window + PAGE
+    assert mapped_bytes() == 2 * PAGE + window + rings.BEHIND_BYTES
     for _ in range(3):
         for number in range(700):
             producer.write(record(number))
         ring.read_records(RECORD)
-        assert mapped_bytes() == 2 * PAGE + window + PAGE
+        assert mapped_bytes() == 2 * PAGE + window + rings.BEHIND_BYTES
     ring.close()
 
 
@@ -114,7 +115,7 @@ def test_reading_stops_at_a_record_that_is_being_written(producer: Producer, win
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.lists(st.tuples(st.integers(0, rings.MOST_RECORD_BYTES), st.booleans()), max_size=9), max_size=9))
+@given(st.lists(st.lists(st.tuples(st.integers(0, PAGE), st.booleans()), max_size=9), max_size=9))
 def test_blobs_of_any_length_come_out_unless_discarded(bursts: list[list[tuple[int, bool]]]) -> None:
     producer = Producer()
     ring = Ring(producer.fd, SIZE)
@@ -125,3 +126,18 @@ def test_blobs_of_any_length_come_out_unless_discarded(bursts: list[list[tuple[i
         assert ring.read_blobs() == [blob for blob, discarded in sent if not discarded]
     ring.close()
     os.close(producer.fd)
+
+
+def test_the_largest_record_comes_out_whole_wherever_it_begins(producer: Producer, window: int) -> None:
+    ring = Ring(producer.fd, SIZE)
+    for number in range(200):
+        sent = [os.urandom(number * 8), os.urandom(rings.MOST_RECORD_BYTES)]
+        for blob in sent:
+            producer.write(blob)
+        assert ring.read_blobs() == sent
+    ring.close()
+
+
+def test_no_record_is_larger_than_a_ring_can_hand_out() -> None:
+    kinds = (records.STACK, records.GUEST_STACK, records.GUEST_CODE, records.CONTROL, records.EVENT)
+    assert max(kind.itemsize for kind in kinds) <= rings.MOST_RECORD_BYTES

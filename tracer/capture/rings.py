@@ -18,15 +18,16 @@ _BUSY, _DISCARD = 1 << 31, 1 << 30
 _HEADER = 8
 _WINDOW_BYTES = 1 << 22
 _PAGE = mmap.PAGESIZE
-MOST_RECORD_BYTES = _PAGE - _HEADER
-"""Room behind a window for the record that begins in it."""
+BEHIND_BYTES = 1 << 15
+"""Mapped behind a window, for the record that begins in it."""
+MOST_RECORD_BYTES = BEHIND_BYTES - _HEADER
 
 
 class Ring:
     """One ring buffer; the caller is its only consumer."""
 
     def __init__(self, fd: int, size: int) -> None:
-        self.fd, self._mask = fd, size - 1
+        self.fd, self._size, self._mask = fd, size, size - 1
         self._consumer = mmap.mmap(fd, _PAGE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, offset=0)
         self._producer = mmap.mmap(fd, _PAGE, mmap.MAP_SHARED, mmap.PROT_READ, offset=_PAGE)
         # One load or store each: struct goes byte by byte, and the kernel would see half a position, as a full ring.
@@ -38,7 +39,8 @@ class Ring:
         self._window = self._map(0)
 
     def _map(self, start: int) -> mmap.mmap:
-        return mmap.mmap(self.fd, self._window_size + _PAGE, mmap.MAP_SHARED, mmap.PROT_READ, offset=2 * _PAGE + start)
+        size = self._window_size + min(BEHIND_BYTES, self._size)
+        return mmap.mmap(self.fd, size, mmap.MAP_SHARED, mmap.PROT_READ, offset=2 * _PAGE + start)
 
     def _here(self) -> int:
         """Return where the next record begins in the window, which is moved there if need be."""
