@@ -39,19 +39,6 @@ INLINE u64 at_least(u64 a, u64 b)
 	return difference ^ 1;
 }
 
-/* 1 if a == b, else 0; for values below 2^63. */
-INLINE u64 is_equal(u64 a, u64 b)
-{
-	u64 difference = a ^ b;
-
-	BARRIER(difference);
-	difference -= 1;
-	BARRIER(difference);
-	difference >>= 63;
-	BARRIER(difference);
-	return difference;
-}
-
 /* The index of the last mapping that starts at or below `address`; 0 where none does. */
 INLINE u64 index_below(struct table *table, u64 address)
 {

@@ -3,56 +3,11 @@
  * Callers of code that has no unwind table and keeps no frame pointer, such as
  * the trampolines of `python3 -X perf`: where the code at the return address
  * runs straight to its `ret`, it says itself where its own return address is.
- *
- * Decoded by arithmetic, not by branches: see tables.bpf.h.
  */
 #ifndef REFLEAK_TAILS_H
 #define REFLEAK_TAILS_H
 
-#define TAIL_POPS 6
 #define CODE_PAGE 4096
-
-enum tail_kind {
-	TAIL_NONE,
-	TAIL_RSP,	/* the return address is `size` bytes above rsp */
-	TAIL_LEAVE,	/* and here above where rbp points */
-};
-
-struct tail {
-	u64 kind;
-	u64 size;
-	u64 pops_bp;
-	u64 bp_at;	/* from rsp */
-};
-
-/* What 8 bytes of code do: [add $size, %rsp] [pop ...] [leave] ret. */
-INLINE struct tail read_tail(u64 code)
-{
-	u64 adds = is_equal(code & 0x80ffffff, 0xc48348);
-	u64 size = (code >> 24 & 0x7f) & -adds;
-	u64 pops_bp = 0, bp_at = 0, is_strange = 0, leaves, returns;
-
-	code >>= adds << 5;
-#pragma unroll
-	for (int i = 0; i < TAIL_POPS; i++) {
-		u64 is_wide = is_equal(code & 0xff, 0x41);
-		u64 pops, is_bp;
-
-		code >>= is_wide << 3;
-		pops = is_equal(code & 0xf8, 0x58) & (is_wide | (is_equal(code & 0xff, 0x5c) ^ 1));	/* not rsp */
-		is_bp = is_equal(code & 0xff, 0x5d) & (is_wide ^ 1);
-		is_strange |= is_wide & (pops ^ 1);
-		bp_at = (bp_at & (is_bp - 1)) | (size & -is_bp);
-		pops_bp |= is_bp;
-		size += pops << 3;
-		code >>= pops << 3;
-	}
-	leaves = is_equal(code & 0xff, 0xc9);
-	is_strange |= leaves & pops_bp;
-	code >>= leaves << 3;
-	returns = is_equal(code & 0xff, 0xc3) & (is_strange ^ 1);
-	return (struct tail){ .kind = returns + (returns & leaves), .size = size, .pops_bp = pops_bp, .bp_at = bp_at };
-}
 
 /*
  * Whether a call stands before an address. What follows the call of a function
@@ -62,15 +17,10 @@ INLINE struct tail read_tail(u64 code)
 INLINE int follows_call(struct walk *walk, struct table *table, u64 address)
 {
 	struct mapping *mapping = locate(walk, table, address - 1);
-	u64 calls;
 
 	if (bpf_probe_read_user(&walk->code, 8, (void *)(address - 8)))
 		return address > mapping->start && address <= mapping->end;
-	calls = is_equal(walk->code >> 24 & 0xff, 0xe8);	/* call rel32 */
-#pragma unroll
-	for (int at = 1; at <= 6; at++)				/* ff /2, of 2 to 7 bytes */
-		calls |= is_equal(walk->code >> (at << 3) & 0x38ff, 0x10ff);
-	return calls;
+	return ends_with_call(walk->code);
 }
 
 /* Read the code at walk->pc, with zeros for what is behind the end of memory; returns whether there is any. */
