@@ -220,6 +220,43 @@ struct stack {
 	u64 frames[MAX_FRAMES + 1];
 };
 
+/*
+ * Registers and memory of a stack whose walk ended early, for user space to go
+ * on from; the copy ring. `words` begin at the page that rsp is in.
+ */
+#define COPY_PAGES 5
+#define PAGE_WORDS 512
+#define COPY_WORDS (COPY_PAGES * PAGE_WORDS)
+#define COPIES_OF_A_CUT 1024	/* copies sent of stacks that were cut in the same code */
+#define STACK_REACH (1 << 23)	/* bytes above rsp that are taken for the stack */
+#define RETURN_INSTANCES 16
+
+/* Where code is, roughly: no mapping of a table is outside of its two ranges. */
+#define CODE_RANGES 2
+struct code_range {
+	u64 start;
+	u64 end;
+};
+
+struct return_instance {
+	u64 slot;	/* where the trampoline of a return probe stands */
+	u64 address;	/* what it stands for */
+};
+
+struct stack_copy {
+	u64 id;		/* of the stack */
+	u64 cut;	/* code in which it was cut, key of the map that counts the copies */
+	u64 start;	/* where its first frame is: a return address, or marked FRAME_EXACT */
+	u64 ip;
+	u64 registers[16];	/* those that calls preserve, by enum register_id; the others are 0 */
+	u32 pid;
+	u16 generation;
+	u16 pages;	/* that could be read */
+	struct code_range code[CODE_RANGES];	/* of the table that was used */
+	struct return_instance pending[RETURN_INSTANCES];
+	u64 words[COPY_WORDS];
+};
+
 /* Per stack, what was allocated there and what became of it. */
 struct stack_totals {
 	u64 made;
@@ -370,6 +407,7 @@ struct mapping {
 struct table {
 	u32 count;
 	u32 anonymous;	/* id of code in none of the mappings; another where such code was replaced */
+	struct code_range code[CODE_RANGES];
 	struct mapping mappings[TABLE_MAPPINGS];
 };
 

@@ -108,6 +108,7 @@ int on_exec(struct tracepoint *ctx)
 		return 0;
 	drop(MAP(CALLS), &tid);
 	drop(MAP(GUESTS), &tid);
+	drop(MAP(COPY_OF), &tid);
 	if (thread) {
 		flush_totals(thread);
 		drop(MAP(THREADS), &tid);
@@ -141,6 +142,7 @@ int on_exit(struct tracepoint *ctx)
 
 	drop(MAP(CALLS), &tid);
 	drop(MAP(GUESTS), &tid);
+	drop(MAP(COPY_OF), &tid);
 	if (thread) {
 		struct pending *pending = &thread->pending;
 		u64 index = pending->site;

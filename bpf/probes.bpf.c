@@ -60,7 +60,7 @@ int unwind(struct pt_regs *ctx)
 		}
 	}
 	if (thread->walk.done)
-		tail_call(ctx, MAP(PROGRAMS), thread->guest ? PROGRAM_GUEST : thread->intent.then);
+		tail_call(ctx, MAP(PROGRAMS), is_cut(thread->walk.status) ? PROGRAM_COPY : program_after_walk(thread));
 	else
 		tail_call(ctx, MAP(PROGRAMS), PROGRAM_UNWIND);
 	lose(LOSS_UNWIND_REFUSED);

@@ -10,6 +10,7 @@ enum program {
 	PROGRAM_REFERENCE,
 	PROGRAM_DELETE,
 	PROGRAM_FREED,
+	PROGRAM_COPY,
 	PROGRAM_GUEST,
 	PROGRAM_GUEST_LUAJIT,
 	PROGRAM_GUEST_KEEP,
@@ -24,11 +25,17 @@ INLINE void walk_then(struct pt_regs *ctx, struct thread *thread, u32 then)
 	lose(LOSS_UNWIND_REFUSED);
 }
 
+/* What comes when the walk, and what belongs to it, is done. */
+INLINE u32 program_after_walk(struct thread *thread)
+{
+	return thread->guest ? PROGRAM_GUEST : thread->intent.then;
+}
+
 /* Run `then` with the stack that a memo told; returns only if the kernel refuses. */
 INLINE void go_on(struct pt_regs *ctx, struct thread *thread, u32 then)
 {
 	thread->intent.then = then;
-	tail_call(ctx, MAP(PROGRAMS), thread->guest ? PROGRAM_GUEST : then);
+	tail_call(ctx, MAP(PROGRAMS), program_after_walk(thread));
 	lose(LOSS_UNWIND_REFUSED);
 }
 

@@ -7,21 +7,29 @@
 #ifndef REFLEAK_STACKS_H
 #define REFLEAK_STACKS_H
 
+/* The id of the stack that was walked last. */
+INLINE u64 stack_id(struct thread *thread)
+{
+	u64 hash = thread->walk.hash ^ thread->walk.status;
+
+	hash *= 0xff51afd7ed558ccdULL;
+	hash ^= hash >> 32;
+	return hash | (hash == 0);	/* 0 is "no stack" */
+}
+
 /* Give the walked stack its id, send it if it is new; returns its totals or NULL. */
 INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 {
 	struct stack *stack = &thread->stack;
 	u64 depth = stack->depth;
 	struct stack_totals *totals;
-	u64 hash = thread->walk.hash ^ thread->walk.status;
+	u64 hash;
 
 	if (thread->walk.known) {
 		*id = thread->walk.known;
 		return find(MAP(STACKS), id);
 	}
-	hash *= 0xff51afd7ed558ccdULL;
-	hash ^= hash >> 32;
-	hash |= hash == 0;	/* 0 is "no stack" */
+	hash = stack_id(thread);
 	*id = hash;
 	totals = find(MAP(STACKS), &hash);
 	if (totals) {

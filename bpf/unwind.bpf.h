@@ -4,7 +4,6 @@
 #define REFLEAK_UNWIND_H
 
 #define FRAME_POINTER_REACH (1 << 20)
-#define RETURN_INSTANCES 16
 #define NO_INSTANCE ~0ULL	/* the list is at its end */
 
 /*
@@ -142,6 +141,12 @@ INLINE void finish_walk(struct walk *walk, u32 status)
 {
 	walk->done = 1;
 	walk->status = status == STACK_COMPLETE && walk->by_frame_pointer ? STACK_FRAME_POINTER : status;
+}
+
+/* Whether a walk ended where user space may be able to go on. */
+INLINE int is_cut(u32 status)
+{
+	return status == STACK_NO_TABLE || status == STACK_FAULT || status == STACK_UNSUPPORTED;
 }
 
 INLINE void keep_frame(struct thread *thread, u64 frame)

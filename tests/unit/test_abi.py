@@ -23,6 +23,9 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "event": records.EVENT,
     "stack": records.STACK,
     "stack_totals": records.STACK_TOTALS,
+    "code_range": records.CODE_RANGE,
+    "return_instance": records.RETURN_INSTANCE,
+    "stack_copy": records.STACK_COPY,
     "free_site": records.FREE_SITE,
     "type_name": records.TYPE_NAME,
     "control": records.CONTROL,
@@ -60,6 +63,7 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
     "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
+    "COPY_PAGES", "PAGE_WORDS", "COPIES_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.books.inheritance import FREE_RECORD, GHOST_RECORD, inherited_allocations
+from tracer.books.merged_stacks import merge_stacks
 from tracer.books.merged_types import merge_types
 from tracer.capture import kernel
 from tracer.capture.class_types import read_class_types
@@ -177,6 +178,8 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         target_ended=not running and session.target_ended,
         selection=session.options.selection,
     )
+    if session.completion.has_copies:
+        snapshot = merge_stacks(snapshot)
     return merge_types(snapshot, classes.types)
 
 

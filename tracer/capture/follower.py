@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.frame_registry import FrameRegistry
@@ -19,6 +21,7 @@ from tracer.capture.spaces import Spaces
 from tracer.model import records
 from tracer.model.records import ControlKind
 from tracer.procfs.loader import start_up_libraries
+from tracer.procfs.maps import MapsEntry
 from tracer.procfs.process import path_in_root
 
 _SCRIPT_LINE = 256
@@ -65,6 +68,7 @@ class Follower:
         self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
         self._jit, self._frames, self._code = jit, frames, code
         self._clock, self._on_fork, self._can_hold = clock, on_fork, can_hold
+        self._processes = maps.fds["PROCESSES"]
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
@@ -162,6 +166,15 @@ class Follower:
         self._arrived.pop(pid, None)
         self._spaces.refresh(pid, generation, now)
         self._code.begin((pid, generation), (pid, before.generation) if before is not None else None)
+
+    def look_again(self, space: Space) -> Sequence[MapsEntry]:
+        """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""
+        pid, generation = space
+        raw = kernel.lookup_element(self._processes, pid.to_bytes(4, "little"), records.PROCESS.itemsize)
+        if raw is None or np.frombuffer(raw, records.PROCESS)[0]["generation"] != generation:
+            return ()
+        self._prober.link(pid, self._spaces.refresh(pid, generation, self._clock(time.monotonic_ns())))
+        return self._spaces.last_read
 
     def _loaded(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])

@@ -25,6 +25,7 @@ GUEST_BYTES = 36 << 10
 PROGRAM_SLOTS = 16
 DELAY_BYTES = 1 << 20
 """Read at each turn of a hold, only to pass time."""
+COPY_RING_BYTES = 1 << 23
 ROW_COUNT = 1 << 23
 PAGE_COUNT = 1 << 19
 
@@ -87,6 +88,9 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "EVENTS": _Map(MapType.RINGBUF, 0, 0, limits.event_ring_bytes),
         "STACK_RING": _Map(MapType.RINGBUF, 0, 0, limits.stack_ring_bytes),
         "GUEST_RING": _Map(MapType.RINGBUF, 0, 0, limits.guest_ring_bytes),
+        "COPIES": hash_map(8, 8, 1 << 14),
+        "COPY_OF": hash_map(4, records.STACK_COPY.itemsize, limits.threads),
+        "COPY_RING": _Map(MapType.RINGBUF, 0, 0, COPY_RING_BYTES),
         "CONTROL": _Map(MapType.RINGBUF, 0, 0, 1 << 20),
         "PROGRAMS": _Map(MapType.PROG_ARRAY, 4, 4, PROGRAM_SLOTS),
         "SITES": value(records.SITE.itemsize * records.MAX_SITES),
@@ -95,6 +99,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "BLANK_THREAD": value(THREAD_BYTES),
         "BLANK_CALLS": value(CALLS_BYTES),
         "BLANK_GUEST": value(GUEST_BYTES),
+        "BLANK_COPY": value(records.STACK_COPY.itemsize),
         "PYTHONS": value(records.PYTHON.itemsize * records.TABLES),
         "LUAS": value(records.LUA.itemsize * records.LUA_LAYOUTS),
         "ROWS": value(4 * ROW_COUNT),
@@ -106,7 +111,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
 
 VIEWED = ("SITES", "SHARED", "RULES", "PYTHONS", "LUAS")
 """Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
-RINGS = ("EVENTS", "STACK_RING", "GUEST_RING", "CONTROL")
+RINGS = ("EVENTS", "STACK_RING", "GUEST_RING", "COPY_RING", "CONTROL")
 
 
 @dataclass

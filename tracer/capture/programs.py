@@ -35,9 +35,9 @@ _HEADERS = (
     "tails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "luajit.bpf.h",
     "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
-_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "guests.bpf.c",
+_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "copies.bpf.c", "guests.bpf.c",
             "lifecycle.bpf.c", "mappings.bpf.c")  # fmt: skip
-_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed")
+_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack")
 _GUEST_TAIL_CALLED = ("guest", "guest_luajit", "guest_keep")
 """Together in the order of `enum program`."""
 _ON_GUEST = "on_guest"

@@ -28,7 +28,7 @@ from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
 from tracer.capture.losses import read_losses
-from tracer.capture.maps import Limits, Maps
+from tracer.capture.maps import COPY_RING_BYTES, Limits, Maps
 from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook
 from tracer.capture.programs import has_uprobe_multi, load_programs
@@ -36,6 +36,7 @@ from tracer.capture.rings import Ring
 from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
+from tracer.capture.stack_completion import StackCompletion
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.model import records
 from tracer.model.records import ProcessState
@@ -106,10 +107,12 @@ class Session:
             self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
             self._since_start, self._forked, can_hold=self.programs.can_hold,
         )
+        self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
         limits = options.limits
         self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
         self._stack_ring = Ring(self.maps.fds["STACK_RING"], limits.stack_ring_bytes)
         self._guest_ring = Ring(self.maps.fds["GUEST_RING"], limits.guest_ring_bytes)
+        self._copy_ring = Ring(self.maps.fds["COPY_RING"], COPY_RING_BYTES)
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._select(options.selection)
@@ -221,15 +224,22 @@ class Session:
 
     def drain(self) -> None:
         """Take everything out of the rings: control first, since someone may be held."""
-        self.follower.handle(self._control.read_blobs())
+        self._follow()
         while self.follower.work():
-            self.follower.handle(self._control.read_blobs())
+            self._follow()
         self._drain_stacks()
         self.code.poll()
         self._drain_events()
 
+    def _follow(self) -> None:
+        """Handle what happened to processes; what was copied before it, by the mappings as they were."""
+        happened = self._control.read_blobs()
+        self.completion.add(self._copy_ring.read_blobs())
+        self.follower.handle(happened)
+
     def _drain_stacks(self) -> None:
         began = time.monotonic_ns()
+        self.completion.add(self._copy_ring.read_blobs())
         self.guests.add(self._guest_ring.read_blobs())
         for blob in self._stack_ring.read_blobs():
             self._keep_stack(blob)
@@ -239,8 +249,9 @@ class Session:
     def _keep_stack(self, blob: bytes) -> None:
         number, status, depth = _STACK_HEADER.unpack_from(blob)
         frames = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
-        self.stacks[number] = Stack(frames, records.StackStatus(status))
-        self.seen.note(frames, self._stacks_until_ns, time.monotonic_ns())
+        stack = self.completion.completed(number, Stack(frames, records.StackStatus(status)))
+        self.stacks[number] = stack
+        self.seen.note(stack.frames, self._stacks_until_ns, time.monotonic_ns())
 
     def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Have the books copied before any later event of either is read."""

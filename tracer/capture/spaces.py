@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tracer.capture.binaries import Binaries, OpenBinary
-from tracer.capture.generated_ranges import GeneratedRanges, Placed, Range, Space
+from tracer.capture.generated_ranges import GeneratedRanges, Range, Space
 from tracer.capture.tables import MappingTables, UnwindRows, Unwound
 from tracer.model.records import TABLE_MAPPINGS
 from tracer.model.snapshot import Mapping
@@ -19,6 +18,8 @@ _VDSO = "[vdso]"
 _MOST_READINGS = 3
 _ADDRESS_MASK = (1 << 64) - 1
 _Place = tuple[int, int, int, int]
+PlacedFile = tuple[Mapping, OpenBinary, int]
+"""A file's mapping with its binary and its bias."""
 
 
 class Spaces:
@@ -28,7 +29,7 @@ class Spaces:
         self._binaries, self._rows, self._tables = binaries, rows, tables
         self._live: dict[tuple[int, int], dict[_Place, Mapping]] = {}
         self._ended: list[Mapping] = []
-        self._executable: dict[Space, list[Placed]] = {}
+        self._executable: dict[Space, list[PlacedFile]] = {}
         self._anonymous: dict[Space, int] = {}
         self.owner_of: dict[int, Space] = {}
         """Whose code in no binary an id stands for."""
@@ -48,7 +49,7 @@ class Spaces:
         return binaries
 
     def _read(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
-        found: dict[_Place, tuple[Mapping, OpenBinary, int]] = {}
+        found: dict[_Place, PlacedFile] = {}
         entries = self.last_read = read_maps(pid)
         for entry in entries:
             binary = self._binary(pid, entry)
@@ -65,7 +66,7 @@ class Spaces:
         executable = [item for item in found.values() if item[0].executable]
         for _, binary, _ in executable:
             self._rows.install(binary)
-        self._executable[pid, generation] = list[Placed](executable)
+        self._executable[pid, generation] = executable
         self.generated.drop_unmapped((pid, generation), entries)
         self._publish((pid, generation))
         return list({binary.id: binary for _, binary, _ in found.values()}.values())
@@ -118,6 +119,10 @@ class Spaces:
         if self.generated.remove(space, key):
             self._publish(space)
 
+    def executable(self, space: Space) -> list[PlacedFile]:
+        """Return the files' executable mappings as they are known now."""
+        return self._executable.get(space, [])
+
     def bias_of(self, space: Space, binary: OpenBinary) -> int | None:
         """Return address minus link address of a binary in a process, or None where it is not mapped."""
         return next((bias for _, mapped, bias in self._executable.get(space, ()) if mapped.id == binary.id), None)
@@ -131,7 +136,7 @@ class Spaces:
         return self._binaries.mapped(entry, paths_that_open(pid, entry))
 
     def _record(
-        self, pid: int, generation: int, found: MappingType[_Place, Placed], now_ns: int
+        self, pid: int, generation: int, found: dict[_Place, PlacedFile], now_ns: int
     ) -> None:
         known = self._live.setdefault((pid, generation), {})
         for place in [place for place in known if place not in found]:

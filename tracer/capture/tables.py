@@ -154,6 +154,8 @@ class MappingTables:
     def _write(self, number: int, mappings: npt.NDArray[np.void], count: int, anonymous: int) -> None:
         table = np.zeros(1, records.TABLE)
         table["mappings"], table["count"], table["anonymous"] = mappings, count, anonymous
+        ranges = code_ranges(mappings[:count])
+        table["code"]["start"][0, : len(ranges)], table["code"]["end"][0, : len(ranges)] = ranges.T
         self._maps.write("TABLE_VALUES", number * records.TABLE.itemsize, table)
 
     def _has(self, pid: int, rows: npt.NDArray[np.void], anonymous: int) -> bool:
@@ -183,6 +185,16 @@ class MappingTables:
         number = self._table_of.pop(pid, None)
         if number is not None and number not in self._table_of.values():
             self._free.append(number)
+
+
+def code_ranges(mappings: npt.NDArray[np.void]) -> npt.NDArray[np.uint64]:
+    """Return at most CODE_RANGES pairs of start and end that mappings in order of address lie in: split at the widest
+    gap, which is that between a program and its libraries."""
+    if len(mappings) < records.CODE_RANGES:
+        return np.array([(m["start"], m["end"]) for m in mappings], np.uint64).reshape(-1, 2)
+    at = int(np.argmax(mappings["start"][1:] - mappings["end"][:-1]))
+    ends = mappings["end"][[at, -1]]
+    return np.stack([mappings["start"][[0, at + 1]], ends], axis=1).astype(np.uint64)
 
 
 def _no_mappings() -> npt.NDArray[np.void]:

@@ -58,9 +58,23 @@ class CallFrames:
 
 
 @dataclass(frozen=True)
+class FrameProgram:
+    """A function's range and the instructions that describe its frame: those of its CIE, then its own."""
+
+    start: int
+    end: int
+    common: bytes
+    instructions: bytes
+    code_factor: int
+    data_factor: int
+    signal: bool
+
+
+@dataclass(frozen=True)
 class _Common:
     """A common information entry (CIE)."""
 
+    instructions: bytes
     pair: struct.Struct
     base: int
     relative: bool
@@ -86,6 +100,13 @@ def decode(source: FrameSource, rows: Programs | None = None) -> CallFrames:
         np.array(reader.programs, np.uint32),
         reader.rows,
     )
+
+
+def read_programs(source: FrameSource) -> list[FrameProgram]:
+    """Return the instructions of all functions of `source`, not run, in the order of the records; never raises."""
+    reader = _ProgramReader(source, Programs())
+    reader.read()
+    return reader.found
 
 
 class _Reader:
@@ -151,15 +172,18 @@ class _Reader:
             except (IndexError, ValueError):
                 return
             program_at += size
-        program = data[program_at:end]
-        number = common.known.get(program)
-        if number is None:
+        self._keep(common, start, start + length, data[program_at:end] if program_at <= end else None)
+
+    def _keep(self, common: _Common, start: int, end: int, program: bytes | None) -> None:
+        """Keep a function; `program` is None where its record is damaged."""
+        number = 0 if program is None else common.known.get(program)
+        if number is None and program is not None:
             number = common.known[program] = self.rows.add(
                 program, common.code_factor, common.data_factor, common.initial, common.signal
             )
         self.starts.append(start)
-        self.ends.append(start + length)
-        self.programs.append(number if program_at <= end else 0)
+        self.ends.append(end)
+        self.programs.append(number or 0)
 
     def _common(self, offset: int) -> _Common | None:
         """Read the CIE at an offset; None where there is none, or one that is damaged or not understood."""
@@ -208,9 +232,23 @@ class _Reader:
         if number == 0:
             return None
         return _Common(
-            struct.Struct(pair), base, encoding & 0xF0 == 0x10, augmentation[:1] == b"z", signal,
+            data[at:end], struct.Struct(pair), base, encoding & 0xF0 == 0x10, augmentation[:1] == b"z", signal,
             code_factor, data_factor, self.rows.last_state(number),
         )  # fmt: skip
+
+
+class _ProgramReader(_Reader):
+    def __init__(self, source: FrameSource, rows: Programs) -> None:
+        super().__init__(source, rows)
+        self.found: list[FrameProgram] = []
+
+    def _keep(self, common: _Common, start: int, end: int, program: bytes | None) -> None:
+        if program is not None:
+            self.found.append(
+                FrameProgram(
+                    start, end, common.instructions, program, common.code_factor, common.data_factor, common.signal
+                )
+            )
 
 
 def _mask(pointer: struct.Struct) -> int:

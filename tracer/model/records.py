@@ -23,6 +23,13 @@ TABLE_MAPPINGS = 1024
 TABLES = 256
 TABLE_SHARED = 1 << 31
 RULES = 16384
+COPY_PAGES = 5
+PAGE_WORDS = 512
+COPY_WORDS = COPY_PAGES * PAGE_WORDS
+COPIES_OF_A_CUT = 1024
+STACK_REACH = 1 << 23
+CODE_RANGES = 2
+RETURN_INSTANCES = 16
 
 LOCATION = np.dtype(
     [("kind", "u1"), ("reg", "u1"), ("dereference", "u1"), ("width", "u1"), ("offset", "<i4"), ("adjust", "<i4")]
@@ -70,6 +77,17 @@ EVENT = np.dtype(
     align=True,
 )
 STACK = np.dtype([("id", "<u8"), ("status", "<u4"), ("depth", "<u4"), ("frames", "<u8", (MAX_FRAMES + 1,))], align=True)
+CODE_RANGE = np.dtype([("start", "<u8"), ("end", "<u8")])
+RETURN_INSTANCE = np.dtype([("slot", "<u8"), ("address", "<u8")])
+STACK_COPY = np.dtype(
+    [
+        ("id", "<u8"), ("cut", "<u8"), ("start", "<u8"), ("ip", "<u8"), ("registers", "<u8", (16,)),
+        ("pid", "<u4"), ("generation", "<u2"), ("pages", "<u2"),
+        ("code", CODE_RANGE, (CODE_RANGES,)), ("pending", RETURN_INSTANCE, (RETURN_INSTANCES,)),
+        ("words", "<u8", (COPY_WORDS,)),
+    ],
+    align=True,
+)
 STACK_TOTALS = np.dtype(
     [
         ("made", "<u8"), ("made_bytes", "<u8"), ("freed", "<u8"), ("freed_bytes", "<u8"),
@@ -116,7 +134,13 @@ MAPPING = np.dtype(
     ],
     align=True,
 )
-TABLE = np.dtype([("count", "<u4"), ("anonymous", "<u4"), ("mappings", MAPPING, (TABLE_MAPPINGS,))], align=True)
+TABLE = np.dtype(
+    [
+        ("count", "<u4"), ("anonymous", "<u4"), ("code", CODE_RANGE, (CODE_RANGES,)),
+        ("mappings", MAPPING, (TABLE_MAPPINGS,)),
+    ],
+    align=True,
+)
 RULE = np.dtype([("kind", "u1"), ("rbp_saved", "u1"), ("rbp_offset", "<i2"), ("offset", "<i4")], align=True)
 PYTHON = np.dtype(
     [

@@ -31,6 +31,7 @@ def leaks_by_code(run: Run) -> Counter[tuple[str | None, str | None]]:
         ),
         ("mremap", "moved", {("code_a_0", A): 18, ("code_b_0", B): 13, ("code_a_1", A): 17}),
         ("mprotect", "made_executable", {("code_a_0", A): 18, ("code_b_0", B): 13}),
+        ("unseen", "unseen", {("code_a_0", A): 21}),
         ("fork", "in_a_child", {("code_a_0", A): 20, ("code_b_0", B): 11}),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define PAGES 3
@@ -157,6 +158,16 @@ static NOINLINE void copied(void)
 	call(place, 0, 13);
 }
 
+/* Mapped behind the back of libc, whose functions nobody calls. */
+static NOINLINE void unseen(void)
+{
+	for (int turn = 0; turn < 3; turn++) {
+		syscall(SYS_mmap, place, PAGES * PAGE, RX, MAP_PRIVATE | MAP_FIXED, a.fd, a.offset);
+		call(place, 0, 7);
+		usleep(200000);	/* nobody waits for refleak to look */
+	}
+}
+
 /* What a child does to its code is no affair of its parent's. */
 static NOINLINE void in_a_child(void)
 {
@@ -185,6 +196,7 @@ int main(int argc, char **argv)
 	} cases[] = {
 		{ "turns", in_turns }, { "over", one_over_the_other }, { "mremap", moved },
 		{ "mprotect", made_executable }, { "copy", copied }, { "fork", in_a_child },
+		{ "unseen", unseen },
 	};
 
 	find_code(&a, "libcodea.so", (const char *const[]){ "code_a_0", "code_a_1", "code_a_2" });

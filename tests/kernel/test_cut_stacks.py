@@ -1,0 +1,86 @@
+"""Stacks that the unwinder in BPF has to cut, walked to their end from a copy of registers and memory."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Refleak
+from traced_report import functions
+
+LEAST_SENT, MOST_SENT = 400, 1024
+"""Copies that the ring holds, if nobody reads it; that are made of stacks which were cut in the same code."""
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("ways", {("leak", "in_rbx", "one_way", "main"): 5, ("leak", "in_rbx", "other_way", "main"): 7}),
+        (
+            "expression",
+            {
+                ("leak", "in_expression", "through_expression", "main"): 3,
+                ("leak", "in_rbx", "one_way", "in_expression", "through_all", "main"): 1,
+            },
+        ),
+        ("rbp", {("leak", "rbp_in_r12", "with_variable_frame", "main"): 3}),
+    ],
+)
+def test_the_callers_of_a_frame_in_another_register(
+    refleak: Refleak, case: str, expected: dict[tuple[str, ...], int]
+) -> None:
+    run = refleak(target=("cut_frames", case))
+    run.check_whole()
+    found = {tuple(functions(leak["stack"])[:-3]): leak["count"] for leak in run.leaks}
+    assert found == expected
+    assert {leak["stack_status"] for leak in run.leaks} == {"complete"}
+    assert {functions(leak["stack"])[-1] for leak in run.leaks} == {"_start"}
+
+
+def test_a_signal_that_interrupts(refleak: Refleak) -> None:
+    run = refleak(target=("cut_frames", "signal"))
+    run.check_whole()
+    [leak] = run.leaks
+    names = functions(leak["stack"])
+    assert (names[:3], leak["stack_status"]) == (["leak", "in_rbx", "on_signal"], "complete")
+    assert names[names.index("raise_signal") :][:2] == ["raise_signal", "main"] and names[-1] == "_start"
+
+
+def test_a_return_address_that_a_probe_has_replaced(refleak: Refleak) -> None:
+    run = refleak("--type", "thing:create=thing_new,put=thing_put", target=("cut_frames", "return"))
+    run.check_whole()
+    [leak] = [leak for leak in run.leaks if leak["kind"] == "allocation"]
+    assert functions(leak["stack"])[:4] == ["leak", "in_rbx", "thing_new", "main"]
+    assert leak["stack_status"] == "complete"
+
+
+def test_numbers_do_not_tell_stacks_apart(refleak: Refleak) -> None:
+    run = refleak(target=("cut_frames", "numbers"))
+    run.check_whole()
+    [leak] = run.leaks
+    assert (leak["count"], leak["stack_status"]) == (3000, "complete")
+    assert functions(leak["stack"])[:4] == ["leak", "in_rbx", "among_noise", "main"]
+
+
+def test_the_same_frames_elsewhere_on_the_stack_are_one_stack(refleak: Refleak) -> None:
+    run = refleak(target=("cut_frames", "depths"))
+    run.check_whole()
+    [leak] = run.leaks
+    assert functions(leak["stack"])[:4] == ["churn", "in_rbx", "at_depth", "main"]
+    assert (leak["count"], leak["made"], leak["freed"]) == (10, 30, 20)
+
+
+def test_more_continuations_than_are_followed_stay_cut(refleak: Refleak) -> None:
+    """Dead words that might be decisive tell otherwise equal stacks apart."""
+    run = refleak(target=("cut_frames", "addresses"))
+    run.check_whole()
+    whole, cut = sorted(run.leaks, key=lambda leak: leak["count"])
+    assert LEAST_SENT <= whole["count"] <= MOST_SENT and whole["stack_status"] == "complete"
+    assert functions(whole["stack"])[:4] == ["leak", "in_rbx", "among_noise", "main"]
+    assert (cut["count"], cut["stack_status"]) == (3000 - whole["count"], "unsupported")
+    assert functions(cut["stack"]) == ["leak", "in_rbx"]
+
+
+def test_what_lies_beyond_the_copy_is_not_guessed(refleak: Refleak) -> None:
+    run = refleak(target=("cut_frames", "far"))
+    run.check_whole()
+    [leak] = run.leaks
+    assert functions(leak["stack"]) == ["leak", "in_rbx", "far_away"] and not leak["stack_complete"]
