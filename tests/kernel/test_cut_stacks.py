@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from conftest import Refleak
 from traced_report import functions
@@ -84,3 +87,36 @@ def test_what_lies_beyond_the_copy_is_not_guessed(refleak: Refleak) -> None:
     run.check_whole()
     [leak] = run.leaks
     assert functions(leak["stack"]) == ["leak", "in_rbx", "far_away"] and not leak["stack_complete"]
+
+
+LAZY = {
+    "one.c": "int of_one(void) { return 1; }",
+    "two.c": "int of_one(void); int of_two(void) { return of_one() + 1; }",
+    "lazy.c": """
+#include <dlfcn.h>
+#include <stdio.h>
+__attribute__((noinline)) static int call(int (*function)(void)) { return function() - 2; }
+int main(int argc, char **argv)
+{
+    void *one = dlopen(argv[argc - 2], RTLD_NOW | RTLD_GLOBAL), *two = dlopen(argv[argc - 1], RTLD_LAZY);
+    return one && two ? call((int (*)(void))dlsym(two, "of_two")) : 3;
+}
+""",
+}
+
+
+def test_the_loader_s_resolver_of_lazy_bindings(refleak: Refleak, tmp_path: Path) -> None:
+    """It keeps its frame in rbx. The loader notes below it that one library needs the other."""
+    for name, text in LAZY.items():
+        source, made = tmp_path / name, tmp_path / name.replace(".c", "" if name == "lazy.c" else ".so")
+        source.write_text(text)
+        flags = [] if name == "lazy.c" else ["-shared", "-fPIC", "-Wl,-z,lazy"]
+        subprocess.run(["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", *flags, "-o", made, source], check=True)
+    libraries = (tmp_path / "one.so", tmp_path / "two.so")
+    run = refleak("--no-default-suppressions", target=(tmp_path / "lazy", *libraries))
+    run.check_whole()
+    [leak] = run.below("of_two", "allocation")
+    names = functions(leak["stack"])
+    assert leak["stack_status"] == "complete"
+    assert "ld-linux-x86-64.so.2" in {frame["module"] for frame in leak["stack"][: names.index("of_two")]}
+    assert names[names.index("of_two") :][:3] == ["of_two", "call", "main"]
