@@ -21,6 +21,7 @@ from tracer.capture.btf import kernel_offsets
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.follower import Follower, start_up_binaries
+from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.jit_interface import JitInterface
@@ -101,9 +102,10 @@ class Session:
         self.seen = SeenFrames(self.binaries)
         self.jit = JitInterface(self.binaries, self.rows, self.spaces)
         self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks)
+        self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.code, self.book, self._since_start,
-            self._forked, can_hold=self.programs.can_hold,
+            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
+            self._since_start, self._forked, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
         limits = options.limits
