@@ -310,12 +310,14 @@ enum control_kind {
 	CONTROL_EXECUTES_AT,	/* the same by execveat */
 	CONTROL_FORKS,		/* the maker of a forked child goes on; held */
 	CONTROL_JIT,		/* __jit_debug_register_code: address is the descriptor's; held */
+	CONTROL_FRAMES,		/* __register_frame: length is its argument; held */
+	CONTROL_FRAMES_GONE,	/* __deregister_frame: the same */
 };
 
 struct control {
 	u64 time_ns;
 	u64 address;	/* fork: parent; mapped, unmapped: start; held: by the cookie's distance from the probe */
-	u64 length;	/* mapped, unmapped: bytes; exit: wait status */
+	u64 length;	/* mapped, unmapped: bytes; exit: wait status; frames: where they begin */
 	u64 ticket;	/* held: what to release */
 	u32 pid;
 	u32 tid;

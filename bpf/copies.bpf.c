@@ -34,8 +34,9 @@ INLINE u64 place_of_cut(struct thread *thread, struct table *table)
 
 	MASK(last, MAX_FRAMES + 1);
 	frame = thread->stack.frames[last];
-	if (frame >> FRAME_BINARY_SHIFT == table->anonymous)
-		return frame >> FRAME_BINARY_SHIFT << FRAME_BINARY_SHIFT;
+	if (frame >> FRAME_BINARY_SHIFT == table->anonymous)	/* unsupported: a table that was registered said so */
+		return thread->walk.status == STACK_UNSUPPORTED ? 0 :
+		       frame >> FRAME_BINARY_SHIFT << FRAME_BINARY_SHIFT;
 	if (thread->walk.status != STACK_UNSUPPORTED)
 		return 0;
 	return (frame & ~FRAME_EXACT) >> PAGE_BITS << PAGE_BITS;

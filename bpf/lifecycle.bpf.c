@@ -245,6 +245,7 @@ int on_hold(struct pt_regs *ctx)
 		return 0;
 	control->ticket = bpf_ktime_get_ns();
 	control->generation = process->generation;
+	control->length = path;
 	BARRIER(path);
 	BARRIER(second);
 	control->address = ctx->ip + (cookie >> 8);	/* always: each branch has the loop below verified once more */

@@ -29,6 +29,26 @@ INLINE void note(struct thread *thread, u64 address, u64 value)
 		memo->reach = distance + 8;
 }
 
+/* rbp was read from `slot`: a word to compare only if the walk comes to depend on it. */
+INLINE void restore_bp(struct walk *walk, u64 slot, u64 value)
+{
+	walk->bp = value;
+	walk->bp_slot = slot;
+	walk->restored_bp = 1;
+}
+
+/* The walk depends on rbp from here on. */
+INLINE void use_bp(struct thread *thread)
+{
+	struct walk *walk = &thread->walk;
+
+	if (!walk->restored_bp)
+		walk->uses_first_bp = 1;
+	if (walk->bp_slot)
+		note(thread, walk->bp_slot, walk->bp);
+	walk->bp_slot = 0;
+}
+
 /* Read the stack as far as the memo's walk read it, and the word below; returns whether that could be read. */
 INLINE int read_window(struct thread *thread, struct memo *memo)
 {
@@ -39,9 +59,51 @@ INLINE int read_window(struct thread *thread, struct memo *memo)
 	return !bpf_probe_read_user(thread->window, size + 8, (void *)(memo->sp - 8));
 }
 
+INLINE u64 with_code(u64 hash, u64 code)
+{
+	hash = (hash ^ code) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
+}
+
+/* The walk depends on the code at an address, of which `code` was read. */
+INLINE void note_tail(struct thread *thread, u64 address, u64 code)
+{
+	u64 index = thread->walk.memo, tail;
+	struct memo *memo;
+
+	MASK(index, MEMOS);
+	memo = &thread->memo[index];
+	tail = memo->tails;
+	if (tail >= MEMO_TAILS) {
+		thread->walk.forgettable = 1;
+		return;
+	}
+	memo->tail[tail] = address;
+	memo->tail_hash = with_code(memo->tail_hash, code);
+	memo->tails = tail + 1;
+}
+
+/* Whether the code that decided the memo's walk is as it was. */
+INLINE int has_same_tails(struct thread *thread, struct memo *memo)
+{
+	u64 tails = memo->tails, hash = 0;
+
+#pragma unroll 1
+	for (u64 i = 0; i < tails; i++) {
+		u64 tail = i;
+
+		BARRIER(tail);
+		if (tail >= MEMO_TAILS)
+			break;
+		bpf_probe_read_user(&thread->walk.code, 8, (void *)memo->tail[tail]);	/* zeros where there is nothing */
+		hash = with_code(hash, thread->walk.code);
+	}
+	return hash == memo->tail_hash;
+}
+
 #define MEMO_STRIDE 4	/* words compared between two looks at how many there are: the rest repeat the last one */
 
-/* Whether the stack in the window is the one of the memo: all words that its walk read are as they were. */
+/* Whether the stack in the window is the one of the memo: all that its walk read is as it was. */
 INLINE int is_unchanged(struct thread *thread, struct memo *memo)
 {
 	u64 words = memo->words, difference = 0;
@@ -61,7 +123,7 @@ INLINE int is_unchanged(struct thread *thread, struct memo *memo)
 			difference |= thread->window[1 + place] ^ memo->value[word + j];
 		}
 	}
-	return !difference;
+	return !difference && (!memo->tails || has_same_tails(thread, memo));
 }
 
 /* Fill the memo's last stride. */

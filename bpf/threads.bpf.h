@@ -21,6 +21,7 @@ struct pending {
 #define MEMOS 16
 #define MEMO_WORDS 256
 #define MEMO_REACH 8192
+#define MEMO_TAILS 48
 #define MEMO_GUESSES 32
 
 /* What to do once the stack is known. */
@@ -60,6 +61,7 @@ struct walk {
 	u32 uses_first_bp;
 	u64 bp_slot;	/* where bp was read from, as long as nothing depends on it; else 0 */
 	u64 turn;
+	u64 code;	/* read at a return address */
 };
 
 /*
@@ -67,7 +69,8 @@ struct walk {
  * that it depended on, with its value. Where all of them still hold the same
  * values, the unwinder would take the same path: the stack is the same. A saved
  * rbp that no frame was found by is not among them; comparing fewer words than
- * these would not be sound.
+ * these would not be sound. Code without a rule decided by its own bytes, which
+ * a compiler may have replaced: they are compared as well.
  */
 struct memo {
 	u64 pc;		/* 0: not in use; FRAME_EXACT where it is no return address */
@@ -78,6 +81,9 @@ struct memo {
 	u32 uses_bp;	/* the walk depended on rbp as it was at the start */
 	u32 words;
 	u32 reach;	/* bytes from sp to the end of the last word */
+	u32 tails;
+	u64 tail_hash;	/* of the code at each of `tail` */
+	u64 tail[MEMO_TAILS];
 	u16 place[MEMO_WORDS];	/* words from sp */
 	u64 value[MEMO_WORDS];
 };

@@ -1,106 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The stack of the current thread, leaf first, by the binaries' unwind tables.
- *
- * Both binary searches choose by arithmetic, not by branches: with branches
- * the verifier follows every path through every search of every frame, and
- * refuses the program at 16 frames; without, 127 frames fit into one.
- */
+/* The stack of the current thread, leaf first, by the binaries' unwind tables. */
 #ifndef REFLEAK_UNWIND_H
 #define REFLEAK_UNWIND_H
 
-struct rows {
-	u32 row[ROW_COUNT];
-};
-struct pages {
-	u32 first[PAGE_COUNT];
-};
-struct rules {
-	struct rule rule[RULES];
-};
-struct tables {
-	struct table table[TABLES];
-};
-
-#define PAGE_BITS 12
-#define ROW_RULE_BITS 20
 #define FRAME_POINTER_REACH (1 << 20)
 #define NO_INSTANCE ~0ULL	/* the list is at its end */
-
-/* 1 if a >= b, else 0; for values below 2^63. */
-INLINE u64 at_least(u64 a, u64 b)
-{
-	u64 difference;
-
-	BARRIER(a);
-	BARRIER(b);
-	difference = a - b;
-	BARRIER(difference);
-	difference >>= 63;
-	BARRIER(difference);
-	return difference ^ 1;
-}
-
-/* The index of the last mapping that starts at or below `address`; 0 where none does. */
-INLINE u64 index_below(struct table *table, u64 address)
-{
-	u64 low = 0;
-
-#pragma unroll
-	for (int step = TABLE_MAPPINGS / 2; step > 0; step >>= 1) {
-		u64 candidate = low + step;
-
-		MASK(candidate, TABLE_MAPPINGS);
-		low += step & -at_least(address, table->mappings[candidate].start);
-		MASK(low, TABLE_MAPPINGS);
-	}
-	return low;
-}
-
-/* The mapping whose start is the last at or below `address`; the caller checks its end. */
-INLINE struct mapping *locate(struct walk *walk, struct table *table, u64 address)
-{
-	u64 last = walk->last;
-	struct mapping *mapping;
-
-	MASK(last, TABLE_MAPPINGS);
-	mapping = &table->mappings[last];
-	if (address >= mapping->start && address < mapping->end)
-		return mapping;
-	last = index_below(table, address);
-	walk->last = last;
-	MASK(last, TABLE_MAPPINGS);
-	return &table->mappings[last];
-}
-
-INLINE struct rule *rule_at(struct mapping *mapping, u64 link_address)
-{
-	u64 page = (u32)((link_address >> PAGE_BITS) - mapping->first_link_page);
-	u64 low, length, index;
-
-	if (page >= mapping->page_count)
-		return 0;
-	index = mapping->first_page + page;
-	MASK(index, PAGE_COUNT);
-	low = VALUE(struct pages, PAGES)->first[index];
-	index++;
-	MASK(index, PAGE_COUNT);
-	length = VALUE(struct pages, PAGES)->first[index] - low;
-#pragma unroll
-	for (int step = 0; step < PAGE_BITS; step++) {
-		u64 half = length >> 1;
-		u64 middle = low + half;
-
-		MASK(middle, ROW_COUNT);
-		low += half & -at_least(link_address & ((1 << PAGE_BITS) - 1),
-					VALUE(struct rows, ROWS)->row[middle] >> ROW_RULE_BITS);
-		length -= half;
-	}
-	MASK(low, ROW_COUNT);
-	index = VALUE(struct rows, ROWS)->row[low];
-	MASK(index, RULES);
-	return &VALUE(struct rules, RULES)->rule[index];
-}
 
 /*
  * A return probe has replaced this return address by its trampoline; the
@@ -140,26 +44,6 @@ INLINE int undo_trampoline(struct walk *walk)
 	return 0;
 }
 
-/* rbp was read from `slot`: a word to compare only if the walk comes to depend on it. */
-INLINE void restore_bp(struct walk *walk, u64 slot, u64 value)
-{
-	walk->bp = value;
-	walk->bp_slot = slot;
-	walk->restored_bp = 1;
-}
-
-/* The walk depends on rbp from here on. */
-INLINE void use_bp(struct thread *thread)
-{
-	struct walk *walk = &thread->walk;
-
-	if (!walk->restored_bp)
-		walk->uses_first_bp = 1;
-	if (walk->bp_slot)
-		note(thread, walk->bp_slot, walk->bp);
-	walk->bp_slot = 0;
-}
-
 /* Go to the caller by rbp, as code without tables but with frame pointers allows. */
 INLINE int step_by_frame_pointer(struct thread *thread)
 {
@@ -178,6 +62,12 @@ INLINE int step_by_frame_pointer(struct thread *thread)
 	walk->is_caller = 1;
 	walk->by_frame_pointer = 1;
 	return 0;
+}
+
+/* Go to the caller of code that has no rule: by what it is about to do, if that is plain to see, else by rbp. */
+INLINE int step_without_rule(struct thread *thread, struct table *table)
+{
+	return step_by_tail(thread, table) ? 0 : step_by_frame_pointer(thread);
 }
 
 /* Resume at what a signal interrupted: rip, rsp and rbp of the ucontext that the kernel pushed. */
@@ -303,7 +193,7 @@ INLINE void step(struct thread *thread)
 	if (!walk->table)	/* nothing is known of this process yet: all its code would look as if it had no rules */
 		failure = STACK_NO_TABLE;
 	else if (!rule || rule->kind == RULE_NONE)
-		failure = step_by_frame_pointer(thread);
+		failure = step_without_rule(thread, table);
 	else if (rule->kind == RULE_END)
 		return finish_walk(walk, STACK_COMPLETE);
 	else if (rule->kind == RULE_SIGNAL)
@@ -342,6 +232,8 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	memo->bp = bp;
 	memo->epoch = thread->epoch;
 	memo->words = 0;
+	memo->tails = 0;
+	memo->tail_hash = 0;
 	memo->reach = 0;
 	walk->pc = pc & ~FRAME_EXACT;
 	walk->sp = sp;

@@ -7,8 +7,11 @@ from dataclasses import replace
 from tracer.analysis.identity import keys_of, stable_id
 from tracer.analysis.one_offs import one_off
 from tracer.analysis.own_frame import own_frame
+from tracer.analysis.stacks import StackBook
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
+from tracer.model.records import StackStatus
+from tracer.model.snapshot import Stack
 from tracer.report.stack_lines import chain
 
 SCRIPT = Frame("load", "s.py", file="/home/s.py", line=12, kind="guest", language="Python")
@@ -61,3 +64,16 @@ def test_what_the_interpreter_keeps_is_known_with_a_script_s_frames_between() ->
 
 def test_the_text_names_file_and_line() -> None:
     assert chain((NATIVE, SCRIPT), 80) == ["leak [libleak.so] < load s.py:12"]
+
+
+def test_the_trampoline_of_a_script_s_function_is_left_out_beside_it() -> None:
+    """python3 -X perf: the frame of the function says the same and the line."""
+    trampoline = Frame("load", "[jit]", file="/home/s.py", kind="jit", language="Python", address=0x40)
+    another = replace(trampoline, function="save")
+    symbols = {1: (NATIVE,), 2: (SCRIPT,), 3: (trampoline,), 4: (another,), 5: (INSIDE,)}
+    frames = [(1, 2, 3, 5), (1, 2, 4, 5), (1, 3, 2)]
+    stacks = {number: Stack(keys, StackStatus.COMPLETE) for number, keys in enumerate(frames)}
+    book = StackBook(stacks, (), symbols)
+    assert book.get(0).frames == (NATIVE, SCRIPT, INSIDE) and len(book.get(0).keys) == 3
+    assert book.get(1).frames == (NATIVE, SCRIPT, another, INSIDE)
+    assert book.get(2).frames == (NATIVE, trampoline, SCRIPT)

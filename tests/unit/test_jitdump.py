@@ -82,6 +82,11 @@ def test_a_longer_header_is_passed_over() -> None:
     assert JitdumpReader().feed(header(size=48) + load(0x1000, b"x", b"f")) == [CodeLoaded(9, 0x1000, 1, "f")]
 
 
+def test_a_header_without_a_machine_is_taken() -> None:
+    """CPython 3.13's."""
+    assert JitdumpReader().feed(header(machine=0) + load(0x1000, b"x", b"f")) == [CodeLoaded(9, 0x1000, 1, "f")]
+
+
 def test_a_clock_of_the_processor_says_nothing() -> None:
     assert JitdumpReader().feed(header(flags=1) + load(0x1000, b"x", b"f")) == [CodeLoaded(None, 0x1000, 1, "f")]
 

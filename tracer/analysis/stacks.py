@@ -86,6 +86,7 @@ class StackBook:
         calls = [self._calls.get(key) or self._call(key) for key in stack.frames]
         if calls and stack.frames[0] & FRAME_EXACT:
             calls[0] = self._around_copy(calls[0])
+        calls = [call for n, call in enumerate(calls) if not n or not _is_trampoline(call, calls[n - 1])]
         numbers = tuple(chain.from_iterable([call.numbers for call in calls]))
         number = self._numbers.setdefault(numbers, len(self._numbers))
         frames = tuple(chain.from_iterable([call.frames for call in calls]))
@@ -112,3 +113,14 @@ class StackBook:
             None, module, binary.path if binary else None, binary.build_id if binary else None,
             address=key & FRAME_ADDRESS_MASK, why_unknown="not symbolized",
         )  # fmt: skip
+
+
+def _is_trampoline(call: _Call, callee: _Call) -> bool:
+    """Tell whether a call is but the trampoline, by which profilers know it, of the script's function that it calls."""
+    if call.frames[0].kind != "jit" or not callee.frames or callee.frames[-1].kind != "guest":
+        return False
+    return _script_function(call.frames[0]) == _script_function(callee.frames[-1])
+
+
+def _script_function(frame: Frame) -> tuple[str | None, str | None, str | None]:
+    return frame.function, frame.file, frame.language

@@ -113,7 +113,7 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
     if session.spaces.generated.unlisted:
         count = len(session.spaces.generated.unlisted)
         yield Loss("code of a JIT that could not be followed: too many mappings", count, "none yet")
-    for reason, count in session.jit.refused.items():
+    for reason, count in (session.jit.refused + session.frames.refused).items():
         yield Loss(f"code of a JIT that could not be followed: {reason}", count, "none")
     if session.code.lost:
         yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from tracer.capture.followed_logs import FollowedLogs
-from tracer.capture.generated_ranges import Space
+from tracer.capture.generated_ranges import Range, Space
 from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.spaces import Spaces
 from tracer.capture.temporary_folders import TemporaryFolders
@@ -96,13 +96,18 @@ class CodeLogs:
     def _read(self, space: Space, logs: FollowedLogs) -> bool:
         replaced, more = logs.read(time.monotonic_ns())
         if replaced and space in self._living:
-            self._renumber_seen(space, replaced)
+            self._renumber_seen(space, ((old.start, old.end) for old in replaced))
         return more
 
-    def _renumber_seen(self, space: Space, replaced: Iterable[GeneratedFunction]) -> None:
+    def forget(self, space: Space, ranges: Iterable[Range]) -> None:
+        """Hear that code is no longer there, without a line in a log."""
+        self._read_stacks()
+        self._renumber_seen(space, ranges)
+
+    def _renumber_seen(self, space: Space, ranges: Iterable[Range]) -> None:
         """Give new frames another number if any was seen in code that is no longer there."""
         number = self._spaces.anonymous_id(space)
-        keys = [key for old in replaced for key in self._seen.between(number, old.start, old.end)]
+        keys = [key for start, end in ranges for key in self._seen.between(number, start, end)]
         if keys and not self._spaces.renumber(space):
             self._doubt(keys)
 

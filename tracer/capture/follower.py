@@ -12,6 +12,7 @@ import numpy as np
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries
 from tracer.capture.code_logs import CodeLogs
+from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.maps import Maps
 from tracer.capture.prober import Prober
@@ -26,17 +27,21 @@ from tracer.procfs.roots import root_of
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
 
 
+def _space(control: np.void) -> Space:
+    return int(control["pid"]), int(control["generation"])
+
+
 class Follower:
     """Handles the control ring's records; `clock` turns the kernel's time into the trace's,
     and `on_fork` hears of each (parent, child) space with the time of the fork."""
 
     def __init__(
-        self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface, code: CodeLogs,
-        book: ProcessBook,
+        self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface,
+        frames: FrameRegistry, code: CodeLogs, book: ProcessBook,
         clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
-        self._jit, self._code = jit, code
+        self._jit, self._frames, self._code = jit, frames, code
         self._clock, self._on_fork, self._can_hold = clock, on_fork, can_hold
         self._processes = maps.fds["PROCESSES"]
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
@@ -61,7 +66,9 @@ class Follower:
             ControlKind.MAPPED: self._mapped,
             ControlKind.UNMAPPED: self._mapped,
             ControlKind.EXIT: self._exited,
-            ControlKind.JIT: lambda c: self._jit.called((int(c["pid"]), int(c["generation"])), int(c["address"])),
+            ControlKind.JIT: lambda c: self._jit.called(_space(c), int(c["address"])),
+            ControlKind.FRAMES: lambda c: self._frames.registered(_space(c), int(c["length"])),
+            ControlKind.FRAMES_GONE: lambda c: self._frames.deregistered(_space(c), int(c["length"])),
         }
 
     def handle(self, blobs: Iterable[bytes]) -> None:
@@ -105,6 +112,7 @@ class Follower:
         if not shares:
             self._spaces.forked((parent, int(control["address"])), (pid, generation), now)
             self._jit.forked((parent, int(control["address"])), (pid, generation))
+            self._frames.forked((parent, int(control["address"])), (pid, generation))
             self._code.forked((parent, int(control["address"])), (pid, generation), int(control["time_ns"]))
             self._arrived[pid] = False
             self._on_fork((parent, int(control["address"])), (pid, generation), now)
@@ -139,6 +147,7 @@ class Follower:
             self._code.ended((pid, before.generation))
             self._spaces.ended(pid, before.generation, now)
             self._jit.ended((pid, before.generation))
+            self._frames.ended((pid, before.generation))
         self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
         self._arrived.pop(pid, None)
         binaries = self._spaces.refresh(pid, generation, now)
@@ -184,4 +193,5 @@ class Follower:
         self._code.ended((pid, generation))
         self._spaces.ended(pid, generation, now)
         self._jit.ended((pid, generation))
+        self._frames.ended((pid, generation))
         self._prober.forget(pid)

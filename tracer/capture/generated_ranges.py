@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from tracer.capture.binaries import OpenBinary
+from tracer.capture.tables import Unwound
 from tracer.model.snapshot import Mapping
 from tracer.procfs.maps import MapsEntry
 
 _PAGE_SHIFT = 12
 Space = tuple[int, int]
 Range = tuple[int, int]
-Placed = tuple[Mapping, OpenBinary, int]
+Placed = tuple[Mapping, Unwound, int]
 """A mapping with its binary and its bias: address minus link address."""
 
 
@@ -26,14 +26,14 @@ class GeneratedRanges:
         """Ids of those for which there was no room in a table of mappings."""
 
     def add(
-        self, space: Space, key: int, binary: OpenBinary, ranges: Sequence[Range], bias: int, files: Sequence[Placed]
+        self, space: Space, key: int, binary: Unwound, ranges: Sequence[Range], bias: int, files: Sequence[Placed]
     ) -> bool:
         """Add an image; False where code of one of the `files` is already there."""
         if any(start < file.end and file.start < end for start, end in ranges for file, _, _ in files):
             return False
         self.remove(space, key)
         for start, end in ranges:  # of an image that is there still, the JIT has used the memory again without a word
-            for other in self._overlapping(space, start, end):
+            for other in self.overlapping(space, start, end):
                 self.remove(space, other)
         self._images.setdefault(space, {})[key] = [
             (Mapping(*space, start, end, 0, binary.id, True, 0, link_address=start - bias), binary, bias)
@@ -45,7 +45,8 @@ class GeneratedRanges:
                 by_page.setdefault(page, set()).add(key)
         return True
 
-    def _overlapping(self, space: Space, start: int, end: int) -> set[int]:
+    def overlapping(self, space: Space, start: int, end: int) -> set[int]:
+        """Return the keys of images with code in a range."""
         images, by_page = self._images.get(space, {}), self._by_page.get(space, {})
         near = {key for page in _pages(start, end) for key in by_page.get(page, ())}
         return {key for key in near if any(m.start < end and start < m.end for m, _, _ in images[key])}

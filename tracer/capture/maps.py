@@ -16,7 +16,7 @@ from tracer.capture.kernel import MapType
 from tracer.errors import KernelLacks, NotPermitted
 from tracer.model import records
 
-THREAD_BYTES = 56 << 10
+THREAD_BYTES = 60 << 10
 """Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
 CALLS_BYTES = 3328
 """Room for `struct calls` of bpf/calls.bpf.h, which asserts that it fits."""

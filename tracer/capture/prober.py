@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tracer.capture.binaries import FindSites, OpenBinary
+from tracer.capture.frame_registry import DEREGISTER_FUNCTIONS, INNERMOST_FUNCTIONS, LIBGCC, REGISTER_FUNCTIONS
 from tracer.capture.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.capture.links import EVERY_PROCESS, Attacher
 from tracer.capture.mapping_calls import mapping_calls
@@ -95,13 +96,24 @@ def _jit_hold(binary: OpenBinary) -> list[_Hold]:
     return [_Hold(offset, ControlKind.JIT, descriptor - here)]
 
 
+def _frame_holds(binary: OpenBinary) -> list[_Hold]:
+    """Return where unwind tables are registered with the C++ runtime, and where they are taken back."""
+    if not binary.symbols.mentions(REGISTER_FUNCTIONS[0]):
+        return []
+    is_libgcc = (binary.image.soname or "").startswith(LIBGCC)
+    register, deregister = INNERMOST_FUNCTIONS if is_libgcc else (REGISTER_FUNCTIONS, DEREGISTER_FUNCTIONS)
+    kinds = (ControlKind.FRAMES, register), (ControlKind.FRAMES_GONE, deregister)
+    places = ((binary.file_offset(name), kind) for kind, names in kinds for name in names)
+    return [_Hold(offset, kind) for offset, kind in places if offset is not None]
+
+
 def _holds(binary: OpenBinary) -> list[_Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
     is_loader = binary.file_offset("_dl_debug_state") is not None
     found = _loader_hold(binary) if is_loader else []
     if _is_libc(binary):
         found += _fork_holds(binary) + _exec_holds(binary)
-    return found + _start_hold(binary) + _jit_hold(binary)
+    return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
 
 
 def _is_libc(binary: OpenBinary) -> bool:

@@ -31,9 +31,9 @@ HOLD_TURNS, HOLD_READS = 4000, 20
 _AT_ONCE = 4
 
 _HEADERS = (
-    "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
-    "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h",
-    "allocations.bpf.h", "calls.bpf.h",
+    "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "tables.bpf.h", "code.h",
+    "tails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "luajit.bpf.h",
+    "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "copies.bpf.c", "guests.bpf.c",
             "lifecycle.bpf.c", "mappings.bpf.c")  # fmt: skip

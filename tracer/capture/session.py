@@ -21,6 +21,7 @@ from tracer.capture.btf import kernel_offsets
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.follower import Follower
+from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.jit_interface import JitInterface
@@ -102,9 +103,10 @@ class Session:
         self.seen = SeenFrames(self.binaries)
         self.jit = JitInterface(self.binaries, self.rows, self.spaces)
         self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks)
+        self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.code, self.book, self._since_start,
-            self._forked, can_hold=self.programs.can_hold,
+            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
+            self._since_start, self._forked, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
         limits = options.limits
@@ -113,6 +115,8 @@ class Session:
         self._guest_ring = Ring(self.maps.fds["GUEST_RING"], limits.guest_ring_bytes)
         self._copy_ring = Ring(self.maps.fds["COPY_RING"], COPY_RING_BYTES)
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
+        self._keys: dict[int, int] = {}
+        """Frame keys, each one number in memory."""
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
@@ -248,7 +252,8 @@ class Session:
 
     def _keep_stack(self, blob: bytes) -> None:
         number, status, depth = _STACK_HEADER.unpack_from(blob)
-        frames = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
+        keys = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
+        frames = tuple(map(self._keys.setdefault, keys, keys))
         stack = self.completion.completed(number, Stack(frames, records.StackStatus(status)))
         self.stacks[number] = stack
         self.seen.note(stack.frames, self._stacks_until_ns, time.monotonic_ns())

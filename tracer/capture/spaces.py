@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tracer.capture.binaries import Binaries, OpenBinary
-from tracer.capture.generated_ranges import GeneratedRanges, Placed, Range, Space
-from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.capture.generated_ranges import GeneratedRanges, Range, Space
+from tracer.capture.tables import MappingTables, UnwindRows, Unwound
 from tracer.model.records import TABLE_MAPPINGS
 from tracer.model.snapshot import Mapping
 from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
@@ -18,6 +18,8 @@ _VDSO = "[vdso]"
 _MOST_READINGS = 3
 _ADDRESS_MASK = (1 << 64) - 1
 _Place = tuple[int, int, int, int]
+PlacedFile = tuple[Mapping, OpenBinary, int]
+"""A file's mapping with its binary and its bias."""
 
 
 class Spaces:
@@ -27,7 +29,7 @@ class Spaces:
         self._binaries, self._rows, self._tables = binaries, rows, tables
         self._live: dict[tuple[int, int], dict[_Place, Mapping]] = {}
         self._ended: list[Mapping] = []
-        self._executable: dict[Space, list[Placed]] = {}
+        self._executable: dict[Space, list[PlacedFile]] = {}
         self._anonymous: dict[Space, int] = {}
         self.owner_of: dict[int, Space] = {}
         """Whose code in no binary an id stands for."""
@@ -47,7 +49,7 @@ class Spaces:
         return binaries
 
     def _read(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
-        found: dict[_Place, Placed] = {}
+        found: dict[_Place, PlacedFile] = {}
         entries = self.last_read = read_maps(pid)
         for entry in entries:
             binary = self._binary(pid, entry)
@@ -97,18 +99,27 @@ class Spaces:
         """Return the id of a space's code in no binary; 0 for none."""
         return self._anonymous.get(space, 0)
 
-    def add_code(self, space: Space, key: int, binary: OpenBinary, ranges: Sequence[Range], bias: int) -> bool:
+    def add_code(self, space: Space, key: int, binary: Unwound, ranges: Sequence[Range], bias: int) -> bool:
         """Map code that was made at run time, under a `key` of the caller's; False where a file's code is there."""
         if not self.generated.add(space, key, binary, ranges, bias, self._executable.get(space, ())):
             return False
         self._publish(space)
         return True
 
+    def is_described(self, space: Space, ranges: Sequence[Range]) -> bool:
+        """Tell whether a file, or an image with a key of 0 or more, has code in any of these ranges."""
+        files = self._executable.get(space, ())
+        return any(
+            any(start < file.end and file.start < end for file, _, _ in files)
+            or any(key >= 0 for key in self.generated.overlapping(space, start, end))
+            for start, end in ranges
+        )
+
     def remove_code(self, space: Space, key: int) -> None:
         if self.generated.remove(space, key):
             self._publish(space)
 
-    def executable(self, space: Space) -> list[Placed]:
+    def executable(self, space: Space) -> list[PlacedFile]:
         """Return the files' executable mappings as they are known now."""
         return self._executable.get(space, [])
 
@@ -125,7 +136,7 @@ class Spaces:
         return self._binaries.mapped(entry, paths_that_open(pid, entry))
 
     def _record(
-        self, pid: int, generation: int, found: dict[_Place, Placed], now_ns: int
+        self, pid: int, generation: int, found: dict[_Place, PlacedFile], now_ns: int
     ) -> None:
         known = self._live.setdefault((pid, generation), {})
         for place in [place for place in known if place not in found]:

@@ -10,9 +10,9 @@ from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.copied_stack import CopiedStack
 from tracer.capture.full_walk import FullWalk
-from tracer.capture.generated_ranges import Placed, Range, Space
+from tracer.capture.generated_ranges import Range, Space
 from tracer.capture.maps import Maps
-from tracer.capture.spaces import Spaces
+from tracer.capture.spaces import PlacedFile, Spaces
 from tracer.elf.frame_index import FrameIndex
 from tracer.model.records import (
     COPIES_OF_A_CUT,
@@ -77,18 +77,27 @@ class StackCompletion:
             space = self._spaces.owner_of.get(key >> FRAME_BINARY_SHIFT)
             if space is None or self._is_in_no_file(space, key & FRAME_ADDRESS_MASK):
                 continue
-            found = _Code(self, space).find(key & FRAME_ADDRESS_MASK)
-            if found is not None:
-                binary, bias = found
-                there = binary.id << FRAME_BINARY_SHIFT | key & FRAME_EXACT | (key - bias & FRAME_ADDRESS_MASK)
+            there = self._in_file(space, key)
+            if there is not None:
                 return Stack((*stack.frames[:at], there), StackStatus.NO_TABLE)
         return stack
 
+    def _in_file(self, space: Space, key: int) -> int | None:
+        """Return a frame in no binary as the frame of the file that is known by now to be mapped there, if any is."""
+        found = _Code(self, space).find(key & FRAME_ADDRESS_MASK)
+        if found is None:
+            return None
+        binary, bias = found
+        return binary.id << FRAME_BINARY_SHIFT | key & FRAME_EXACT | (key - bias & FRAME_ADDRESS_MASK)
+
     def _begins_as(self, walked: Stack, stack: Stack) -> bool:
-        """Tell whether both unwinders agree, up to code that was not known in the kernel."""
+        """Tell whether both unwinders agree, up to code that was not known in the kernel to be a file's. Of other code
+        in no binary the kernel side knows more: by its bytes, or by a table that was registered."""
         for ours, theirs in zip(walked.frames, stack.frames, strict=False):
             if ours != theirs:
-                return theirs >> FRAME_BINARY_SHIFT in self._spaces.owner_of
+                space = self._spaces.owner_of.get(theirs >> FRAME_BINARY_SHIFT)
+                there = self._in_file(space, theirs) if space is not None else None
+                return there is not None and ours | FRAME_EXACT == there | FRAME_EXACT
         return len(walked.frames) >= len(stack.frames)
 
     def _index_of(self, binary: OpenBinary) -> FrameIndex:
@@ -96,7 +105,7 @@ class StackCompletion:
             self._indexes[binary.id] = FrameIndex(binary.image)
         return self._indexes[binary.id]
 
-    def placed(self, space: Space) -> list[Placed]:
+    def placed(self, space: Space) -> list[PlacedFile]:
         return sorted(self._spaces.executable(space), key=lambda placed: placed[0].start)
 
     def look_for(self, space: Space, address: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,15 @@ _WALK_SECONDS = 5.0
 """No walk of a stack lasts so long, even if its thread is preempted within."""
 
 
+class Unwound(Protocol):
+    """Code with rows: a binary; or, with an id below 0, code that is in none."""
+
+    id: int
+    first_page: int
+    page_count: int
+    first_link_page: int
+
+
 class UnwindRows:
     """The rows, pages and rules of all binaries, never moved. Those of code that a JIT took back are used again."""
 
@@ -34,7 +44,7 @@ class UnwindRows:
         self._rules = maps.view("RULES", records.RULE, records.RULES)
         self._rule_index: dict[bytes, int] = {bytes(records.RULE.itemsize): 0}
         self._free_rows, self._free_pages = Extents(ROW_COUNT), Extents(PAGE_COUNT)
-        self._given_back: deque[tuple[float, OpenBinary]] = deque()
+        self._given_back: deque[tuple[float, Unwound]] = deque()
         self._row_extents: dict[int, tuple[int, int]] = {}
         self._cache = cache
         self.refused = 0
@@ -49,7 +59,7 @@ class UnwindRows:
         if table is not None:
             self.add(binary, table)
 
-    def add(self, binary: OpenBinary, table: UnwindTable) -> None:
+    def add(self, binary: Unwound, table: UnwindTable) -> None:
         """Make a table known as that of `binary`; `refused` counts those that do not fit."""
         self._reuse()
         rows, pages = len(table.rows), len(table.pages)
@@ -68,7 +78,7 @@ class UnwindRows:
         binary.first_page, binary.page_count = page, pages - 1
         binary.first_link_page = table.first_link_page & _LINK_PAGE_MASK
 
-    def release(self, binary: OpenBinary) -> None:
+    def release(self, binary: Unwound) -> None:
         """Give back the room of a binary that no table of mappings names any more."""
         if binary.id in self._row_extents:
             self._given_back.append((time.monotonic(), binary))
@@ -116,10 +126,10 @@ class MappingTables:
         """Return what grows when the kernel side changes a process or a table."""
         return int(self._shared["epoch"][0])
 
-    def publish(self, pid: int, mappings: list[tuple[Mapping, OpenBinary, int]], anonymous: int) -> None:
+    def publish(self, pid: int, mappings: list[tuple[Mapping, Unwound, int]], anonymous: int) -> None:
         """Give `pid` a table of these executable mappings, each with its binary and bias, unless it has it already.
 
-        `anonymous`: the id of what is in none of them.
+        `anonymous`: the id of what is in no binary.
         """
         if not self._free or len(mappings) > records.TABLE_MAPPINGS:
             self.refused += 1
@@ -127,14 +137,15 @@ class MappingTables:
         rows = _no_mappings()
         ordered = sorted(mappings, key=lambda m: m[0].start)
         rows[: len(ordered)] = [
-            (m.start, m.end, bias, binary.first_page, binary.page_count, binary.first_link_page, binary.id)
-            for m, binary, bias in ordered
+            (m.start, m.end, bias, code.first_page, code.page_count, code.first_link_page,
+             code.id if code.id > 0 else anonymous)
+            for m, code, bias in ordered
         ]
         if self._has(pid, rows, anonymous):
             return
         number = self._free.popleft()
         self._write(number, rows, len(mappings), anonymous)
-        self._guests.enter(number, ((binary, bias) for _, binary, bias in mappings))
+        self._guests.enter(number, ((code, bias) for _, code, bias in mappings if isinstance(code, OpenBinary)))
         kernel.update_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), number.to_bytes(4, "little"))
         self._shared["published"] += 1
         self.drop(pid)

@@ -100,7 +100,12 @@ def build_table_from_memory(data: bytes, address: int) -> UnwindTable | None:
 
     Link addresses are addresses of the process; `first_link_page` may need more than 32 bits.
     """
-    return _compact(decode(FrameSource(data, address, ends_at_zero=True)))
+    return table_of_frames(decode(FrameSource(data, address, ends_at_zero=True)))
+
+
+def table_of_frames(frames: CallFrames) -> UnwindTable | None:
+    """Build the table of these functions; None for none."""
+    return _compact(frames)
 
 
 def lookup(table: UnwindTable, link_address: int) -> Rule:

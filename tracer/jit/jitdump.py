@@ -15,6 +15,8 @@ from tracer.jit.function_names import is_of_v8
 MAGIC, MAGIC_OF_OTHER_ORDER = b"DTiJ", b"JiTD"
 VERSION = 1
 _X86_64 = 62
+_NO_MACHINE = 0
+"""CPython 3.13 leaves it out; its process runs here, so it is ours."""
 _ARCHITECTURE_CLOCK = 1
 _HEADER = struct.Struct("<4sIIIIIQQ")
 _RECORD = struct.Struct("<IIQ")
@@ -98,7 +100,7 @@ class JitdumpReader:
             self.refused = "big-endian" if magic == MAGIC_OF_OTHER_ORDER else "no jitdump"
         elif version != VERSION:
             self.refused = f"version {version}"
-        elif machine != _X86_64:
+        elif machine not in (_X86_64, _NO_MACHINE):
             self.refused = f"of machine {machine}"
         elif not _HEADER.size <= size <= _LARGEST_HEADER:
             self.refused = "its header's size is impossible"

@@ -268,6 +268,8 @@ class ControlKind(IntEnum):
     EXECUTES_AT = 10
     FORKS = 11
     JIT = 12
+    FRAMES = 13
+    FRAMES_GONE = 14
 
 
 class GuestRecord(IntEnum):

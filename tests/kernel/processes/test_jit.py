@@ -73,6 +73,44 @@ def test_many_registrations(refleak: Refleak, targets: Path) -> None:
     assert (leak["count"], leak["bytes"]) == (11, 3377)
 
 
+OUTERMOST = ("main", "__libc_start_call_main", "__libc_start_main", "_start")
+
+
+def below_code(run: Run) -> set[tuple[object, ...]]:
+    """Return count, size, status and callers of what code without a name has leaked."""
+    return {
+        (leak["count"], leak["bytes"] // leak["count"], leak["stack_status"], *functions(leak["stack"])[1:])
+        for leak in run.leaks if leak["stack"][0]["function"] is None and leak["state"] == "leaked"
+    }  # fmt: skip
+
+
+REGISTERED: set[tuple[object, ...]] = {
+    (11, 307, "complete", "run_first", *OUTERMOST),
+    (13, 311, "complete", "run_second", *OUTERMOST),
+    (3, 313, "no-table"),
+}
+
+
+@pytest.mark.parametrize("target", [("eh_frames",), ("eh_frames", "info"), ("eh_frames-static",)])
+def test_tables_registered_with_the_runtime(refleak: Refleak, target: tuple[str, ...]) -> None:
+    run = refleak(target=target)
+    run.check_whole()
+    assert {(row[:5], row[-2:]) for row in below_code(run)} == {(row[:5], row[-2:]) for row in REGISTERED}
+
+
+def test_a_forked_child_has_its_parent_s_tables(refleak: Refleak) -> None:
+    run = refleak(target=("eh_frames", "fork"))
+    run.check_whole()
+    assert below_code(run) == REGISTERED | {(7, 317, "complete", "run_child", *OUTERMOST)}
+
+
+@pytest.mark.parametrize("how", ["many", "again"])
+def test_many_tables_registered_with_the_runtime(refleak: Refleak, how: str) -> None:
+    run = refleak(target=("eh_frames", how, 300))
+    run.check_whole()
+    assert below_code(run) == {(11, 307, "complete", "run_first", *OUTERMOST)}
+
+
 def check_perf_map_leak(leak: Json, names: list[str | None], count: int) -> None:
     assert functions(leak["stack"])[: len(names)] == names and functions(leak["stack"])[-1] == "_start"
     assert (leak["count"], leak["stack_status"]) == (count, "frame-pointer")
@@ -94,6 +132,35 @@ def test_code_that_may_have_been_either_has_no_name(refleak: Refleak) -> None:
     check_perf_map_leak(first, [None, "run_first", "main"], 11)
     assert first["stack"][0]["why_unknown"] == "code was replaced here: first or second one"
     check_perf_map_leak(second, ["second one", "run_second", "main"], 13)
+
+
+def test_code_that_runs_straight_to_its_return(refleak: Refleak) -> None:
+    """Without unwind table and frame pointers, the code at the return address says where the caller is."""
+    run = refleak(target=("trampolines",))
+    run.check_whole()
+    outermost = ["main", "__libc_start_call_main", "__libc_start_main", "_start"]
+    found = {
+        (leak["count"], leak["bytes"] // leak["count"], leak["stack_status"], *functions(leak["stack"]))
+        for leak in run.leaks if any(frame["kind"] == "jit" for frame in leak["stack"])
+    }  # fmt: skip
+    signalled = {stack for stack in found if "on_signal" in stack}
+    assert found - signalled == {
+        (11, 307, "complete", "leak", "plain", "run", *outermost),
+        (13, 311, "complete", "leak", "with rbp", "run", *outermost),
+        (17, 313, "complete", "leak", "with leave", "run", *outermost),
+        (19, 317, "complete", "leak", "with registers", "run_with_array", *outermost),
+        (7, 359, "complete", "leak", "at the end", "run", *outermost),
+        (1, 337, "complete", "interrupted", "plain", "run_interrupted", *outermost),
+        (11, 347, "complete", "leak", "inner", "outer one", "run_replaced", *outermost),
+        (13, 347, "complete", "leak", "inner", "outer two", "run_replaced", *outermost),
+        (3, 349, "no-table", "leak", "not straight"),
+        (5, 353, "no-table", "leak_and_jump", "never returned"),
+    }
+    assert {stack[:3] for stack in signalled} == {(1, 331, "complete")}
+    assert {stack[stack.index("on_signal") :][-7:] for stack in signalled} == {
+        ("interrupted", "plain", "run_interrupted", *outermost),
+        (None, "trapped", "run_trapped", *outermost),
+    }
 
 
 def test_a_recording_keeps_the_names(targets: Path, tmp_path: Path) -> None:
@@ -122,6 +189,17 @@ def test_llvm(refleak: Refleak) -> None:
         assert frames == [(f"leak_{name}", file, 11, "jit"), (f"enter_{name}", file, 21, "jit")]
         assert "ffi_call" in functions(found["stack"]) and functions(found["stack"])[-1] == "_start"
         assert (found["count"], found["bytes"], found["stack_status"]) == (count, count * size, "complete")
+
+
+def test_llvm_by_the_runtime_s_tables(refleak: Refleak) -> None:
+    """ORC tells gdb of what RuntimeDyld links, which has names then, and of what JITLink does only the C++ runtime."""
+    run = refleak("--guest", "off", target=(sys.executable, HERE / "jit_frames.py"))
+    run.check_whole()
+    for size, names in ((10007, ["leak_first", "enter_first"]), (10009, [None, None])):
+        [found] = [leak for leak in run.leaks if leak["bytes"] == size * leak["count"]]
+        assert functions(found["stack"])[:2] == names
+        assert "ffi_call" in functions(found["stack"]) and functions(found["stack"])[-1] == "_start"
+        assert (found["count"], found["stack_status"]) == (7 if size == 10007 else 5, "complete")
 
 
 @pytest.mark.parametrize("log", ["--perf-basic-prof", "--perf-prof"])
