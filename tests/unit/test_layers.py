@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -192,3 +193,9 @@ def test_a_long_function_is_seen() -> None:
 def test_code_in_a_package_file_is_seen() -> None:
     assert does_more_than_reexport('"""Doc."""\ndef f(): pass')
     assert not does_more_than_reexport('"""Doc."""\nfrom .a import b\n__all__ = ["b"]')
+
+
+def test_test_modules_have_distinct_names() -> None:
+    """pytest imports them by their file's name alone, and refuses to collect two of one name together."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")
+    assert [name for name, count in names.items() if count > 1] == []
