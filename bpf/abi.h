@@ -228,6 +228,7 @@ struct stack {
 #define PAGE_WORDS 512
 #define COPY_WORDS (COPY_PAGES * PAGE_WORDS)
 #define COPIES_OF_A_CUT 1024	/* copies sent of stacks that were cut in the same code */
+#define COPIES_FUTILE (1ULL << 32)	/* so many, if none of them led further: no more are made */
 #define STACK_REACH (1 << 23)	/* bytes above rsp that are taken for the stack */
 #define RETURN_INSTANCES 16
 
@@ -407,6 +408,7 @@ struct mapping {
 struct table {
 	u32 count;
 	u32 anonymous;	/* id of code in none of the mappings; another where such code was replaced */
+	u64 identity;	/* of what follows and stands before: tables that say the same have the same */
 	struct code_range code[CODE_RANGES];
 	struct mapping mappings[TABLE_MAPPINGS];
 };

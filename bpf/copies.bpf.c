@@ -5,9 +5,9 @@
  *
  * Two stacks that were cut after the same frames may go on differently. So the
  * id of a stack that is copied depends on all of the copy that can decide how
- * it goes on: rsp, and whatever may be the address of code or of a place on
- * the stack, among the preserved registers and the words from rsp up. User
- * space goes by nothing else. Dead words among them make more ids than there
+ * it goes on: what code is where, rsp, and whatever may be the address of code
+ * or of a place on the stack, among the preserved registers and the words from
+ * rsp up. User space goes by nothing else. Dead words among them make more ids than there
  * are stacks; what is sent of stacks that end in the same code is limited,
  * and the others stay cut, as their status says.
  */
@@ -128,10 +128,11 @@ INLINE u64 mixed_if_decisive(struct stack_copy *copy, u64 hash, u64 place, u64 w
 }
 
 /* Mix in all that can decide how the stack goes on. */
-INLINE u64 mixed_copy(struct stack_copy *copy, u64 hash)
+INLINE u64 mixed_copy(struct table *table, struct stack_copy *copy, u64 hash)
 {
 	u64 words = (u64)copy->pages * PAGE_WORDS, sp = copy->registers[REG_RSP];
 
+	hash = mixed(hash, table->identity);
 	hash = mixed(hash, copy->ip);
 	hash = mixed(hash, sp);
 #pragma unroll
@@ -166,7 +167,7 @@ int copy_stack(struct pt_regs *ctx)
 	if (!cut)
 		goto next;
 	count = copies_of(cut);
-	if (!count || *count >= COPIES_OF_A_CUT)
+	if (!count || *count >= COPIES_FUTILE)
 		goto next;
 	copy = room_for_copy(thread);
 	if (!copy)
@@ -176,7 +177,7 @@ int copy_stack(struct pt_regs *ctx)
 	copy_pages(copy);
 	copy_return_instances(copy);
 	before = thread->walk.hash;
-	thread->walk.hash = mixed_copy(copy, before);
+	thread->walk.hash = mixed_copy(table, copy, before);
 	thread->walk.forgettable = 1;
 	id = stack_id(thread);
 	if (find(MAP(STACKS), &id))
@@ -186,8 +187,8 @@ int copy_stack(struct pt_regs *ctx)
 	copy->start = thread->walk.start;
 	copy->pid = thread->pid;
 	copy->generation = thread->generation;
-	if (bpf_ringbuf_output(MAP(COPY_RING), copy, sizeof(*copy), WAKE_NEVER))
-		thread->walk.hash = before;	/* the next one will be sent */
+	if (*count >= COPIES_OF_A_CUT || bpf_ringbuf_output(MAP(COPY_RING), copy, sizeof(*copy), WAKE_NEVER))
+		thread->walk.hash = before;	/* it stays cut */
 	else
 		add(count, 1);
 next:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,69 @@ def test_the_loader_s_resolver_of_lazy_bindings(refleak: Refleak, tmp_path: Path
     assert leak["stack_status"] == "complete"
     assert "ld-linux-x86-64.so.2" in {frame["module"] for frame in leak["stack"][: names.index("of_two")]}
     assert names[names.index("of_two") :][:3] == ["of_two", "call", "main"]
+
+
+IN_RBX = """
+__asm__(".text\\n.globl in_rbx\\n.type in_rbx, @function\\nin_rbx:\\n.cfi_startproc\\n"
+        "push %rbx\\n.cfi_adjust_cfa_offset 8\\n.cfi_rel_offset %rbx, 0\\n"
+        "mov %rsp, %rbx\\n.cfi_def_cfa_register %rbx\\nand $-64, %rsp\\nsub $192, %rsp\\ncall *%rdi\\n"
+        "mov %rbx, %rsp\\n.cfi_def_cfa_register %rsp\\npop %rbx\\n.cfi_adjust_cfa_offset -8\\nret\\n"
+        ".cfi_endproc\\n.size in_rbx, . - in_rbx\\n");
+void in_rbx(void (*call)(void));
+void *malloc(unsigned long);
+void *volatile kept;
+__attribute__((noinline)) static void leak(void) { kept = malloc(101); }
+"""
+PLUGIN = """
+__attribute__((noinline)) static void NAME(void (*in)(void (*)(void)), void (*leak)(void)) { in(leak); }
+void enter(void (*in)(void (*)(void)), void (*leak)(void)) { NAME(in, leak); }
+"""
+HOST = IN_RBX + """
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+    for (int turn = 0; turn < 20; turn++) {
+        void *plugin = dlopen(argv[argc - 2 + turn % 2], RTLD_NOW);
+        void (*enter)(void (*)(void (*)(void)), void (*)(void)) = plugin ? dlsym(plugin, "enter") : 0;
+        if (!enter)
+            return 3;
+        for (int i = 0; i < 4; i++)
+            enter(in_rbx, leak);
+        dlclose(plugin);
+    }
+    return 0;
+}
+"""
+
+
+def built(folder: Path, name: str, text: str, *flags: str) -> Path:
+    source = folder / f"{name}.c"
+    source.write_text(text)
+    command = ["gcc", "-O1", "-g", "-fno-builtin", "-fno-optimize-sibling-calls", *flags, "-o", folder / name, source]
+    subprocess.run(command, check=True)
+    return folder / name
+
+
+def test_a_library_that_was_replaced_at_its_address(refleak: Refleak, tmp_path: Path) -> None:
+    """The words on the stack are the same, and stand for other code."""
+    flags = ("-shared", "-fPIC")
+    plugins = [built(tmp_path, f"{n}.so", PLUGIN.replace("NAME", f"only_in_{n}"), *flags) for n in ("a", "b")]
+    run = refleak(target=(built(tmp_path, "host", HOST), *plugins))
+    run.check_whole()
+    found: Counter[str | None] = Counter()
+    for leak in run.below("in_rbx", "allocation"):
+        found[functions(leak["stack"])[2]] += leak["count"]
+        assert leak["stack_status"] == "complete"
+    assert found == {"only_in_a": 40, "only_in_b": 40}
+
+
+def test_frames_of_a_script_beyond_the_cut(refleak: Refleak, tmp_path: Path) -> None:
+    library = built(tmp_path, "go.so", IN_RBX + "void go(void) { in_rbx(leak); }", "-shared", "-fPIC")
+    script = tmp_path / "script.py"
+    script.write_text(f"import ctypes\ngo = ctypes.CDLL({str(library)!r}).go\ndef load():\n    go()\nload()\n")
+    run = refleak("--top", 1000, target=("/usr/bin/python3", "-I", script))
+    assert (run.status, run.report["lost"]) == (0, []), run.stderr
+    [leak] = [leak for leak in run.leaks if functions(leak["stack"])[:3] == ["leak", "in_rbx", "go"]]
+    guests = [(frame["function"], frame["line"]) for frame in leak["stack"] if frame["kind"] == "guest"]
+    assert (guests, leak["stack_status"]) == ([("load", 4), ("<module>", 5)], "complete")
+    assert "_PyEval_EvalFrameDefault" not in functions(leak["stack"])

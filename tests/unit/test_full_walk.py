@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass, replace
 from typing import cast
 
+import pytest
 from frame_bytes import EhFrame
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,7 +82,8 @@ def walk(copy: CopiedStack, functions: list[FrameProgram] | None = None) -> Stac
     def find(address: int) -> tuple[OpenBinary, int] | None:
         return (binary, BIAS) if BIAS <= address < BIAS + 0x10000 else None
 
-    return FullWalk(copy, find, lambda _: index, ANONYMOUS).run()
+    walked = FullWalk(copy, find, lambda _: index, ANONYMOUS).run()
+    return None if walked is None else walked.stack
 
 
 def key(link_address: int, *, exact: bool = False) -> int:
@@ -114,14 +116,9 @@ def test_the_return_address_behind_a_trampoline() -> None:
     assert stack == Stack((key(LEAF + 9), key(LAST + 5)), StackStatus.COMPLETE)
 
 
-def test_code_without_rules_is_left_by_its_frame_pointer() -> None:
+def test_code_without_rules_ends_it_even_with_a_frame_pointer() -> None:
     memory = words(0xABC0, 0, 0, BIAS + LAST + 5)
     stack = walk(copy_of(memory, BIAS + ENTRY, 0xABC0, rbp=SP + 16))
-    assert stack == Stack((ANONYMOUS << FRAME_BINARY_SHIFT | 0xABC0, key(LAST + 5)), StackStatus.FRAME_POINTER)
-
-
-def test_code_without_rules_and_without_a_frame_pointer_ends_it() -> None:
-    stack = walk(copy_of(words(0xABC0), BIAS + ENTRY, 0xABC0, rbp=3))
     assert stack == Stack((ANONYMOUS << FRAME_BINARY_SHIFT | 0xABC0,), StackStatus.NO_TABLE)
 
 
@@ -156,13 +153,29 @@ def test_a_function_that_does_not_say_where_it_returns_to_is_not_the_end() -> No
     assert stack == Stack((key(LAST + 5),), StackStatus.UNSUPPORTED)
 
 
-def test_a_word_that_the_id_does_not_tell_of_is_not_gone_by() -> None:
+@pytest.mark.parametrize("elsewhere", [0x700000, 0])
+def test_a_word_that_the_id_does_not_tell_of_is_not_gone_by(elsewhere: int) -> None:
     """Stacks that differ in it have the same id."""
-    elsewhere = 0x700000
     stack = walk(copy_of(words(BIAS + LEAF + 9, elsewhere), BIAS + ENTRY, BIAS + LEAF + 9))
     assert stack == Stack((key(LEAF + 9),), StackStatus.UNSUPPORTED)
     in_register = walk(copy_of(words(BIAS + OUTER + 9), BIAS + ENTRY, BIAS + OUTER + 9, rbx=elsewhere))
     assert in_register == Stack((key(OUTER + 9),), StackStatus.UNSUPPORTED)
+
+
+def test_half_a_word_is_not_gone_by() -> None:
+    """Its number tells of whole words."""
+    halved = function(LEAF, b"\x0f\x04\x77\x00\x94\x04")  # CFA = the 4 bytes at rsp
+    stack = walk(copy_of(words(BIAS + LEAF + 9, BIAS), BIAS + ENTRY, BIAS + LEAF + 9), [FUNCTIONS[0], halved])
+    assert stack == Stack((key(LEAF + 9),), StackStatus.UNSUPPORTED)
+
+
+def test_the_places_are_stack_pointers() -> None:
+    index = cast(FrameIndex, Functions(FUNCTIONS))
+    binary = cast(OpenBinary, Program())
+    memory = words(BIAS + OUTER + 9, 0, 0, 77, BIAS + LAST + 5)
+    copy = copy_of(memory, BIAS + ENTRY, BIAS + OUTER + 9, rbx=SP + 24)
+    walked = FullWalk(copy, lambda _: (binary, BIAS), lambda _: index, ANONYMOUS).run()
+    assert walked is not None and walked.places == (0, 32)  # behind its return address at SP; rbx + 16
 
 
 @settings(max_examples=200)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tracer.procfs.roots import OWN_ROOT, Root, root_of
+from tracer.procfs.roots import OWN_ROOT, Root, path_of_process, root_of
 
 
 @pytest.fixture
@@ -55,3 +55,14 @@ def test_under_the_own_root_links_stay_as_they_are() -> None:
 
 def test_the_root_of_a_process_that_is_gone() -> None:
     assert not root_of(0).is_own
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/proc/self/exe", "/proc/7/exe"), ("/proc/thread-self/fd/3", "/proc/7/fd/3"), ("/dev/fd/3", "/proc/7/fd/3"),
+        ("/proc/selfish", "/proc/selfish"), ("/usr/bin/true", "/usr/bin/true"), ("self", "self"),
+    ],
+)  # fmt: skip
+def test_names_that_mean_another_file_to_each_process(path: str, meant: str) -> None:
+    assert path_of_process(7, path) == meant

@@ -5,9 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tracer.capture import stack_completion
+from tracer.capture.full_walk import Walked
 from tracer.capture.stack_completion import StackCompletion
+from tracer.model import records
 from tracer.model.records import FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus
 from tracer.model.snapshot import Mapping, Stack
 
@@ -43,3 +47,49 @@ def test_both_must_agree_but_for_files_that_were_not_known(
 ) -> None:
     walked, cut = Stack(ours, StackStatus.COMPLETE), Stack(theirs, StackStatus.NO_TABLE)
     assert completion._begins_as(walked, cut) is agree
+
+
+def test_a_copy_is_walked_by_the_mappings_that_it_came_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happened to the process since is handled before the walk."""
+    known: list[Any] = [(Mapping(*SPACE, 0x8000, 0x9000, 0, FILE, True, 0), SimpleNamespace(id=FILE), BIAS)]
+    spaces: Any = SimpleNamespace(owner_of={}, executable=lambda _: known, anonymous_id=lambda _: NUMBER)
+    asked: list[Any] = []
+
+    class Walk:
+        def __init__(self, copy: Any, find: Any, index_of: Any, anonymous: int) -> None:
+            self._find = find
+
+        def run(self) -> Walked:
+            asked.append(self._find(0x8100))
+            return Walked(Stack((IN_FILE | 0x1100, IN_FILE | 5)), (0, 16))
+
+    monkeypatch.setattr(stack_completion, "FullWalk", Walk)
+    maps: Any = None
+    completion = StackCompletion(maps, spaces, lambda _: ())
+    copy = np.zeros(1, records.STACK_COPY)
+    copy["id"], copy["pid"], copy["generation"] = 77, *SPACE
+    completion.add([copy.tobytes()])
+    known = []
+    completion.walk()
+    assert [found[1] for found in asked] == [BIAS]
+    cut = Stack((IN_FILE | 0x1100,), StackStatus.UNSUPPORTED)
+    assert completion.completed(77, cut) == Stack((IN_FILE | 0x1100, IN_FILE | 5))
+    assert completion.places == {77: (0, 16)}
+    assert completion.completed(77, cut) == cut  # each copy is of one stack
+
+
+def test_copies_that_lead_no_further_are_no_longer_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+    spaces: Any = SimpleNamespace(owner_of={}, executable=lambda _: [], anonymous_id=lambda _: NUMBER)
+    maps: Any = SimpleNamespace(fds={"COPIES": 5})
+    completion = StackCompletion(maps, spaces, lambda _: ())
+
+    def note(fd: int, key: bytes, value: bytes) -> None:
+        told.append((int.from_bytes(key, "little"), int.from_bytes(value, "little")))
+
+    monkeypatch.setattr(stack_completion.kernel, "update_element", note)
+    cut = Stack((IN_FILE | 1,), StackStatus.UNSUPPORTED)
+    for number in range(1, 6):
+        completion._walked[number] = 9, Walked(cut, (0,))
+        assert completion.completed(number, cut) == cut
+    assert told == [(9, records.COPIES_FUTILE)]

@@ -26,6 +26,7 @@ class FoundSites:
 
 
 END_OF_IDS = 0xE000
+VDSO = "[vdso]"
 FindSites = Callable[[Image], FoundSites]
 """Resolves and places the sites of one binary."""
 
@@ -62,6 +63,15 @@ class OpenBinary:
     def is_static(self) -> bool:
         """Whether it is a program that starts without a dynamic loader."""
         return self.image.interpreter is None and self.image.entry != 0 and not self.image.needed
+
+    @property
+    def is_loader(self) -> bool:
+        """Whether it tells debuggers of the libraries that it loads."""
+        return self.file_offset("_dl_debug_state") is not None
+
+    @property
+    def is_vdso(self) -> bool:
+        return self.path == VDSO
 
     @property
     def symbols(self) -> SymbolTable:

@@ -10,7 +10,8 @@ from tracer.model import records
 from tracer.model.operations import Register
 from tracer.model.records import STACK_REACH
 
-_PAGE_BYTES = 8 * records.PAGE_WORDS
+WORD_BYTES = 8
+_PAGE_BYTES = WORD_BYTES * records.PAGE_WORDS
 _PRESERVED = (
     Register.RBX, Register.RBP, Register.RSP, Register.R12, Register.R13, Register.R14, Register.R15,
 )  # fmt: skip
@@ -55,15 +56,14 @@ class CopiedStack:
             tuple(row["code"].tolist()),
         )  # fmt: skip
 
-    def word(self, address: int, size: int = 8) -> int:
-        """Return the number at an address; raises Unreadable."""
+    def word(self, address: int) -> int:
+        """Return the word at an address; raises Unreadable."""
         at = address - self.base
-        if at < 0 or at + size > len(self.memory) or address < self.registers[Register.RSP]:
+        if at < 0 or at + WORD_BYTES > len(self.memory) or address < self.registers[Register.RSP]:
             raise Unreadable
-        return int.from_bytes(self.memory[at : at + size], "little")
+        return int.from_bytes(self.memory[at : at + WORD_BYTES], "little")
 
     def tells(self, word: int) -> bool:
-        """Whether the stack's id depends on a word of the copy: `may_decide` of bpf/copies.bpf.c, and 0, which ends a
-        stack."""
+        """Whether the stack's id depends on a word of the copy (`mixed_if_decisive` of bpf/copies.bpf.c)."""
         sp = self.registers[Register.RSP]
-        return word == 0 or sp <= word < sp + STACK_REACH or any(start <= word < end for start, end in self.code)
+        return sp <= word < sp + STACK_REACH or any(start <= word < end for start, end in self.code)

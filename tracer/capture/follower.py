@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -20,9 +19,9 @@ from tracer.capture.processes import ProcessBook, Space
 from tracer.capture.spaces import Spaces
 from tracer.capture.start_up import start_up_binaries
 from tracer.model import records
-from tracer.model.records import ControlKind
+from tracer.model.records import ControlKind, ProcessState
 from tracer.procfs.maps import MapsEntry
-from tracer.procfs.roots import root_of
+from tracer.procfs.roots import path_of_process, root_of
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
 
@@ -130,9 +129,8 @@ class Follower:
         pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
         self._arrived.pop(pid, None)
         if path:
-            root = root_of(pid)
-            is_file = Path(root.place_of(path)).is_file()
-            binaries = start_up_binaries(self._binaries, path, path, root) if is_file else []
+            path = path_of_process(pid, path)
+            binaries = start_up_binaries(self._binaries, path, path, root_of(pid))
             for binary in binaries:
                 self._prober.prepare(binary)
             self._prober.link(pid, binaries)
@@ -151,7 +149,9 @@ class Follower:
         self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
         self._arrived.pop(pid, None)
         binaries = self._spaces.refresh(pid, generation, now)
-        if not self._prober.holds_start(pid, binaries) or not (binaries or pid in self._expected):
+        is_expected = pid in self._expected
+        is_held = self._can_hold and self._prober.holds_start(pid, binaries)
+        if not (is_held and (binaries or is_expected)) and not (is_expected and not self._can_hold):
             self.started_unseen += 1
             self._prober.link(pid, binaries)
         self._expected.discard(pid)
@@ -161,7 +161,8 @@ class Follower:
         """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""
         pid, generation = space
         raw = kernel.lookup_element(self._processes, pid.to_bytes(4, "little"), records.PROCESS.itemsize)
-        if raw is None or np.frombuffer(raw, records.PROCESS)[0]["generation"] != generation:
+        process = np.frombuffer(raw, records.PROCESS)[0] if raw is not None else None
+        if process is None or process["state"] != ProcessState.TRACED or process["generation"] != generation:
             return ()
         self._prober.link(pid, self._spaces.refresh(pid, generation, self._clock(time.monotonic_ns())))
         return self._spaces.last_read

@@ -1,8 +1,9 @@
 """Walks a copied stack with all registers and all rules of call frame information.
 
-It takes the same steps as the unwinder in BPF (bpf/unwind.bpf.h), and those that the latter cannot. Registers are
-looked at only when a step depends on them, and each word that one depends on must be one that the stack's id tells of:
-else other stacks with the same id might go on differently.
+It takes the steps of the unwinder in BPF (bpf/unwind.bpf.h) that go by a rule, and those that the latter cannot. Code
+without a rule ends it: of code that was made at run time the kernel side knows more. Registers are looked at only when
+a step depends on them, and each word that one depends on must be one that the stack's id tells of: else other stacks
+with the same id might go on differently.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracer.capture.binaries import OpenBinary
-from tracer.capture.copied_stack import CopiedStack, Unreadable
+from tracer.capture.copied_stack import WORD_BYTES, CopiedStack, Unreadable
 from tracer.elf.call_frames import FrameProgram
 from tracer.elf.frame_expressions import computed
 from tracer.elf.frame_index import FrameIndex
-from tracer.elf.frame_programs import RBP, RETURN_ADDRESS, RSP
+from tracer.elf.frame_programs import RETURN_ADDRESS, RSP
 from tracer.elf.register_rules import RegisterRow, Saved, Where, row_at
 from tracer.elf.unwind_table import ENTRY_BYTES, start_of
 from tracer.model.operations import Register
@@ -23,12 +24,19 @@ from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_E
 from tracer.model.snapshot import Stack
 
 _MASK = (1 << 64) - 1
-_FRAME_POINTER_REACH = 1 << 20
 _CALLEE_SAVED = frozenset((Register.RBX, Register.RBP, Register.R12, Register.R13, Register.R14, Register.R15))
 
 FindCode = Callable[[int], tuple[OpenBinary, int] | None]
 """Finds the binary that is mapped at an address, and its bias."""
 FrameIndexOf = Callable[[OpenBinary], FrameIndex]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """`places`: the stack pointer of each frame, bytes from that of the first."""
+
+    stack: Stack
+    places: tuple[int, ...]
 
 
 class _End(Exception):
@@ -72,10 +80,10 @@ class FullWalk:
         self._registers: dict[int, _Value] = {n: _Initial(value) for n, value in copy.registers.items() if n != RSP}
         self._registers[RSP] = copy.registers[RSP]
         self._pc, self._is_caller, self._back = copy.ip, False, 0
-        self._by_frame_pointer = False
         self._frames: list[int] = []
+        self._places: list[int] = []
 
-    def run(self) -> Stack | None:
+    def run(self) -> Walked | None:
         """Return the stack; None where it does not begin as the unwinder in BPF began it."""
         status = StackStatus.TRUNCATED
         try:
@@ -89,9 +97,8 @@ class FullWalk:
             status = StackStatus.FAULT
         except ValueError:
             status = StackStatus.UNSUPPORTED
-        if status is StackStatus.COMPLETE and self._by_frame_pointer:
-            status = StackStatus.FRAME_POINTER
-        return Stack(tuple(self._frames), status)
+        places = tuple(place - self._places[0] for place in self._places)
+        return Walked(Stack(tuple(self._frames), status), places)
 
     def _begin(self) -> bool:
         """Go to the first frame: the caller of the probed function; at its return, or where it was inlined, the
@@ -104,6 +111,7 @@ class FullWalk:
         else:
             self._step()
             self._frames.clear()
+            self._places.clear()
             return self._pc == start
         return True
 
@@ -116,9 +124,8 @@ class FullWalk:
         is_signal = place is not None and place.function is not None and place.function.signal
         self._keep(place, is_signal=is_signal)
         if row is None:
-            self._step_by_frame_pointer()
-        else:
-            self._step_by_row(row, is_signal=is_signal)
+            raise _End(StackStatus.NO_TABLE)
+        self._step_by_row(row, is_signal=is_signal)
         if not self._pc:
             raise _End(StackStatus.COMPLETE)
 
@@ -156,18 +163,8 @@ class FullWalk:
         address = place.link_address if place is not None else self._pc
         exact = FRAME_EXACT if is_signal or not self._is_caller else 0
         self._frames.append(id_ << FRAME_BINARY_SHIFT | exact | ((address - self._back) & FRAME_ADDRESS_MASK))
+        self._places.append(self._register(RSP))
         self._back = 0
-
-    def _step_by_frame_pointer(self) -> None:
-        try:
-            frame, sp = self._register(RBP), self._register(RSP)
-        except ValueError:
-            raise _End(StackStatus.NO_TABLE) from None
-        if not sp <= frame <= sp + _FRAME_POINTER_REACH or frame & 7:
-            raise _End(StackStatus.NO_TABLE)
-        self._pc = self._word(frame + 8)
-        self._registers = {RSP: frame + 16, RBP: _Slot(frame)}
-        self._is_caller = self._by_frame_pointer = True
 
     def _step_by_row(self, row: RegisterRow, *, is_signal: bool) -> None:
         if row.saved.get(RETURN_ADDRESS) == Saved(Where.UNDEFINED):
@@ -208,10 +205,10 @@ class FullWalk:
 
     def _word(self, address: int, size: int = 8) -> int:
         """Read what the walk depends on; raises Unreadable, or ValueError where the stack's id does not tell of it."""
-        word = self._copy.word(address, size)
-        if address in self._copy.pending:
-            return word
-        return self._checked(word)
+        if size != WORD_BYTES or address % WORD_BYTES:
+            raise ValueError(f"{size} bytes at {address:#x} are no address")
+        word = self._copy.word(address)
+        return word if address in self._copy.pending else self._checked(word)
 
     def _checked(self, word: int) -> int:
         if not self._copy.tells(word):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,16 +50,19 @@ class GuestBook:
             elif (code := read_code(blob)) is not None:
                 self._codes[int.from_bytes(blob[:8], "little")] = code
 
-    def settle(self, stacks: MutableMapping[int, Stack]) -> None:
-        """Merge what has come with its native stacks, which must have been read after it."""
+    def settle(self, stacks: MutableMapping[int, Stack], completed: Mapping[int, tuple[int, ...]]) -> None:
+        """Merge what has come with its native stacks, which must have been read after it.
+
+        `completed`: the places of the frames of those native stacks that were walked further than the kernel side did.
+        """
         for stack in self._pending:
             native = stacks.get(stack.native)
             if native is not None:
-                stacks[stack.id] = self._merged(native, stack)
+                stacks[stack.id] = self._merged(native, stack, completed.get(stack.native, stack.places))
         self._pending.clear()
 
-    def _merged(self, native: Stack, stack: _Pending) -> Stack:
-        frames, missed = merged(native.frames, stack.places, list(self._runs(stack)))
+    def _merged(self, native: Stack, stack: _Pending, places: tuple[int, ...]) -> Stack:
+        frames, missed = merged(native.frames, places[: len(native.frames)], list(self._runs(stack)))
         if missed:
             self._troubles["whose place on the C stack was not found"] += 1
         status = native.status

@@ -109,8 +109,7 @@ def _frame_holds(binary: OpenBinary) -> list[_Hold]:
 
 def _holds(binary: OpenBinary) -> list[_Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
-    is_loader = binary.file_offset("_dl_debug_state") is not None
-    found = _loader_hold(binary) if is_loader else []
+    found = _loader_hold(binary) if binary.is_loader else []
     if _is_libc(binary):
         found += _fork_holds(binary) + _exec_holds(binary)
     return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
@@ -190,7 +189,8 @@ class Prober:
     def holds_start(self, pid: int, binaries: Iterable[OpenBinary]) -> bool:
         """Return whether a process that has just exec'd is held where these start: in a loader, or a static program."""
         linked = self._linked.get(pid, {})
-        return not any(hold.kind in _OF_STARTS for b in binaries if b.id not in linked for hold in _holds(b))
+        starters = [b for b in binaries if b.is_loader or (b.is_static and not b.image.soname and not b.is_vdso)]
+        return all(b.id in linked for b in starters if any(hold.kind in _OF_STARTS for hold in _holds(b)))
 
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""

@@ -243,15 +243,19 @@ class Session:
 
     def _drain_stacks(self) -> None:
         began = time.monotonic_ns()
-        self.completion.add(self._copy_ring.read_blobs())
-        self.guests.add(self._guest_ring.read_blobs())
-        for blob in self._stack_ring.read_blobs():
+        guests, stacks = self._guest_ring.read_blobs(), self._stack_ring.read_blobs()
+        self.completion.add(self._copy_ring.read_blobs())  # each was sent before its stack
+        self.completion.walk()
+        self.guests.add(guests)
+        for blob in stacks:
             self._keep_stack(blob)
-        self.guests.settle(self.stacks)
+        self.guests.settle(self.stacks, self.completion.places)
         self._stacks_until_ns = began
 
     def _keep_stack(self, blob: bytes) -> None:
         number, status, depth = _STACK_HEADER.unpack_from(blob)
+        if number in self.completion.places:
+            return  # sent by two threads at once, and walked further before
         keys = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
         frames = tuple(map(self._keys.setdefault, keys, keys))
         stack = self.completion.completed(number, Stack(frames, records.StackStatus(status)))

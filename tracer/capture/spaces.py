@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.capture.binaries import VDSO, Binaries, OpenBinary
 from tracer.capture.generated_ranges import GeneratedRanges, Range, Space
 from tracer.capture.tables import MappingTables, UnwindRows, Unwound
 from tracer.model.records import TABLE_MAPPINGS
@@ -14,7 +14,6 @@ from tracer.model.snapshot import Mapping
 from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
 from tracer.procfs.process import read_memory
 
-_VDSO = "[vdso]"
 _MOST_READINGS = 3
 _ADDRESS_MASK = (1 << 64) - 1
 _Place = tuple[int, int, int, int]
@@ -128,9 +127,9 @@ class Spaces:
         return next((bias for _, mapped, bias in self._executable.get(space, ()) if mapped.id == binary.id), None)
 
     def _binary(self, pid: int, entry: MapsEntry) -> OpenBinary | None:
-        if entry.path == _VDSO:
+        if entry.path == VDSO:
             data = read_memory(pid, entry.start, entry.end - entry.start)
-            return self._binaries.add_image(_VDSO, data) if data else None
+            return self._binaries.add_image(VDSO, data) if data else None
         if entry.inode == 0 or not entry.path.startswith("/"):
             return None
         return self._binaries.mapped(entry, paths_that_open(pid, entry))

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.copied_stack import CopiedStack
-from tracer.capture.full_walk import FullWalk
+from tracer.capture.full_walk import FullWalk, Walked
 from tracer.capture.generated_ranges import Range, Space
 from tracer.capture.maps import Maps
 from tracer.capture.spaces import PlacedFile, Spaces
 from tracer.elf.frame_index import FrameIndex
 from tracer.model.records import (
-    COPIES_OF_A_CUT,
+    COPIES_FUTILE,
     FRAME_ADDRESS_MASK,
     FRAME_BINARY_SHIFT,
     FRAME_EXACT,
@@ -28,6 +28,7 @@ _FUTILE = 4
 """After so many copies that led no further, no more are wanted of stacks that were cut in the same code."""
 _MOST_LOOKS = 64
 """In one address space."""
+_PAGE_BYTES = 4096
 
 
 class StackCompletion:
@@ -40,7 +41,10 @@ class StackCompletion:
     def __init__(self, maps: Maps, spaces: Spaces, look_again: Callable[[Space], Sequence[MapsEntry]]) -> None:
         self._maps, self._spaces, self._look_again = maps, spaces, look_again
         self._indexes: dict[int, FrameIndex] = {}
-        self._walked: dict[int, tuple[int, Stack]] = {}
+        self._waiting: list[tuple[CopiedStack, FullWalk]] = []
+        self._walked: dict[int, tuple[int, Walked]] = {}
+        self.places: dict[int, tuple[int, ...]] = {}
+        """Of the stacks that were walked further: the stack pointers of their frames, as the kernel side keeps them."""
         self._futile: Counter[int] = Counter()
         self.has_copies = False
         """Stacks of the same frames may have several numbers."""
@@ -48,26 +52,37 @@ class StackCompletion:
         """Where code was that was not known, as far as it is in no file."""
 
     def add(self, blobs: Iterable[bytes]) -> None:
-        """Take records of the copy ring, before any change of mappings that came later."""
+        """Take records of the copy ring, with the mappings as they are: before any change that came later is made.
+
+        They are walked later, since somebody may be held meanwhile.
+        """
         for blob in blobs:
             self.has_copies = True
             copy = CopiedStack.read(blob)
-            walk = FullWalk(copy, _Code(self, copy.space).find, self._index_of, self._spaces.anonymous_id(copy.space))
-            stack = walk.run()
-            if stack is not None:
-                self._walked[copy.id] = copy.cut, stack
+            code, anonymous = _Code(self, copy.space), self._spaces.anonymous_id(copy.space)
+            self._waiting.append((copy, FullWalk(copy, code.find, self._index_of, anonymous)))
+
+    def walk(self) -> None:
+        """Walk the copies that were taken."""
+        for copy, walk in self._waiting:
+            walked = walk.run()
+            if walked is not None:
+                self._walked[copy.id] = copy.cut, walked
+        self._waiting.clear()
 
     def completed(self, number: int, stack: Stack) -> Stack:
         """Return a stack as far as it could be walked: at least as far as it came from the kernel side."""
         cut, walked = self._walked.pop(number, (0, None))
         if walked is None:
             return self._without_guesses(stack) if stack.status is StackStatus.FRAME_POINTER else stack
-        if self._begins_as(walked, stack) and (walked.complete or len(walked.frames) > len(stack.frames)):
+        ours = walked.stack
+        if self._begins_as(ours, stack) and (ours.complete or len(ours.frames) > len(stack.frames)):
             self._futile[cut] = 0
-            return walked
+            self.places[number] = walked.places
+            return ours
         self._futile[cut] += 1
         if self._futile[cut] == _FUTILE:
-            count = COPIES_OF_A_CUT.to_bytes(8, "little")
+            count = COPIES_FUTILE.to_bytes(8, "little")
             kernel.update_element(self._maps.fds["COPIES"], cut.to_bytes(8, "little"), count)
         return stack
 
@@ -112,8 +127,9 @@ class StackCompletion:
         """Look in the process for a mapping that is not known; False where it was looked for before."""
         if self._is_in_no_file(space, address):
             return False
-        there = (entry for entry in self._look_again(space) if entry.start <= address < entry.end)
-        self._looked_for[space].extend((entry.start, entry.end) for entry in there)
+        there = [(e.start, e.end) for e in self._look_again(space) if e.start <= address < e.end]
+        page = address & -_PAGE_BYTES
+        self._looked_for[space].extend(there or [(page, page + _PAGE_BYTES)])
         return True
 
     def _is_in_no_file(self, space: Space, address: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.procfs.loader import start_up_libraries
 from tracer.procfs.roots import OWN_ROOT, Root
@@ -16,6 +18,8 @@ def start_up_binaries(binaries: Binaries, path: str, name: str, root: Root = OWN
     to be seen when they are mapped: to ask for them would run that root's loader as this user.
     """
     place = root.place_of(path)
+    if not _is_file(place):
+        return []
     program = binaries.open([place], name)
     if program is None:
         interpreter = _interpreter_of_script(place)
@@ -29,6 +33,14 @@ def start_up_binaries(binaries: Binaries, path: str, name: str, root: Root = OWN
         opened = (binaries.open([library], library) for library in paths)
         program.start_up = list({b.id: b for b in (program, *opened) if b is not None}.values())
     return program.start_up
+
+
+def _is_file(path: str) -> bool:
+    """Tell whether it is a plain file; False where it may not be looked at, as in another user's mount."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
 
 
 def _interpreter_of_script(path: str) -> str | None:

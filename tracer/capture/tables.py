@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import deque
 from pathlib import Path
@@ -156,6 +157,7 @@ class MappingTables:
         table["mappings"], table["count"], table["anonymous"] = mappings, count, anonymous
         ranges = code_ranges(mappings[:count])
         table["code"]["start"][0, : len(ranges)], table["code"]["end"][0, : len(ranges)] = ranges.T
+        table["identity"] = int.from_bytes(hashlib.blake2b(table.tobytes(), digest_size=8).digest(), "little")
         self._maps.write("TABLE_VALUES", number * records.TABLE.itemsize, table)
 
     def _has(self, pid: int, rows: npt.NDArray[np.void], anonymous: int) -> bool:

@@ -27,6 +27,7 @@ COPY_PAGES = 5
 PAGE_WORDS = 512
 COPY_WORDS = COPY_PAGES * PAGE_WORDS
 COPIES_OF_A_CUT = 1024
+COPIES_FUTILE = 1 << 32
 STACK_REACH = 1 << 23
 CODE_RANGES = 2
 RETURN_INSTANCES = 16
@@ -136,7 +137,7 @@ MAPPING = np.dtype(
 )
 TABLE = np.dtype(
     [
-        ("count", "<u4"), ("anonymous", "<u4"), ("code", CODE_RANGE, (CODE_RANGES,)),
+        ("count", "<u4"), ("anonymous", "<u4"), ("identity", "<u8"), ("code", CODE_RANGE, (CODE_RANGES,)),
         ("mappings", MAPPING, (TABLE_MAPPINGS,)),
     ],
     align=True,

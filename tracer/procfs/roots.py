@@ -10,6 +10,9 @@ _MOST_LINKS = 40
 """As in the kernel (MAXSYMLINKS)."""
 
 
+_OWN_NAMES = (("/proc/self", "/proc/{}"), ("/proc/thread-self", "/proc/{}"), ("/dev/fd", "/proc/{}/fd"))
+
+
 @dataclass(frozen=True)
 class Root:
     """Where this process finds the root directory and the working directory of a process."""
@@ -65,6 +68,14 @@ def root_of(pid: int) -> Root:
     except OSError:
         is_own = False
     return Root(directory, current, inside, is_own)
+
+
+def path_of_process(pid: int, path: str) -> str:
+    """Return a path that a process gives, without names that mean another file to each process that uses them."""
+    for name, meant in _OWN_NAMES:
+        if path == name or path.startswith(f"{name}/"):
+            return meant.format(pid) + path[len(name) :]
+    return path
 
 
 def _link(path: str) -> str | None:
