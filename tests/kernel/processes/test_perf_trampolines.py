@@ -16,11 +16,12 @@ FRAMES = (LOAD, EACH, python_line("<module>", "each(2003)"))
 
 
 def traced(refleak: Refleak, targets: Path, version: str, option: str, guest: str) -> Run:
-    command = (PYTHONS[version], "-I", "-X", option, SCRIPTS / "leaky.py", targets / "libguest.so")
-    run = refleak("--guest", guest, "--top", 1000, target=command)
+    python = PYTHONS[version]
+    with python.command("-I", "-X", option, SCRIPTS / "leaky.py", targets / "libguest.so") as command:
+        run = refleak("--guest", guest, "--top", 1000, target=command)
     for process in run.report["processes"]:
-        for log in ("perf-{}.map", "jit-{}.dump"):
-            (Path("/tmp") / log.format(process["pid"])).unlink(missing_ok=True)  # where Python puts them
+        for log in ("perf-{}.map", "jit-{}.dump"):  # where Python puts them
+            (Path(python.root or "/") / "tmp" / log.format(process["pid"])).unlink(missing_ok=True)
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
     assert {leak["stack_status"] for leak in run.leaks} <= {"complete", "truncated"}
     return run
