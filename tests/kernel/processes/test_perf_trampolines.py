@@ -35,11 +35,12 @@ def generated(leak: Json) -> list[tuple[str | None, str]]:
 def test_trampolines_name_the_functions_of_a_script(refleak: Refleak, targets: Path, version: str, option: str) -> None:
     run = traced(refleak, targets, version, option, "off")
     for size, functions in ((2003, [frame[:2] for frame in FRAMES]), (8009, [("<module>", "leaky.py")])):
-        [leak] = of_size(run, size)
-        assert generated(leak) == functions
-        names = [frame["function"] for frame in leak["stack"]]
-        assert names.count(LOOP) == len(functions) and names[-1] == "_start"
-        assert leak["stack_status"] == "complete"
+        leaks = of_size(run, size)  # several where the interpreter has no symbols: by the places of its calls
+        assert leaks
+        for leak in leaks:
+            assert (generated(leak), leak["stack_status"]) == (functions, "complete")
+            names = [frame["function"] for frame in leak["stack"]]
+            assert names.count(LOOP) in (len(functions), 0) and names[-1] == "_start"
 
 
 @pytest.mark.parametrize(("version", "option"), OPTIONS)
