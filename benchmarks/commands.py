@@ -28,14 +28,13 @@ class Unmeasured(Exception):
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that ended: what it printed, when (monotonic clock, ns), and its peak memory."""
+    """A command that ended: what it printed, and when (monotonic clock, ns)."""
 
     stdout: str
     stderr: str
     status: int
     began_ns: int
     ended_ns: int
-    peak_mib: float
 
     @property
     def seconds(self) -> float:
@@ -76,11 +75,8 @@ class Running:
         if not self._ends_within(seconds):
             raise Unmeasured(f"took longer than {seconds:.0f} s")
         ended_ns = time.monotonic_ns()
-        _, status, usage = os.wait4(self.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)
-        return Finished(
-            self.stdout, self.stderr, self._process.returncode, self.began_ns, ended_ns, usage.ru_maxrss / 1024
-        )
+        self._process.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return Finished(self.stdout, self.stderr, self._process.returncode, self.began_ns, ended_ns)
 
     def _ends_within(self, seconds: float) -> bool:
         handle = os.pidfd_open(self.pid)

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
-from benchmarks.commands import Command, Finished, Unmeasured, run
+from benchmarks.commands import Command, Unmeasured, run
 from benchmarks.methods import loss_of, refleak_command, refleak_report
 from benchmarks.programs import Programs
 from benchmarks.samples import Samples, text_of_ratio
 from benchmarks.settings import Settings
 from benchmarks.tables import Results, Table
 
+_PEAK = Path(__file__).parent / "peak.py"
 _BLOCKS, _STACKS = 1_000_000, 10_000
 _MILLION_ROUNDS = 3
 
 
-def _traced(command: Command, settings: Settings, cache: Path) -> tuple[Finished, float, float, str]:
-    """Return how refleak ended on many_stacks, the seconds before main and those after it, and what was lost."""
+def _traced(
+    command: Command, settings: Settings, cache: Path, before: Command = ()
+) -> tuple[float, float, str]:
+    """Return the seconds before many_stacks's main and those after it, and what was lost. `before`: what runs
+    refleak."""
     with refleak_report() as report:
-        finished = run(
-            refleak_command(report, command), settings.timeout_seconds, environment={"XDG_CACHE_HOME": str(cache)}
-        ).checked()
+        words = (*before, *refleak_command(report, command))
+        finished = run(words, settings.timeout_seconds, environment={"XDG_CACHE_HOME": str(cache)}).checked()
         try:
             first, last = map(int, finished.stdout.split())
         except ValueError:
             raise Unmeasured("the target printed no times") from None
-        before, after = (first - finished.began_ns) / 1e9, (finished.ended_ns - last) / 1e9
-        return finished, before, after, loss_of(report)
+        return (first - finished.began_ns) / 1e9, (finished.ended_ns - last) / 1e9, loss_of(report)
 
 
 def start_up(programs: Programs, settings: Settings) -> Results:
@@ -38,7 +41,7 @@ def start_up(programs: Programs, settings: Settings) -> Results:
         shutil.rmtree(cache, ignore_errors=True)
         try:
             for samples in (cold, warm):
-                samples.by_round[index] = _traced([programs.many_stacks, "1", "1"], settings, cache)[1]
+                samples.by_round[index] = _traced([programs.many_stacks, "1", "1"], settings, cache)[0]
         except Unmeasured as failure:
             reason = str(failure)
             break
@@ -56,8 +59,9 @@ def million_blocks(programs: Programs, settings: Settings) -> Results:
     for index in range(min(_MILLION_ROUNDS, settings.rounds)):
         try:
             command = (programs.many_stacks, str(blocks), str(stacks))
-            finished, _, after.by_round[index], lost = _traced(command, settings, cache)
-            peak.by_round[index] = finished.peak_mib
+            measure = (sys.executable, "-I", _PEAK, settings.folder / "peak")
+            _, after.by_round[index], lost = _traced(command, settings, cache, measure)
+            peak.by_round[index] = int((settings.folder / "peak").read_text()) / 1024
             notes += [lost] if lost else []
         except Unmeasured as failure:
             notes.append(str(failure))
