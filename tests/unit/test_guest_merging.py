@@ -184,3 +184,17 @@ def test_any_bytes_are_a_record(blob: bytes, kind: int) -> None:
     book.add([blob[:8] + bytes([kind, 0, 0, 0]) + blob[12:] + bytes(2200)])
     book.settle({int.from_bytes(blob[16:24], "little"): Stack(NATIVE)})
     assert all(frame.kind == "guest" for frame in book.frames)
+
+
+def test_places_of_a_stack_that_was_walked_further() -> None:
+    book, stacks = GuestBook(), {5: Stack((1, 2, 3))}
+    book.add([code(77), stack(9, 5, [(77, 1, 73)])])
+    book.settle(stacks, {5: (0, 60, 200)})
+    assert stacks[9] == Stack((1, FIRST, 3))
+
+
+def test_places_behind_the_end_of_a_stack_are_not_used() -> None:
+    book, stacks = GuestBook(), {5: Stack((1, 2), StackStatus.NO_TABLE)}
+    book.add([code(77), stack(9, 5, [(77, 1, 73)])])
+    book.settle(stacks)
+    assert stacks[9].frames == (1, 2)

@@ -93,3 +93,12 @@ def test_copies_that_lead_no_further_are_no_longer_wanted(monkeypatch: pytest.Mo
         completion._walked[number] = 9, Walked(cut, (0,))
         assert completion.completed(number, cut) == cut
     assert told == [(9, records.COPIES_FUTILE)]
+
+
+def test_what_was_known_of_a_process_that_has_ended_still_holds(completion: StackCompletion) -> None:
+    known = completion._spaces.executable(SPACE)
+    code = stack_completion._Code(completion, SPACE)
+    completion._spaces.executable = lambda _: []  # type: ignore[method-assign]
+    assert code.find(0x5000) is None
+    found = code.find(0x8100)
+    assert found is not None and found == known[0][1:]

@@ -18,6 +18,7 @@ from tracer.model.snapshot import Records, Stack
 _HEAD_BYTES = records.GUEST_STACK.itemsize - records.GUEST_STACK["frames"].itemsize
 _KIND_OFFSET = 8
 _LOST = Frame(None, kind="guest", why_unknown="its code was not kept")
+_NONE: Mapping[int, tuple[int, ...]] = {}
 _Frames = list[tuple[int, int, int]]
 
 
@@ -50,7 +51,7 @@ class GuestBook:
             elif (code := read_code(blob)) is not None:
                 self._codes[int.from_bytes(blob[:8], "little")] = code
 
-    def settle(self, stacks: MutableMapping[int, Stack], completed: Mapping[int, tuple[int, ...]]) -> None:
+    def settle(self, stacks: MutableMapping[int, Stack], completed: Mapping[int, tuple[int, ...]] = _NONE) -> None:
         """Merge what has come with its native stacks, which must have been read after it.
 
         `completed`: the places of the frames of those native stacks that were walked further than the kernel side did.

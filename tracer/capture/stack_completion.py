@@ -139,20 +139,21 @@ class StackCompletion:
 
 
 class _Code:
-    """What code is where in one address space."""
+    """What code is where in one address space, as it is known now."""
 
     def __init__(self, completion: StackCompletion, space: Space) -> None:
         self._completion, self._space = completion, space
-        self._read()
+        self._take(completion.placed(space))
 
-    def _read(self) -> None:
-        self._placed = self._completion.placed(self._space)
-        self._starts = [mapping.start for mapping, _, _ in self._placed]
+    def _take(self, placed: list[PlacedFile]) -> None:
+        self._placed = placed
+        self._starts = [mapping.start for mapping, _, _ in placed]
 
     def find(self, address: int) -> tuple[OpenBinary, int] | None:
         found = self._at(address)
         if found is None and self._completion.look_for(self._space, address):
-            self._read()
+            if placed := self._completion.placed(self._space):  # else it has ended, and what was known still holds
+                self._take(placed)
             found = self._at(address)
         return found
 
