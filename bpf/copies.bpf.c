@@ -7,9 +7,9 @@
  * id of a stack that is copied depends on all of the copy that can decide how
  * it goes on: what code is where, rsp, and whatever may be the address of code
  * or of a place on the stack, among the preserved registers and the words from
- * rsp up. User space goes by nothing else. Dead words among them make more ids than there
- * are stacks; what is sent of stacks that end in the same code is limited,
- * and the others stay cut, as their status says.
+ * rsp up. User space goes by nothing else. Dead words among them make more ids
+ * than there are stacks; what is sent of stacks that end in the same code is
+ * limited, and the others stay cut, as their status says.
  */
 
 /* Where the current thread's copy is made: in the ring each would take room until it is read, wanted or not. */
@@ -69,13 +69,9 @@ INLINE void copy_registers(struct pt_regs *ctx, struct stack_copy *copy)
 /* The pending return probes, innermost first; those beyond the last are 0. */
 INLINE void copy_return_instances(struct stack_copy *copy)
 {
-	u64 task = bpf_get_current_task(), utask = 0, at = 0;
+	u64 at = first_return_instance();
 
 	__builtin_memset(copy->pending, 0, sizeof(copy->pending));
-	bpf_probe_read_kernel(&utask, 8, (void *)(task + TASK_UTASK));
-	if (!utask)
-		return;
-	bpf_probe_read_kernel(&at, 8, (void *)(utask + UTASK_INSTANCES));
 #pragma unroll 1
 	for (u64 i = 0; i < RETURN_INSTANCES; i++) {
 		u64 index = i;

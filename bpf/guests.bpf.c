@@ -6,11 +6,8 @@ INLINE void finish_guest(struct pt_regs *ctx, struct thread *thread, struct gues
 {
 	thread->walk.known = guest->stack.native;
 	if (guest->stack.depth) {
-		u64 id = guest->hash ^ guest->stack.is_cut;
+		u64 id = id_of_hash(guest->hash ^ guest->stack.is_cut);
 
-		id *= 0xff51afd7ed558ccdULL;
-		id ^= id >> 32;
-		id |= id == 0;
 		guest->stack.id = id;
 		if (!find(MAP(STACKS), &id)) {
 			tail_call(ctx, MAP(PROGRAMS), PROGRAM_GUEST_KEEP);

@@ -92,12 +92,6 @@ INLINE struct guest *make_guest(u32 tid)
 	return guest_of(tid);
 }
 
-INLINE u64 mixed(u64 hash, u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 29;
-}
-
 INLINE u64 user_word(u64 address)
 {
 	u64 word = 0;

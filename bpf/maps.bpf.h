@@ -57,6 +57,20 @@ INLINE void lose(u32 reason)
 		*count += 1;
 }
 
+INLINE u64 mixed(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
+}
+
+/* What a hash becomes to be an id: never 0, which is "none". */
+INLINE u64 id_of_hash(u64 hash)
+{
+	hash *= 0xff51afd7ed558ccdULL;
+	hash ^= hash >> 32;
+	return hash | (hash == 0);
+}
+
 INLINE void add(u64 *sum, u64 value)
 {
 	__sync_fetch_and_add(sum, value);

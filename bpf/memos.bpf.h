@@ -59,12 +59,6 @@ INLINE int read_window(struct thread *thread, struct memo *memo)
 	return !bpf_probe_read_user(thread->window, size + 8, (void *)(memo->sp - 8));
 }
 
-INLINE u64 with_code(u64 hash, u64 code)
-{
-	hash = (hash ^ code) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 29;
-}
-
 /* The walk depends on the code at an address, of which `code` was read. */
 INLINE void note_tail(struct thread *thread, u64 address, u64 code)
 {
@@ -79,7 +73,7 @@ INLINE void note_tail(struct thread *thread, u64 address, u64 code)
 		return;
 	}
 	memo->tail[tail] = address;
-	memo->tail_hash = with_code(memo->tail_hash, code);
+	memo->tail_hash = mixed(memo->tail_hash, code);
 	memo->tails = tail + 1;
 }
 
@@ -96,7 +90,7 @@ INLINE int has_same_tails(struct thread *thread, struct memo *memo)
 		if (tail >= MEMO_TAILS)
 			break;
 		bpf_probe_read_user(&thread->walk.code, 8, (void *)memo->tail[tail]);	/* zeros where there is nothing */
-		hash = with_code(hash, thread->walk.code);
+		hash = mixed(hash, thread->walk.code);
 	}
 	return hash == memo->tail_hash;
 }

@@ -10,11 +10,7 @@
 /* The id of the stack that was walked last. */
 INLINE u64 stack_id(struct thread *thread)
 {
-	u64 hash = thread->walk.hash ^ thread->walk.status;
-
-	hash *= 0xff51afd7ed558ccdULL;
-	hash ^= hash >> 32;
-	return hash | (hash == 0);	/* 0 is "no stack" */
+	return id_of_hash(thread->walk.hash ^ thread->walk.status);
 }
 
 /* Give the walked stack its id, send it if it is new; returns its totals or NULL. */

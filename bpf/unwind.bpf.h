@@ -6,6 +6,17 @@
 #define FRAME_POINTER_REACH (1 << 20)
 #define NO_INSTANCE ~0ULL	/* the list is at its end */
 
+/* The innermost of the current task's pending return probes, 0 for none. */
+INLINE u64 first_return_instance(void)
+{
+	u64 task = bpf_get_current_task(), utask = 0, first = 0;
+
+	bpf_probe_read_kernel(&utask, 8, (void *)(task + TASK_UTASK));
+	if (utask)
+		bpf_probe_read_kernel(&first, 8, (void *)(utask + UTASK_INSTANCES));
+	return first;
+}
+
 /*
  * A return probe has replaced this return address by its trampoline; the
  * kernel's list of pending return probes, innermost first, has the true one.
@@ -17,14 +28,8 @@ INLINE int undo_trampoline(struct walk *walk)
 
 	if (at == NO_INSTANCE)
 		return 0;
-	if (!at) {
-		u64 task = bpf_get_current_task(), utask = 0;
-
-		bpf_probe_read_kernel(&utask, 8, (void *)(task + TASK_UTASK));
-		if (!utask)
-			return 0;
-		bpf_probe_read_kernel(&at, 8, (void *)(utask + UTASK_INSTANCES));
-	}
+	if (!at)
+		at = first_return_instance();
 #pragma unroll 1
 	for (int i = 0; i < RETURN_INSTANCES; i++) {
 		u64 stack = 0, next = 0;
@@ -157,8 +162,7 @@ INLINE void keep_frame(struct thread *thread, u64 frame)
 	thread->stack.frames[depth] = frame;
 	thread->places[depth] = thread->walk.sp - thread->walk.origin;
 	thread->stack.depth = depth + 1;
-	thread->walk.hash = (thread->walk.hash ^ frame) * 0x9e3779b97f4a7c15ULL;
-	thread->walk.hash ^= thread->walk.hash >> 29;
+	thread->walk.hash = mixed(thread->walk.hash, frame);
 }
 
 /* Keep the frame at walk->pc and go to its caller; sets walk->done at the end. */
