@@ -51,7 +51,6 @@ class FrameRegistry:
         self._rows, self._spaces, self._forget = rows, spaces, forget
         self._registered: dict[Space, dict[int, _Registered]] = {}
         """By the address that was registered."""
-        self._users: Counter[int] = Counter()
         self._count = 0
         self.refused: Counter[str] = Counter()
         """Registrations that could not be used, by reason."""
@@ -77,7 +76,7 @@ class FrameRegistry:
         self._count += 1
         rows = UnnamedCode(-self._count)
         self._rows.add(rows, frames.table)
-        self._users[rows.id] += 1
+        self._rows.use(rows)
         self._registered.setdefault(space, {})[address] = _Registered(rows, frames.code, frames.data)
         self._spaces.add_code(space, -address, rows, frames.code, 0)
 
@@ -87,19 +86,14 @@ class FrameRegistry:
         if known is not None:
             self._spaces.remove_code(space, -address)
             self._forget(space, known.code)
-            self._drop(known.rows)
-
-    def _drop(self, rows: UnnamedCode) -> None:
-        self._users[rows.id] -= 1
-        if not self._users[rows.id]:
-            del self._users[rows.id]
-            self._rows.release(rows)
+            self._rows.release(known.rows)
 
     def forked(self, parent: Space, child: Space) -> None:
         """Give a forked child its copy."""
         self._registered[child] = dict(self._registered.get(parent, {}))
-        self._users.update(known.rows.id for known in self._registered[child].values())
+        for known in self._registered[child].values():
+            self._rows.use(known.rows)
 
     def ended(self, space: Space) -> None:
         for known in self._registered.pop(space, {}).values():
-            self._drop(known.rows)
+            self._rows.release(known.rows)

@@ -55,7 +55,6 @@ class JitInterface:
         self._binaries, self._rows, self._spaces = binaries, rows, spaces
         self._registered: dict[Space, dict[int, _Registered]] = {}
         """By the address of their list entry."""
-        self._users: Counter[int] = Counter()
         self._walked: dict[Space, set[int]] = {}
         self.refused: Counter[str] = Counter()
         """Images that could not be used, by reason."""
@@ -118,7 +117,7 @@ class JitInterface:
             return
         if made.table is not None:
             self._rows.add(binary, made.table)
-        self._users[binary.id] += 1
+        self._rows.use(binary)
         self._registered.setdefault(space, {})[entry.address] = _Registered(entry, binary, descriptor)
         if not self._spaces.add_code(space, entry.address, binary, made.code, made.bias):
             self.refused["its code is where a file's code is"] += 1
@@ -128,24 +127,19 @@ class JitInterface:
         known = self._registered.get(space, {}).pop(entry, None)
         if known is not None:
             self._spaces.remove_code(space, entry)
-            self._drop(known.binary)
-
-    def _drop(self, binary: OpenBinary) -> None:
-        self._users[binary.id] -= 1
-        if not self._users[binary.id]:
-            del self._users[binary.id]
-            self._rows.release(binary)
+            self._rows.release(known.binary)
 
     def forked(self, parent: Space, child: Space) -> None:
         """Give a forked child its copy."""
         self._registered[child] = dict(self._registered.get(parent, {}))
         self._walked[child] = set(self._walked.get(parent, ()))
-        self._users.update(known.binary.id for known in self._registered[child].values())
+        for known in self._registered[child].values():
+            self._rows.use(known.binary)
 
     def ended(self, space: Space) -> None:
         self._walked.pop(space, None)
         for known in self._registered.pop(space, {}).values():
-            self._drop(known.binary)
+            self._rows.release(known.binary)
 
 
 def _read_entry(pid: int, address: int) -> _Entry | None:

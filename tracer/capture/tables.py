@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
 from typing import Protocol
 
@@ -47,6 +47,7 @@ class UnwindRows:
         self._free_rows, self._free_pages = Extents(ROW_COUNT), Extents(PAGE_COUNT)
         self._given_back: deque[tuple[float, Unwound]] = deque()
         self._row_extents: dict[int, tuple[int, int]] = {}
+        self._users: Counter[int] = Counter()
         self._cache = cache
         self.refused = 0
         """Binaries that no longer fitted."""
@@ -79,8 +80,16 @@ class UnwindRows:
         binary.first_page, binary.page_count = page, pages - 1
         binary.first_link_page = table.first_link_page & _LINK_PAGE_MASK
 
+    def use(self, binary: Unwound) -> None:
+        """Count one more address space that has code which a program made itself."""
+        self._users[binary.id] += 1
+
     def release(self, binary: Unwound) -> None:
-        """Give back the room of a binary that no table of mappings names any more."""
+        """Count one less; give back the room of what no table of mappings names any more."""
+        self._users[binary.id] -= 1
+        if self._users[binary.id]:
+            return
+        del self._users[binary.id]
         if binary.id in self._row_extents:
             self._given_back.append((time.monotonic(), binary))
 
