@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from tracer.elf import leb128
+from tracer.elf.leb128 import Operands
 
 ReadRegister = Callable[[int], int]
 ReadMemory = Callable[[int, int], int]
@@ -50,18 +50,18 @@ _ON_ONE: dict[int, Callable[[int], int]] = {
 }
 
 
-class _Machine:
+class _Machine(Operands):
     def __init__(self, expression: bytes, register: ReadRegister, memory: ReadMemory, stack: list[int]) -> None:
-        self._data, self._at = expression, 0
+        super().__init__(expression)
         self._register, self._memory = register, memory
         self._stack = stack
 
     def run(self) -> int:
         for _ in range(_MOST_STEPS):
-            if self._at == len(self._data):
+            if self.at == len(self.data):
                 return self._stack[-1]
-            code = self._data[self._at]
-            self._at += 1
+            code = self.data[self.at]
+            self.at += 1
             self._step(code)
         raise ValueError("an expression does not end")
 
@@ -70,25 +70,25 @@ class _Machine:
         if 0x30 <= code < 0x50:  # DW_OP_lit0, ...
             stack.append(code - 0x30)
         elif 0x70 <= code < 0x90:  # DW_OP_breg0, ...
-            self._push(self._register(code - 0x70) + self._signed())
+            self._push(self._register(code - 0x70) + self.signed())
         elif code == 0x92:  # DW_OP_bregx
-            number = self._unsigned()
-            self._push(self._register(number) + self._signed())
+            number = self.unsigned()
+            self._push(self._register(number) + self.signed())
         elif code in _CONSTANTS:
             size, is_signed = _CONSTANTS[code]
-            self._push(int.from_bytes(self._take(size), "little", signed=is_signed))
+            self._push(int.from_bytes(self.take(size), "little", signed=is_signed))
         elif code in _ON_TWO:
             second, first = stack.pop(), stack.pop()
             self._push(_ON_TWO[code](first, second))
         elif code in _ON_ONE:
             self._push(_ON_ONE[code](stack.pop()))
         elif code in (0x06, 0x94):  # DW_OP_deref, DW_OP_deref_size
-            size = 8 if code == 0x06 else self._take(1)[0]
+            size = 8 if code == 0x06 else self.take(1)[0]
             self._push(self._memory(stack.pop(), size))
         elif code == 0x23:  # DW_OP_plus_uconst
-            self._push(stack.pop() + self._unsigned())
+            self._push(stack.pop() + self.unsigned())
         elif code in (0x10, 0x11):  # DW_OP_constu, DW_OP_consts
-            self._push(self._unsigned() if code == 0x10 else self._signed())
+            self._push(self.unsigned() if code == 0x10 else self.signed())
         elif code in (0x28, 0x2F):  # DW_OP_bra, DW_OP_skip
             self._jump(is_taken=code == 0x2F or stack.pop() != 0)
         else:
@@ -98,7 +98,7 @@ class _Machine:
         stack = self._stack
         if code in (0x12, 0x14, 0x15):  # DW_OP_dup, DW_OP_over, DW_OP_pick
             depth = {0x12: 0, 0x14: 1}.get(code)
-            stack.append(stack[-1 - (self._take(1)[0] if depth is None else depth)])
+            stack.append(stack[-1 - (self.take(1)[0] if depth is None else depth)])
         elif code == 0x13:  # DW_OP_drop
             stack.pop()
         elif code == 0x16:  # DW_OP_swap
@@ -109,28 +109,14 @@ class _Machine:
             raise ValueError(f"operator {code:#x} is not understood")
 
     def _jump(self, *, is_taken: bool) -> None:
-        distance = int.from_bytes(self._take(2), "little", signed=True)
+        distance = int.from_bytes(self.take(2), "little", signed=True)
         if is_taken:
-            self._at += distance
-        if not 0 <= self._at <= len(self._data):
+            self.at += distance
+        if not 0 <= self.at <= len(self.data):
             raise ValueError("an expression jumps out of itself")
 
     def _push(self, value: int) -> None:
         self._stack.append(value & _MASK)
-
-    def _take(self, size: int) -> bytes:
-        if self._at + size > len(self._data):
-            raise IndexError("an expression ends inside an operand")
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def _unsigned(self) -> int:
-        value, self._at = leb128.unsigned(self._data, self._at)
-        return value
-
-    def _signed(self) -> int:
-        value, self._at = leb128.signed(self._data, self._at)
-        return value
 
 
 def computed(expression: bytes, register: ReadRegister, memory: ReadMemory, initial: int | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Numbers of variable length (DWARF 5, section 7.6)."""
+"""Numbers of variable length (DWARF 5, section 7.6), and what else DWARF's programs have for operands."""
 
 from __future__ import annotations
 
@@ -27,3 +27,24 @@ def signed(data: bytes, at: int) -> tuple[int, int]:
     if data[at - 1] & 0x40:
         value -= 1 << 7 * (at - start)
     return value, at
+
+
+class Operands:
+    """Reads operands out of a program, one after the other; each raises IndexError where the program ends first."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, size: int) -> bytes:
+        if self.at + size > len(self.data):
+            raise IndexError("a program ends inside an operand")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def unsigned(self) -> int:
+        value, self.at = unsigned(self.data, self.at)
+        return value
+
+    def signed(self) -> int:
+        value, self.at = signed(self.data, self.at)
+        return value

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from tracer.elf import leb128
 from tracer.elf.call_frames import FrameProgram
+from tracer.elf.leb128 import Operands
 
 
 class Where(Enum):
@@ -60,19 +60,19 @@ _ADVANCES = {0x02: 1, 0x03: 2, 0x04: 4}
 _ON_REGISTER = frozenset((0x05, 0x06, 0x07, 0x08, 0x09, 0x10, 0x11, 0x14, 0x15, 0x16, 0x2F))
 
 
-class _Run:
+class _Run(Operands):
     def __init__(self, function: FrameProgram, initial: RegisterRow) -> None:
+        super().__init__(b"")
         self._code_factor, self._data_factor = function.code_factor, function.data_factor
         self.initial, self.row = initial, initial.copy()
         self._remembered: list[RegisterRow] = []
-        self._program, self._at = b"", 0
 
     def execute(self, program: bytes, until: int | None) -> None:
         """Run instructions up to the row behind the distance `until`; None for all of them."""
-        self._program, self._at, distance = program, 0, 0
-        while self._at < len(program):
-            operation = program[self._at]
-            self._at += 1
+        self.data, self.at, distance = program, 0, 0
+        while self.at < len(program):
+            operation = program[self.at]
+            self.at += 1
             step = self._advance(operation)
             if step is None:
                 self._change(operation)
@@ -86,14 +86,11 @@ class _Run:
             return operation & 0x3F
         if operation not in _ADVANCES:
             return None
-        self._at += _ADVANCES[operation]
-        if self._at > len(self._program):
-            raise IndexError("an advance ends behind its program")
-        return int.from_bytes(self._program[self._at - _ADVANCES[operation] : self._at], "little")
+        return int.from_bytes(self.take(_ADVANCES[operation]), "little")
 
     def _change(self, operation: int) -> None:
         if 0x80 <= operation < 0xC0:
-            self._save(operation & 0x3F, Saved(Where.AT_OFFSET, self._unsigned() * self._data_factor))
+            self._save(operation & 0x3F, Saved(Where.AT_OFFSET, self.unsigned() * self._data_factor))
         elif operation >= 0xC0:
             self._save(operation & 0x3F, self.initial.saved.get(operation & 0x3F))
         elif operation == 0x0A:
@@ -101,9 +98,9 @@ class _Run:
         elif operation == 0x0B:  # with the CFA, as all producers mean it
             self.row = self._remembered.pop()
         elif operation == 0x2E:
-            self._unsigned()
+            self.unsigned()
         elif operation in _ON_REGISTER:
-            register = self._unsigned()
+            register = self.unsigned()
             self._save(register, self._place(operation, register))
         elif operation != 0x00:
             self.row.cfa = self._cfa(operation)
@@ -117,49 +114,34 @@ class _Run:
     def _place(self, operation: int, register: int) -> Saved | None:
         """Return where a register is; None for "unchanged"."""
         if operation in (0x05, 0x11, 0x2F):
-            value = self._signed() if operation == 0x11 else self._unsigned()
+            value = self.signed() if operation == 0x11 else self.unsigned()
             return Saved(Where.AT_OFFSET, value * self._data_factor * (-1 if operation == 0x2F else 1))
         if operation in (0x14, 0x15):
-            value = self._unsigned() if operation == 0x14 else self._signed()
+            value = self.unsigned() if operation == 0x14 else self.signed()
             return Saved(Where.IS_OFFSET, value * self._data_factor)
         if operation == 0x09:
-            return Saved(Where.REGISTER, self._unsigned())
+            return Saved(Where.REGISTER, self.unsigned())
         if operation in (0x10, 0x16):
-            return Saved(Where.AT_EXPRESSION if operation == 0x10 else Where.IS_EXPRESSION, self._block())
+            return Saved(Where.AT_EXPRESSION if operation == 0x10 else Where.IS_EXPRESSION, self.take(self.unsigned()))
         if operation == 0x07:
             return Saved(Where.UNDEFINED)
         return None if operation == 0x08 else self.initial.saved.get(register)
 
     def _cfa(self, operation: int) -> tuple[int, int] | bytes:
         if operation == 0x0C:
-            return self._unsigned(), self._unsigned()
+            return self.unsigned(), self.unsigned()
         if operation == 0x0F:
-            return self._block()
+            return self.take(self.unsigned())
         if operation == 0x12:
-            return self._unsigned(), self._signed() * self._data_factor
+            return self.unsigned(), self.signed() * self._data_factor
         before = self.row.cfa
         if not isinstance(before, tuple):
             raise ValueError("the CFA is no register and offset")
         register, offset = before
         if operation == 0x0D:
-            return self._unsigned(), offset
+            return self.unsigned(), offset
         if operation == 0x0E:
-            return register, self._unsigned()
+            return register, self.unsigned()
         if operation == 0x13:
-            return register, self._signed() * self._data_factor
+            return register, self.signed() * self._data_factor
         raise ValueError(f"call frame instruction {operation:#x} is not understood")
-
-    def _unsigned(self) -> int:
-        value, self._at = leb128.unsigned(self._program, self._at)
-        return value
-
-    def _signed(self) -> int:
-        value, self._at = leb128.signed(self._program, self._at)
-        return value
-
-    def _block(self) -> bytes:
-        size = self._unsigned()
-        if self._at + size > len(self._program):
-            raise IndexError("an expression ends behind its program")
-        self._at += size
-        return self._program[self._at - size : self._at]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from tracer.elf.leb128 import signed, unsigned
+from tracer.elf.leb128 import Operands
 
 
 class Base(Enum):
@@ -57,9 +57,9 @@ _REASONS = {
 }
 
 
-class _Machine:
+class _Machine(Operands):
     def __init__(self, expression: bytes, frame_base: ValuePlace | None, indexed: Callable[[int], int]) -> None:
-        self.data, self.at = expression, 0
+        super().__init__(expression)
         self._frame_base, self._indexed = frame_base, indexed
         self.stack: list[ValuePlace] = []
         self.is_value = False
@@ -81,11 +81,11 @@ class _Machine:
         if _LIT0 <= code < _REG0:
             self._push(Base.CONSTANT, code - _LIT0)
         elif _REG0 <= code < _BREG0 or code == _REGX:
-            self._push_register(code - _REG0 if code != _REGX else self._unsigned(), 0)
+            self._push_register(code - _REG0 if code != _REGX else self.unsigned(), 0)
             self.is_value = True
         elif _BREG0 <= code < _REGX or code == _BREGX:
-            register = code - _BREG0 if code != _BREGX else self._unsigned()
-            self._push_register(register, self._signed())
+            register = code - _BREG0 if code != _BREGX else self.unsigned()
+            self._push_register(register, self.signed())
         elif code == _STACK_VALUE:
             self.is_value = True
         elif code in (_FBREG, _CFA):
@@ -101,13 +101,13 @@ class _Machine:
             return
         if self._frame_base is None:
             raise Unlocated("where its frame is is not known")
-        self.stack.append(self._frame_base.plus(self._signed()))
+        self.stack.append(self._frame_base.plus(self.signed()))
 
     def _calculate(self, code: int) -> None:
         if code == _DEREF:
             self.stack[-1] = self.stack[-1].dereferenced()
         elif code == _PLUS_UCONST:
-            self.stack[-1] = self.stack[-1].plus(self._unsigned())
+            self.stack[-1] = self.stack[-1].plus(self.unsigned())
         else:
             second, first = self.stack.pop(), self.stack.pop()
             if second.base is not Base.CONSTANT or len(second.offsets) > 1:
@@ -119,17 +119,17 @@ class _Machine:
     def _push_constant(self, code: int) -> None:
         if code in _FIXED_CONSTANTS:
             size, is_signed = _FIXED_CONSTANTS[code]
-            self._push(Base.CONSTANT, int.from_bytes(self._take(size), "little", signed=is_signed))
+            self._push(Base.CONSTANT, int.from_bytes(self.take(size), "little", signed=is_signed))
         elif code == _CONSTU:
-            self._push(Base.CONSTANT, self._unsigned())
+            self._push(Base.CONSTANT, self.unsigned())
         elif code == _CONSTS:
-            self._push(Base.CONSTANT, self._signed())
+            self._push(Base.CONSTANT, self.signed())
         elif code == _ADDR:
-            self._push(Base.ADDRESS, int.from_bytes(self._take(8), "little"))
+            self._push(Base.ADDRESS, int.from_bytes(self.take(8), "little"))
         elif code == _ADDRX:
-            self._push(Base.ADDRESS, self._indexed(self._unsigned()))
+            self._push(Base.ADDRESS, self._indexed(self.unsigned()))
         elif code == _IMPLICIT_VALUE:
-            self._push(Base.CONSTANT, int.from_bytes(self._take(self._unsigned()), "little"))
+            self._push(Base.CONSTANT, int.from_bytes(self.take(self.unsigned()), "little"))
             self.is_value = True
         else:
             raise Unlocated("its parameter is computed in a way that no probe can follow")
@@ -141,21 +141,6 @@ class _Machine:
         if register >= _GENERAL_REGISTERS:
             raise Unlocated("its parameter is in a vector register")
         self.stack.append(ValuePlace(Base.REGISTER, register, (offset,)))
-
-    def _take(self, size: int) -> bytes:
-        taken = self.data[self.at : self.at + size]
-        self.at += size
-        if len(taken) < size:
-            raise IndexError
-        return taken
-
-    def _unsigned(self) -> int:
-        value, self.at = unsigned(self.data, self.at)
-        return value
-
-    def _signed(self) -> int:
-        value, self.at = signed(self.data, self.at)
-        return value
 
 
 def value_of(expression: bytes, frame_base: ValuePlace | None, indexed: Callable[[int], int]) -> ValuePlace:
