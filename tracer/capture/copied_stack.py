@@ -12,7 +12,7 @@ from tracer.model.records import STACK_REACH
 
 WORD_BYTES = 8
 _PAGE_BYTES = WORD_BYTES * records.PAGE_WORDS
-_PRESERVED = (
+PRESERVED = (
     Register.RBX, Register.RBP, Register.RSP, Register.R12, Register.R13, Register.R14, Register.R15,
 )  # fmt: skip
 
@@ -44,7 +44,7 @@ class CopiedStack:
     def read(cls, blob: bytes) -> CopiedStack:
         """Read a record."""
         row = np.frombuffer(blob, records.STACK_COPY, 1)[0]
-        registers = {int(number): int(row["registers"][number]) for number in _PRESERVED}
+        registers = {int(number): int(row["registers"][number]) for number in PRESERVED}
         words = row["words"][: min(int(row["pages"]), records.COPY_PAGES) * records.PAGE_WORDS]
         pending: dict[int, int] = {}
         for slot, address in row["pending"].tolist():

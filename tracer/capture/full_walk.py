@@ -12,19 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracer.capture.binaries import OpenBinary
-from tracer.capture.copied_stack import WORD_BYTES, CopiedStack, Unreadable
+from tracer.capture.copied_stack import PRESERVED, WORD_BYTES, CopiedStack, Unreadable
 from tracer.elf.call_frames import FrameProgram
 from tracer.elf.frame_expressions import computed
 from tracer.elf.frame_index import FrameIndex
 from tracer.elf.frame_programs import RETURN_ADDRESS, RSP
 from tracer.elf.register_rules import RegisterRow, Saved, Where, row_at
 from tracer.elf.unwind_table import ENTRY_BYTES, start_of
-from tracer.model.operations import Register
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, MAX_FRAMES, StackStatus
 from tracer.model.snapshot import Stack
 
 _MASK = (1 << 64) - 1
-_CALLEE_SAVED = frozenset((Register.RBX, Register.RBP, Register.R12, Register.R13, Register.R14, Register.R15))
 
 FindCode = Callable[[int], tuple[OpenBinary, int] | None]
 """Finds the binary that is mapped at an address, and its bias."""
@@ -174,10 +172,9 @@ class FullWalk:
             cfa = (self._register(row.cfa[0]) + row.cfa[1]) & _MASK
         else:
             cfa = computed(row.cfa, self._register, self._word)
-        after: dict[int, _Value] = {RSP: cfa}
         # What calls do not preserve is unknown in a caller; an interrupted function goes on with all of them.
-        preserved = {n: v for n, v in self._registers.items() if n in _CALLEE_SAVED}
-        after |= {number: value for number, value in preserved.items() if number not in row.saved}
+        after = {n: v for n, v in self._registers.items() if n in PRESERVED and n not in row.saved}
+        after[RSP] = cfa
         for number, saved in row.saved.items():
             try:
                 value = self._value(saved, cfa)

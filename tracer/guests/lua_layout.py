@@ -12,6 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 _IDENT = re.compile(rb"\$Lua(?:Version)?: Lua 5\.([1-5])[. ]")
 """lua_ident of lapi.c. Lua 5.0 and LuaJIT have none, or another."""
 
+_LUA_54 = {
+    "status": 10, "call": 32, "base_call": 0, "saved_pc": 0, "call_size": 0, "function": 0, "previous": 16,
+    "call_pc": 32, "proto": 24, "is_c": 0, "code": 64, "lines": 88, "line_count": 28, "absolute": 96,
+    "absolute_count": 40, "defined": 44, "source": 112,
+    "current": 0, "vm_state": 0, "short_length": 0,
+}  # fmt: skip
 LAYOUTS: Mapping[str, Mapping[str, int]] = {
     "Lua 5.1": {
         "status": 10, "call": 40, "base_call": 80, "saved_pc": 48, "call_size": 40, "function": 8, "previous": 0,
@@ -31,24 +37,14 @@ LAYOUTS: Mapping[str, Mapping[str, int]] = {
         "absolute_count": 0, "defined": 40, "source": 104,
         "current": 0, "vm_state": 0, "short_length": 0,
     },
-    "Lua 5.4": {
-        "status": 10, "call": 32, "base_call": 0, "saved_pc": 0, "call_size": 0, "function": 0, "previous": 16,
-        "call_pc": 32, "proto": 24, "is_c": 0, "code": 64, "lines": 88, "line_count": 28, "absolute": 96,
-        "absolute_count": 40, "defined": 44, "source": 112,
-        "current": 0, "vm_state": 0, "short_length": 0,
-    },
+    "Lua 5.4": _LUA_54,
     "LuaJIT 2.1": {
         "status": 0, "call": 0, "base_call": 0, "saved_pc": 0, "call_size": 0, "function": 0, "previous": 0,
         "call_pc": 0, "proto": 0, "is_c": 0, "code": 0, "lines": 80, "line_count": 76, "absolute": 0,
         "absolute_count": 0, "defined": 72, "source": 64,
         "current": 0x170, "vm_state": 0xB8, "short_length": 0,
     },
-    "Lua 5.5": {
-        "status": 11, "call": 32, "base_call": 0, "saved_pc": 0, "call_size": 0, "function": 0, "previous": 16,
-        "call_pc": 32, "proto": 24, "is_c": 0, "code": 64, "lines": 88, "line_count": 28, "absolute": 96,
-        "absolute_count": 40, "defined": 44, "source": 112,
-        "current": 0, "vm_state": 0, "short_length": 11,
-    },
+    "Lua 5.5": {**_LUA_54, "status": 11, "short_length": 11},
 }  # fmt: skip
 """Fields of records.LUA."""
 _JIT = "LuaJIT 2.1"
