@@ -119,6 +119,39 @@ def test_a_thread_stack_is_a_mapping() -> None:
     assert rule.name == "thread"
 
 
+MMAP = ("mmap", LIBC)
+MAPPED = {
+    "locale": [MMAP, ("_nl_load_locale", LIBC), ("_nl_find_locale", LIBC), ("setlocale", LIBC), ("main", "srv")],
+    "locale-data": [MMAP, (None, LIBC), ("newlocale", LIBC), ("main", "srv")],
+    "character-set-books": [MMAP, ("__gconv_load_cache", LIBC), ("iconv_open", LIBC), ("f", "srv")],
+    "messages": [MMAP, ("_nl_load_domain", LIBC), ("__dcigettext", LIBC), ("main", "srv")],
+    "last-words": [MMAP, ("__libc_message", LIBC), ("abort", LIBC), ("main", "srv")],
+    "heap": [MMAP, ("new_heap", LIBC), ("arena_get2.part.0", LIBC), ("tcache_init", LIBC), ("free", LIBC),
+             ("f", "srv")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_what_libc_maps_for_itself_is_known(name: str) -> None:
+    rule = one_off(leak(*MAPPED[name], kind="mapping"))
+    assert rule is not None
+    assert rule.name == name
+
+
+def test_an_allocators_library_maps_for_itself() -> None:
+    rule = one_off(leak(MMAP, (None, "libjemalloc.so.2"), (None, "libjemalloc.so.2"), ("f", "srv"), kind="mapping"))
+    assert rule is not None
+    assert rule.name == "heap"
+    assert one_off(leak(MMAP, ("pool_grow", "srv"), ("free", LIBC), kind="mapping")) is None
+    assert one_off(leak(("malloc", LIBC), ("f", "srv"))) is None
+
+
+def test_the_zone_of_a_tail_called_conversion_is_known() -> None:
+    rule = one_off(leak(M, ("__tzstring", LIBC), ("__tz_convert", LIBC), ("f", "srv")))
+    assert rule is not None
+    assert rule.name == "time-zone"
+
+
 @pytest.mark.parametrize(
     ("function", "name"), [(None, "musl-pages"), ("__malloc_alloc_meta", "musl-pages"), ("sem_open", None)]
 )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from tracer.analysis.runtime import LIBC, LOADER, MUSL, is_allocator
+from tracer.analysis.runtime import LIBC, LOADER, MUSL, is_allocator, is_heap
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
 
@@ -48,6 +48,8 @@ def one_off(leak: Leak) -> OneOff | None:
     if leak.kind == "reference":
         return None
     leaf = next((i for i, frame in enumerate(leak.stack) if not is_allocator(frame)), len(leak.stack))
+    if leak.kind == "mapping" and any(map(is_heap, leak.stack[:leaf])):
+        return _HEAP
     stack = leak.stack[leaf:]
     if not stack:
         return None
@@ -125,7 +127,12 @@ _STATIC_RESULTS = (
     r"|gethostby(name|name2|addr)(_r)?|getgrouplist|initgroups|getlogin(_r)?|ttyname"
 )
 
+_BOTH = ("allocation", "mapping")
+_HEAP = OneOff("heap", "what an allocator maps to cut blocks from; the blocks themselves are judged",
+               Matcher(lambda frame: False), ("mapping",))
+
 ONE_OFFS: tuple[OneOff, ...] = (
+    _HEAP,
     OneOff("stdio-buffer", "a stream keeps its buffer until it is closed; the stream itself is judged",
            caller(r"_IO_w?file_doallocate")),
     OneOff("libstdc++-pool", "the reserve for exceptions that are thrown when memory has run out",
@@ -143,22 +150,30 @@ ONE_OFFS: tuple[OneOff, ...] = (
     OneOff("exit-handlers", "the list of functions to call at exit",
            way_to(r"__cxa_atexit|__cxa_at_quick_exit|on_exit|atexit|__register_atfork|pthread_atfork", LIBC)),
     OneOff("thread", "stacks and storage of threads, cached for the next one",
-           way_to(r"pthread_create", LIBC), ("allocation", "mapping")),
+           way_to(r"pthread_create", LIBC), _BOTH),
     OneOff("thread-specific", "the second level of the table of thread-specific values",
            way_to(r"(__)?pthread_setspecific|tss_set", LIBC)),
     OneOff("libc-start", "libc's own start", way_to(r"__libc_init_first|__libc_early_init|__libc_init_secure", LIBC)),
-    OneOff("locale", "the data of the locale in use", way_to(r"setlocale", LIBC)),
+    OneOff("locale", "the data of the locale in use", way_to(r"setlocale", LIBC), _BOTH),
+    OneOff("locale-data", "a locale's tables, mapped once and kept for whoever asks for it next",
+           way_to(r"newlocale|_nl_(find|load)_locale(_from_archive)?", LIBC), ("mapping",)),
     OneOff("messages", "translated messages, kept for the next question",
-           way_to(r"(__)?d?c?n?gettext|(__)?dc?gettext|(bind_)?textdomain(_codeset)?|bindtextdomain", LIBC)),
+           way_to(r"(__)?d?c?n?gettext|(__)?dc?gettext|(bind_)?textdomain(_codeset)?|bindtextdomain"
+                  r"|_nl_(load_domain|find_domain|find_msg)|__dcigettext", LIBC), _BOTH),
     OneOff("time-zone", "the rules of the time zone in use",
-           way_to(r"tzset|(__)?(localtime|gmtime)(_r)?|mktime|timelocal|ctime(_r)?|w?strftime(_l)?", LIBC)),
+           way_to(r"tzset|(__)?(localtime|gmtime)(_r)?|mktime|timelocal|ctime(_r)?|w?strftime(_l)?"
+                  r"|wcsftime(_l)?|__strftime_internal|__mktime_internal|__tz\w+|tzset_\w+", LIBC)),
     OneOff("message-buffer", "the buffer behind the last answer", way_to(r"strerror(_l)?|strsignal|perror", LIBC)),
     OneOff("name-service", "services that answer questions about users, groups and hosts, and their last answers",
-           way_to(_STATIC_RESULTS + r"|__nss_\w+|__res_(n?init|iclose|nclose)|res_n?init|__resolv_\w+", LIBC)),
+           way_to(_STATIC_RESULTS + r"|__nss_\w+|__res_(n?init|iclose|nclose)|res_n?init|__resolv_\w+"
+                  r"|__nscd_get_\w+", LIBC), _BOTH),
     OneOff("character-sets", "the table of character set conversions; the descriptor itself is judged",
            way_to(r"__gconv_open", LIBC, least=2)),
     OneOff("character-set-books", "the table of character set conversions",
-           way_to(r"__gconv_(get_\w+|load_\w+|read_\w+|find_\w+|lookup_\w+|compare_\w+)", LIBC)),
+           way_to(r"__gconv_(get_\w+|load_\w+|read_\w+|find_\w+|lookup_\w+|compare_\w+)", LIBC), _BOTH),
+    OneOff("last-words", "what libc says before it ends the process",
+           way_to(r"__libc_(message|fatal)\w*|malloc_printerr\w*|__assert(_perror)?(_fail)?(_base)?|__fortify_fail\w*"
+                  r"|__chk_fail|__stack_chk_fail", LIBC), _BOTH),
     OneOff("backtrace", "libgcc, loaded for the first stack trace", way_to(r"backtrace", LIBC)),
     OneOff("glib-start", "GLib and GObject initialize themselves", constructor_of(_GLIB, 40)),
     OneOff("glib-quarks", "interned strings live as long as the process",

@@ -12,7 +12,15 @@ _ALLOCATOR_FUNCTION = re.compile(
     r"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free"
     r"|mmap|mmap64|mremap|munmap|malloc_usable_size|Malloc|Calloc|Realloc)(@.*)?"
     r"|operator (new|delete)(\[\])?(\(.*)?|_Zn[wa].*|_Zd[la].*"
-    r"|__rust_(alloc|realloc|alloc_zeroed)|__rdl_.*|__rg_.*|sysmalloc|new_heap|arena_get2|ptmalloc_init"
+    r"|__rust_(alloc|realloc|alloc_zeroed)|__rdl_.*|__rg_.*"
+    r"|sysmalloc(_mmap)?|(alloc_)?new_heap|arena_get2|tcache_init|ptmalloc_init"
+)
+_OUTLINED = re.compile(r"(\.(part|isra|constprop|cold|lto_priv)(\.\d+)?)+$")
+"""What a compiler adds to the name of a function that it took apart or specialized."""
+_HEAP_FUNCTION = re.compile(
+    r"(__libc_|__GI_|__|je_|tc_|mi_|_int_)?"
+    r"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free)(@.*)?"
+    r"|sysmalloc(_mmap)?|new_heap|alloc_new_heap|arena_get2|tcache_init|ptmalloc_init|heap_trim|systrim"
 )
 _WRAPPER_FUNCTION = re.compile(
     r"x(malloc|calloc|realloc|zalloc|reallocarray|strdup|strndup|memdup)|zalloc|x[nz]?malloc"
@@ -43,13 +51,24 @@ LOADER = re.compile(r"ld-linux\S*|ld-[\d.]+\.so")
 
 @cache
 def _is_allocator(function: str | None, module: str | None) -> bool:
-    named = function is not None and _ALLOCATOR_FUNCTION.fullmatch(function) is not None
+    named = function is not None and _ALLOCATOR_FUNCTION.fullmatch(_OUTLINED.sub("", function)) is not None
     return named or (module is not None and _ALLOCATOR_MODULE.fullmatch(module) is not None)
 
 
 def is_allocator(frame: Frame) -> bool:
     """Tell whether a frame is the allocator itself: its function by name, or a library that is nothing else."""
     return frame.kind != "guest" and _is_allocator(frame.function, frame.module)
+
+
+@cache
+def _is_heap(function: str | None, module: str | None) -> bool:
+    named = function is not None and _HEAP_FUNCTION.fullmatch(function.split(".", 1)[0]) is not None
+    return named or (module is not None and _ALLOCATOR_MODULE.fullmatch(module) is not None)
+
+
+def is_heap(frame: Frame) -> bool:
+    """Tell whether a frame is an allocator of blocks, which mmap is not."""
+    return frame.kind != "guest" and _is_heap(frame.function, frame.module)
 
 
 @cache

@@ -1,0 +1,32 @@
+"""What libc maps for itself in correct programs is called no leak."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Refleak
+
+PROGRAMS = (
+    ("/bin/cat", "/dev/null"), ("/bin/ls", "-l", "/"), ("/bin/date",), ("/usr/bin/sort", "/etc/passwd"),
+    ("/usr/bin/iconv", "-f", "UTF-8", "-t", "UTF-16", "/etc/passwd"), ("/usr/bin/env",), ("/usr/bin/id",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+@pytest.mark.parametrize("command", PROGRAMS, ids=lambda command: command[0].rpartition("/")[2])
+def test_no_mapping_of_an_ordinary_program_is_a_leak(
+    refleak: Refleak, command: tuple[str, ...], locale: str
+) -> None:
+    run = refleak(target=command, environment=(("LC_ALL", locale),))
+    run.check_whole()
+    assert [leak for leak in run.leaks if leak["kind"] == "mapping"] == []
+
+
+def test_cat_is_clean_in_every_locale(refleak: Refleak) -> None:
+    run = refleak(target=("/bin/cat", "/dev/null"), environment=(("LC_ALL", "C.UTF-8"),))
+    assert run.leaks == []
+
+
+def test_arenas_of_threads_that_free_first_are_mallocs_own(refleak: Refleak) -> None:
+    run = refleak(target=("free_first",))
+    run.check_whole()
+    assert run.leaks == []
