@@ -275,7 +275,7 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]] || ((COMP_CWORD > 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top" -- "$current")
             fi ;;
@@ -317,7 +317,7 @@ _refleak()
             fi ;;
         top)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --interval -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet --interval -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
                 COMPREPLY=()
             fi ;;

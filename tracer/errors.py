@@ -45,6 +45,13 @@ class NothingToProbe(RefleakError):
     hint = "give the allocator's library with --allocator PATH, or build with symbols; see `refleak probes`"
 
 
+class NothingFound(RefleakError):
+    """A name that the user gave is in nothing that ran: no verdict can rest on it."""
+
+    exit_code = 68
+    hint = "check the spelling: `refleak probes PROGRAM` shows what is found; --allow-missing passes over it"
+
+
 class KernelLacks(RefleakError):
     exit_code = 71
     hint = "see `refleak doctor`; Linux 5.15 or newer with uprobes, BPF and BTF is needed"

@@ -56,6 +56,13 @@ def test_a_clean_run_breaks_nothing(policy: str) -> None:
     assert broken(policy, clean()) == ()
 
 
+@pytest.mark.parametrize("word", ["leak", "Leaks", "error", "outstandin", "incomplet"])
+def test_a_misspelt_word_is_no_type(word: str) -> None:
+    with pytest.raises(ValueError, match="did you mean"):
+        parse_policy(word)
+    assert parse_policy(f"type:{word}").conditions[0].name == word
+
+
 def test_of_a_target_that_lives_amounts_count_but_no_leak() -> None:
     snapshot, code = server()
     findings = analyse(replace(snapshot, mode="attached", target_ended=False), code.symbols)

@@ -17,6 +17,7 @@ from tracer.model.records import ErrorKind, StackStatus
 from tracer.report import TextOptions, write_text
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.names import shorten
+from tracer.report.verdict_line import verdict
 
 
 def text(findings: Findings, **options: object) -> str:
@@ -392,3 +393,10 @@ def test_names_are_shortened_from_what_tells_least(name: str, room: int, short: 
     got = shorten(name, room)
     assert len(got) <= max(room, 8)
     assert got == short
+
+
+@pytest.mark.parametrize(("number", "said"), [(11, "; but it was killed by SIGSEGV"), (15, "")])
+def test_a_program_that_crashed_is_not_just_clean(number: int, said: str) -> None:
+    snap = snapshot(processes=(process(exit_code=None, signal=number),))
+    text = verdict(analyse(snap, {})).text
+    assert text == f"refleak: clean{said}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from tracer.model.snapshot import UncoveredCopies
+from tracer.model.snapshot import Missing, UncoveredCopies
 
 _CHANGES = ("get", "put", "delete")
 _ENDS = ("put", "delete")
@@ -45,3 +45,12 @@ def doubts(uncovered: Iterable[UncoveredCopies], types: Iterable[str]) -> tuple[
         if parts:
             found.append(f"not all of {name} was seen: no probe on {'; '.join(parts)}")
     return tuple(found)
+
+
+def missing_notes(missing: Iterable[Missing]) -> tuple[str, ...]:
+    """Return what a report says first of names that were found nowhere: nothing of them was counted."""
+    return tuple(
+        f"{name} was found nowhere: check its spelling with `refleak probes`" if name.function
+        else f"{name} was found nowhere, and nothing of it was counted: check its functions with `refleak probes`"
+        for name in missing
+    )  # fmt: skip

@@ -16,6 +16,7 @@ baseline set aside, what was inherited by fork and what was alive at exec never 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from tracer.analysis.evidence import LEAKED, OUTSTANDING
@@ -83,6 +84,10 @@ def parse_policy(text: str) -> Policy:
 def _condition(word: str) -> Condition:
     if word in _WORDS:
         return Condition(word)
+    meant = get_close_matches(word.lower(), _WORDS, 1, 0.8)
+    if meant:
+        raise ValueError(f"{word!r} is not one of {', '.join(_WORDS)}: did you mean {meant[0]}? "
+                         f"A type of that name is type:{word}")
     kind, sign, limit = (part.strip() for part in word.partition(">"))
     if sign and kind in ("bytes", "count"):
         return Condition(kind, _number(limit, word))

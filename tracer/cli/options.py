@@ -242,6 +242,13 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     add_error_exitcode(policy, "exit with N if anything leaked or an error was found (with --fail-on: N in place of 1)")
 
 
+def add_allow_missing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-missing", action="store_true",
+        help="what --type, --spec and --preset name need not be found in what runs (else the exit status is 68)",
+    )
+
+
 def add_error_exitcode(parser: argparse._ActionsContainer, text: str) -> None:
     parser.add_argument("--error-exitcode", type=exit_status, metavar="N", help=text)
 

@@ -116,6 +116,9 @@ def check_output(arguments: argparse.Namespace) -> None:
     """Raise CannotWrite or CannotRead for what the user named, before anything is traced."""
     analysis_options(arguments)
     _chosen(arguments)
+    for directory in arguments.debug_dir:
+        if not Path(directory).is_dir():
+            raise CannotRead(f"there is no directory {directory}", "check the path after --debug-dir")
     if arguments.baseline is not None and not os.access(arguments.baseline, os.R_OK):
         raise CannotRead(f"cannot read {arguments.baseline}", "check the path after --baseline")
     path = arguments.output

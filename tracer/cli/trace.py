@@ -23,6 +23,7 @@ from tracer.cli import options
 from tracer.cli.catalogue import catalogue_of
 from tracer.cli.checkpoint_notice import CheckpointNotice
 from tracer.cli.interval import IntervalReports, is_stream
+from tracer.cli.missing import check_found, with_missing
 from tracer.cli.recorder import Recorder, recorder_of
 from tracer.cli.reporting import check_output, failure_status, judge, symbolized, write_report
 from tracer.cli.site_finder import site_finder
@@ -53,6 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_report(parser)
     options.add_recording(parser)
     options.add_policy(parser)
+    options.add_allow_missing(parser)
     options.add_verbosity(parser)
 
 
@@ -91,7 +93,7 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
         raise
     try:
         _run_until_end(session, arguments, recorder, reports)
-        findings = _reported(take_snapshot(session), arguments, recorder)
+        findings = _reported(with_missing(take_snapshot(session), arguments), arguments, recorder)
     finally:
         if reports is not None:
             reports.close()
@@ -219,6 +221,7 @@ def _exit_status(session: Session, findings: Findings, arguments: argparse.Names
     failed = failure_status(findings, arguments)
     if failed is not None:
         return failed
+    check_found(findings)
     if session.mode == "attached":
         return 0
     status = session.exit_status

@@ -130,6 +130,17 @@ class UncoveredCopies:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """What was asked for by name and is in nothing that ran: a type (or preset), or one function of it."""
+
+    type: str
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.function} of {self.type}" if self.function else self.type
+
+
+@dataclass(frozen=True)
 class SiteInfo:
     """What a report says of a site: index as in the records' `site` field."""
 
@@ -146,6 +157,7 @@ class Coverage:
     attached: int = 0
     unresolved: tuple[Unresolved, ...] = ()
     uncovered_copies: tuple[UncoveredCopies, ...] = ()
+    missing: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 
 from tracer.model.findings import Findings
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.page import Span
+from tracer.report.scope import end, last_of
 from tracer.report.selection_words import limits
 
 REMARKS = ("reinitialised",)
 """Kinds of error that are worth a look but break no rule."""
+_CRASHES = frozenset({
+    signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS,
+})  # fmt: skip
+"""Signals by which a program ends that did something wrong: it may have lost no memory, but is not clean."""
 
 
 def verdict(findings: Findings) -> Span:
@@ -32,9 +38,18 @@ def verdict(findings: Findings) -> Span:
     text += f"; alive at exec: {exec_}" if exec_ else ""
     if not findings.complete and (leaked or errors or outstanding):
         text += "; but data were lost"
+    crash = _crash(findings)
+    text += f"; but it was {crash}" if crash else ""
     bad = bool(leaked or errors)
-    style = "bad" if bad else "warn" if outstanding or not findings.complete else "good"
+    doubtful = bool(outstanding or crash or findings.coverage.missing or not findings.complete)
+    style = "bad" if bad else "warn" if doubtful else "good"
     return Span(f"refleak: {text}", style)
+
+
+def _crash(findings: Findings) -> str:
+    """Return how the target crashed, as "killed by SIGSEGV"; empty where it did not."""
+    root = last_of(findings, findings.processes[0].pid) if findings.processes else None
+    return end(root) if root is not None and root.signal in _CRASHES else ""
 
 
 def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
@@ -46,6 +61,8 @@ def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
         return "ERROR"
     if not findings.complete:
         return "no leak found, but data were lost"
+    if findings.coverage.missing:
+        return f"no leak found, but {', '.join(map(str, findings.coverage.missing))} was found nowhere"
     judged = findings.mode == "launched" and findings.target_ended
     looked_at = limits(findings)
     if looked_at:

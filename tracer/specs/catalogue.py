@@ -18,14 +18,14 @@ class Catalogue:
     """Descriptions, whose types are numbered from 1 on: the number is the group of their addresses."""
 
     def __init__(self, descriptions: Sequence[Description] = ()) -> None:
-        self._descriptions = descriptions
+        self.descriptions = descriptions
         self.types: dict[int, DescribedType] = {}
         """By group; grows as families are met in binaries."""
         self._members: dict[tuple[int, int, str], int] = {}
         self._fixed = [list(self._numbered(place)) for place in range(len(descriptions))]
 
     def _numbered(self, place: int) -> Iterator[FunctionSpec]:
-        for number, type_ in enumerate(self._descriptions[place].types):
+        for number, type_ in enumerate(self.descriptions[place].types):
             if not type_.is_family:
                 yield from _lowered(type_, 0 if type_.wraps else self._group(place, number, type_))
 
@@ -37,14 +37,14 @@ class Catalogue:
     def specs(self, find_names: FindNames) -> list[Spec]:
         """Return the specs for a binary with these functions."""
         found = []
-        for place, description in enumerate(self._descriptions):
+        for place, description in enumerate(self.descriptions):
             functions = [*self._fixed[place], *self._families(place, find_names)]
             if functions:
                 found.append(Spec(description.name, tuple(functions), description.description, description.source))
         return found
 
     def _families(self, place: int, find_names: FindNames) -> Iterator[FunctionSpec]:
-        for number, type_ in enumerate(self._descriptions[place].types):
+        for number, type_ in enumerate(self.descriptions[place].types):
             if type_.is_family:
                 for member in expand(type_, find_names):
                     yield from _lowered(member, self._group(place, number, member))

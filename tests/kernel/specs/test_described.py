@@ -84,3 +84,17 @@ def test_one_line_describes_a_family(tmp_path: Path) -> None:
     report = trace(tmp_path, "family", "--refs-only", "--spec", str(spec))
     assert totals(report) == {"apple": (1, 4, 3, 0, 1), "pear": (1, 2, 3, 1, 0)}
     assert report["probes"]["inlined_not_covered"] == []
+
+
+@pytest.mark.parametrize(("more", "status"), [((), 68), (("--allow-missing",), 0)])
+def test_a_type_that_nothing_has_is_said_and_no_verdict_rests_on_it(
+    more: tuple[str, ...], status: int, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.txt"
+    command = [str(ROOT / "refleak"), "--refs-only", "--type", "con:create=con_new,put=con_unref", *more]
+    done = subprocess.run([*command, "-o", str(report), "--exec", "true"], capture_output=True, text=True, timeout=120,
+                          check=False)  # fmt: skip
+    assert done.returncode == status, done.stderr
+    first = report.read_text().splitlines()[0]
+    assert first == ("refleak: clean" if more else "refleak: no leak found, but con was found nowhere")
+    assert ("found nowhere: con" in done.stderr) == (not more)

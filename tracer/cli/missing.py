@@ -1,0 +1,75 @@
+"""What was asked for by name and found in nothing that ran."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from tracer.cli.catalogue import catalogue_of
+from tracer.errors import NothingFound
+from tracer.model.findings import Findings
+from tracer.model.snapshot import Missing, Snapshot
+from tracer.specs.catalogue import Catalogue
+from tracer.specs.description import TYPE_CAPTURE, DescribedType, Description
+from tracer.specs.presets import DIRECTORY
+
+_FROM_OPTION = "--type"
+
+
+def with_missing(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
+    """Return the snapshot with the types and functions of --type, --spec and --preset that were found nowhere."""
+    if arguments.allow_missing:
+        return snapshot
+    missing = tuple(find_missing(snapshot, catalogue_of(arguments), optional="auto" in arguments.presets))
+    return replace(snapshot, coverage=replace(snapshot.coverage, missing=missing)) if missing else snapshot
+
+
+def find_missing(snapshot: Snapshot, catalogue: Catalogue, *, optional: bool) -> Iterator[Missing]:
+    """Yield what no binary had. A preset is missing where all of it is: few programs use all of a library.
+
+    `optional`: presets were not chosen one by one, so that none of them has to be there.
+    """
+    found = {site.function for site in snapshot.sites}
+    found |= {unresolved.function.partition(".")[0] for unresolved in snapshot.coverage.unresolved}
+    found |= {copies.function for copies in snapshot.coverage.uncovered_copies}
+    for description in catalogue.descriptions:
+        if _is_preset(description):
+            if not optional and not any(_present(type_, found) for type_ in description.types):
+                yield Missing(f"preset {description.name}")
+            continue
+        for type_ in description.types:
+            absent = [f for f in _functions(type_) if not _is_found(f, found)]
+            if len(absent) == len(_functions(type_)):
+                yield Missing(type_.name)
+            elif description.source == _FROM_OPTION:
+                yield from (Missing(type_.name, function) for function in absent)
+
+
+def check_found(findings: Findings) -> None:
+    """Raise NothingFound where a name that the user gave was found nowhere."""
+    if findings.coverage.missing:
+        named = ", ".join(map(str, findings.coverage.missing))
+        raise NothingFound(f"found nowhere: {named}")
+
+
+def _is_preset(description: Description) -> bool:
+    return Path(description.source).parent == DIRECTORY
+
+
+def _functions(type_: DescribedType) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(function.spec.function for function in type_.functions))
+
+
+def _present(type_: DescribedType, found: set[str]) -> bool:
+    return any(_is_found(function, found) for function in _functions(type_))
+
+
+def _is_found(function: str, found: set[str]) -> bool:
+    """Tell whether a function, or one that its pattern stands for, is among those found."""
+    if function in found:
+        return True
+    pattern = function.replace(TYPE_CAPTURE, "*")
+    return any(fnmatchcase(name, pattern) for name in found)
