@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tracer.analysis.identity import frame_key, keys_of, module_key, stable_id
 from tracer.analysis.own_frame import own_frame
+from tracer.analysis.qualified_name import qualified_name
 from tracer.model.frames import Frame
 
 
@@ -78,3 +81,66 @@ def test_the_own_frame_is_the_first_that_is_not_machinery(
     stack: list[tuple[str | None, str | None]], own: int | None
 ) -> None:
     assert own_frame(tuple(frame(function, module) for function, module in stack)) == own
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("Ns<std::string>::visit()", "Ns::visit"),
+        ("void Ns<std::string>::visit()", "Ns::visit"),
+        ("Foo<int, std::string>::bar(std::map<int, int> const&) const", "Foo::bar"),
+        ("std::vector<int, std::allocator<int> > Foo::make(int)", "Foo::make"),
+        ("std::vector<int>::push_back(int const&)", "std::vector::push_back"),
+        ("void std::__push_heap<int*>(int*)", "std::__push_heap"),
+        ("(anonymous namespace)::f()", "_::f"),
+        ("std::ostream& operator<< <char>(std::ostream&, Foo)", "operator"),
+        ("Foo::operator<(Foo const&) const", "Foo::operator"),
+        ("Foo::operator std::string() const", "Foo::operator"),
+        ("std::function<void ()>::operator()() const", "std::function::operator"),
+        ("auto f<int>(int)::{lambda(int)#1}::operator()(int) const", "f::_::operator"),
+        ("f[abi:cxx11](int)", "f"),
+        ("Foo::bar() [clone .cold]", "Foo::bar"),
+        ("main", "main"),
+        ("alloc::vec::from_elem", "alloc::vec::from_elem"),
+        ("cooperator::run(int)", "cooperator::run"),
+        ("", ""),
+    ],
+)
+def test_the_qualified_name_of_a_function(function: str, name: str) -> None:
+    assert qualified_name(function) == name
+
+
+@given(st.text(alphabet="abN:<>()[]{} ,*&~operator", max_size=40))
+def test_any_text_has_a_qualified_name(text: str) -> None:
+    assert len(qualified_name(text)) <= len(text) + len("operator")
+
+
+SYSTEM = {"path": "/usr/lib/x86_64-linux-gnu/libfoo.so.1"}
+
+
+def test_a_library_of_the_distribution_is_not_own_where_the_program_called_it() -> None:
+    library, program = frame("g_object_new", "libfoo.so.1", **SYSTEM), frame("main", "srv", path="/home/srv")
+    assert own_frame((frame("malloc", "libc.so.6"), library, library, program)) == 3
+    assert own_frame((frame("malloc", "libc.so.6"), library, frame("start", "libc.so.6"))) == 1
+    assert own_frame((library, frame("f", "libown.so", path="/home/libown.so"), program)) == 1
+    assert own_frame((frame("f", "libown.so", path="/usr/local/lib/libown.so"), library, program)) == 0
+    assert own_frame((frame("f", "git", path="/usr/lib/git-core/git"), program)) == 0
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    ["zmalloc", "ztrymalloc_usable", "zcalloc", "xmalloc", "do_xmalloc", "xstrdup", "xmemdupz", "sqlite3MemMalloc",
+     "sqlite3DbMallocRawNN", "sqlite3_malloc64", "av_malloc", "av_mallocz", "CRYPTO_zalloc", "PyMem_Malloc",
+     "PyObject_Malloc", "_PyMem_RawMalloc", "g_malloc0", "ngx_alloc", "alloc::vec::from_elem", "emalloc", "_emalloc",
+     "std::vector<int>::_M_realloc_insert(int*)"],
+)  # fmt: skip
+def test_a_wrapper_of_malloc_is_passed_over(wrapper: str) -> None:
+    assert own_frame((frame("malloc", "libc.so.6"), frame(wrapper, "srv"), frame("load", "srv"))) == 2
+
+
+@pytest.mark.parametrize(
+    "function", ["Ns<std::string>::visit()", "void Ns<std::string>::visit()", "Foo<int, std::string>::bar()",
+                 "std::string Foo::name(int) const", "malloc_page", "normalloc", "std_init", "alloc_node"],
+)  # fmt: skip
+def test_a_function_of_the_user_is_own(function: str) -> None:
+    assert own_frame((frame("malloc", "libc.so.6"), frame(function, "srv"), frame("main", "srv"))) == 1

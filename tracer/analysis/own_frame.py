@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.analysis.runtime import is_interpreter, is_machinery
+from tracer.analysis.runtime import is_distributed, is_interpreter, is_machinery
 from tracer.model.findings import FrameList
 
 
@@ -10,14 +10,19 @@ def own_frame(stack: FrameList) -> int | None:
     """Return the index of the first frame outside libc, libstdc++, loader, allocators and stubs; None without one.
 
     Code in no binary and without a name is nobody's that we could tell, so it is passed over. Where there are frames
-    of a script, those of its interpreter are passed over too.
+    of a script, those of its interpreter are passed over too; so are those of the distribution's libraries that the
+    program called.
     """
+    first = None
     for index, frame in enumerate(stack):
         if frame.function is None and frame.module is None:
             continue
-        if not is_machinery(frame) and not (is_interpreter(frame) and _has_script(stack)):
+        if is_machinery(frame) or (is_interpreter(frame) and _has_script(stack)):
+            continue
+        if not is_distributed(frame):
             return index
-    return None
+        first = index if first is None else first
+    return first
 
 
 def _has_script(stack: FrameList) -> bool:

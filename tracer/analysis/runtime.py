@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from tracer.analysis.qualified_name import qualified_name
 from tracer.model.frames import Frame
 
 _ALLOCATOR_FUNCTION = re.compile(
@@ -23,12 +24,20 @@ _HEAP_FUNCTION = re.compile(
     r"|sysmalloc(_mmap)?|new_heap|alloc_new_heap|arena_get2|tcache_init|ptmalloc_init|heap_trim|systrim"
 )
 _WRAPPER_FUNCTION = re.compile(
-    r"x(malloc|calloc|realloc|zalloc|reallocarray|strdup|strndup|memdup)|zalloc|x[nz]?malloc"
+    r"(do_x|safe_|s|e|_e|x|xx|z|ztry|ck_?)?(malloc|mallocz|calloc|callocz|realloc|reallocarray|zalloc|memalign)(_usable)?"
+    r"|(x|z|e|_e|safe_)(strdup|strndup|memdup|memdupz|strcpy|mmap|alloc_array)|x[nz]?(n?malloc|alloc)|xpalloc|ximemdup0?"
+    r"|sqlite3_?(Db|Mem)?_?(M|m)alloc(Zero|Raw|RawNN|RawNNTyped|64)?|sqlite3_?(Db)?_?(R|r)ealloc(64)?|sqlite3DbStrN?Dup"
+    r"|sqlite3Mem(Malloc|Realloc)|mallocWithAlarm|dbMallocRawFinish"
+    r"|av_(malloc|mallocz|calloc|realloc|realloc_f|realloc_array|malloc_array|mallocz_array|memdup|strdup|fast_malloc)"
+    r"|(CRYPTO|OPENSSL)_(malloc|zalloc|calloc|realloc|clear_realloc|memdup|strdup|strndup|malloc_array)"
+    r"|_?Py(Mem|Object)_(Raw)?(Malloc|Calloc|Realloc|New)|_PyMem_(Raw|Debug)?\w*(Malloc|Calloc|Realloc)|_PyObject_\w*Alloc"
+    r"|ngx_(alloc|calloc|memalign)|apr_(palloc|pcalloc)|bfd_(z?malloc|z?alloc|realloc)|php_?(m|c|re)alloc|_em?alloc"
     r"|g_(try_)?(malloc|malloc0|realloc|malloc_n|malloc0_n|realloc_n)|g_slice_alloc0?|g_str(n)?dup|g_memdup2?"
 )
 _STUB_FUNCTION = re.compile(r"__refcnt__\w+|refcnt__\w+")
+_LIBRARY_SCOPES = ("std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::", "hashbrown::")
 _LIBRARY_FUNCTION = re.compile(
-    r"(\w[\w:<>,&*\s]* )?(std|__gnu_cxx|__cxxabiv1|core|alloc|hashbrown)::.*|<(alloc|core|std)::.*"
+    r"<(alloc|core|std)::.*"
     r"|__libc_start_(call_)?main(_impl)?|__libc_csu_init|_start|_dl_\w+|start_thread|clone3?|__clone3?"
     r"|(__)?(strdup|strndup|asprintf|vasprintf|getline|getdelim|fopen|fopen64|fdopen|opendir|realpath)"
     r"|_IO_\w+"
@@ -41,6 +50,8 @@ _RUNTIME_MODULE = re.compile(
 _INTERPRETER_MODULE = re.compile(
     r"(lib)?python[\d.]+[a-z]*(\.so[\d.]*)?|(lib)?lua(jit)?[\d.-]*(c\+\+)?(\.so[\d.]*)?|libffi\.so.*|_ctypes\..*\.so"
 )
+_SYSTEM_LIBRARY = re.compile(r"(/usr)?/lib(32|64|x32|exec)?/.+")
+"""Not /usr/local and /opt, where one's own are put."""
 _FROZEN = "<frozen "
 """What CPython says of modules that are part of it: importlib, site, ..."""
 LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
@@ -77,7 +88,9 @@ def _is_machinery(function: str | None, module: str | None) -> bool:
         return True
     if function is None:
         return False
-    return any(p.fullmatch(function) for p in (_STUB_FUNCTION, _WRAPPER_FUNCTION, _LIBRARY_FUNCTION))
+    if any(p.fullmatch(function) for p in (_STUB_FUNCTION, _WRAPPER_FUNCTION, _LIBRARY_FUNCTION)):
+        return True
+    return "::" in function and qualified_name(function).startswith(_LIBRARY_SCOPES)
 
 
 def is_machinery(frame: Frame) -> bool:
@@ -85,6 +98,13 @@ def is_machinery(frame: Frame) -> bool:
     if frame.kind == "guest":
         return (frame.file or "").startswith(_FROZEN)
     return is_allocator(frame) or _is_machinery(frame.function, frame.module)
+
+
+def is_distributed(frame: Frame) -> bool:
+    """Tell whether a frame is code of a shared library of the system, which its user did not write."""
+    if frame.kind == "guest" or frame.path is None or frame.module is None or ".so" not in frame.module:
+        return False
+    return _SYSTEM_LIBRARY.fullmatch(frame.path) is not None
 
 
 def is_interpreter(frame: Frame) -> bool:
