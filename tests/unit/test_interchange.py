@@ -170,6 +170,14 @@ def test_junit_has_a_case_per_process_leak_and_error(tmp_path: Path) -> None:
     assert "made at" in cases[7].result[0].text
 
 
+def test_junit_has_no_name_twice(tmp_path: Path) -> None:
+    found = findings()
+    cases = junit(replace(found, leaks=found.leaks * 2, errors=found.errors * 2), tmp_path)
+    names = [(case.classname, case.name) for case in cases]
+    assert len(set(names)) == len(names)
+    assert "allocation malloc 7f9205463289 (2)" in [name for _, name in names]
+
+
 def test_junit_does_not_fail_what_is_not_judged(tmp_path: Path) -> None:
     snap, made = server()
     attached = analyse(replace(snap, mode="attached", target_ended=False, losses=LOSSES), made.symbols)

@@ -105,7 +105,7 @@ def test_pprof_reads_names_lines_inlining_and_mappings(tmp_path: Path) -> None:
     malloc, outers, unknown = (read.locations[number] for number in locations)
     assert malloc[1].split() == ["malloc", ":0"]
     assert [line.split() for line in outers[1:]] == [["inner", "in.h:7"], ["outer", "o.c:9"]]
-    assert len(unknown) == 1  # an address and no name
+    assert unknown[1].split() == ["srv+0x1030", ":0"]
     assert unknown[0].startswith("0x101000001")
     main_program, libc = read.mappings[0], read.mappings[1]
     assert main_program == "1: 0x101000001000/0x101000005000/0x0 /usr/bin/srv aa11 [FN][FL][LN][IN]"

@@ -118,6 +118,17 @@ def test_each_generated_block_suppresses_its_own_entry_only() -> None:
         assert [leak.id for leak in found(body).suppressed if leak.suppressed_by == f"refleak-{own.id}"] == [own.id]
 
 
+@pytest.mark.parametrize("syntax", ["lsan", "valgrind"])
+@pytest.mark.parametrize("clone", ["log_slow.isra.0", "log_slow.part.0.constprop.1", "log_slow.cold"])
+def test_a_clone_is_suppressed_by_the_name_that_the_next_build_has_too(syntax: str, clone: str) -> None:
+    stack = (replace(LEAK.stack[0], function=clone), *LEAK.stack[1:])
+    text = generated(syntax, replace(found(), leaks=(replace(LEAK, stack=stack, own_frame=0),)))
+    assert "log_slow*" in text
+    for other in ("log_slow.isra.3", "log_slow"):
+        built_again = replace(LEAK, stack=(replace(stack[0], function=other), *stack[1:]))
+        assert any(rule.matches(built_again) for rule in parse_suppressions(text, "s"))
+
+
 def test_a_leak_in_main_gets_no_pattern_that_matches_all() -> None:
     findings = found()
     only = replace(LEAK, stack=LEAK.stack[-1:], own_frame=0)

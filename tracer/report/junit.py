@@ -5,6 +5,7 @@ Source of the format: the jenkins-junit.xsd of the xUnit plugin, which readers a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TextIO
 from xml.etree import ElementTree
@@ -34,6 +35,7 @@ def write_junit(findings: Findings, stream: TextIO, source_root: str | None = No
     cases = [*_processes(findings, names), *(_leak(leak, names, source_root) for leak in reported(findings))]
     cases += [_error(error, names, source_root) for error in findings.errors]
     cases.append(_completeness(findings))
+    _number(cases)
     sums = {what: sum(case.find(what[:-1]) is not None for case in cases) for what in ("failures", "errors")}
     skipped = sum(case.find("skipped") is not None for case in cases)
     numbers = {"tests": str(len(cases)), **{what: str(n) for what, n in sums.items()}, "skipped": str(skipped)}
@@ -45,6 +47,16 @@ def write_junit(findings: Findings, stream: TextIO, source_root: str | None = No
     ElementTree.indent(top, " ")
     stream.write('<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(top, "unicode") + "\n")
 
+
+
+def _number(cases: list[Element]) -> None:
+    """Give each case a name of its own, as readers want it: equal ones get their number among them."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for case in cases:
+        key = case.get("classname", ""), case.get("name", "")
+        seen[key] += 1
+        if seen[key] > 1:
+            case.set("name", f"{key[1]} ({seen[key]})")
 
 
 def _processes(findings: Findings, names: Names) -> list[Element]:

@@ -38,6 +38,11 @@ def profile(findings: Findings) -> bytes:
     return bytes(_Profile(findings).message.data)
 
 
+def _name(frame: Frame) -> str:
+    """Return the function's name, or its place in the binary: readers drop or merge what has no name."""
+    return frame.function or f"{frame.module or '[unknown]'}+{frame.address:#x}"
+
+
 class _Profile:
     """A Profile and the numbers of its strings, functions, mappings and locations."""
 
@@ -114,11 +119,10 @@ class _Profile:
         # Readers look at an address as it is; a return address is past the call, which may be a function's last.
         made.number(3, max(self._layout.address(frames[-1]) - 1, 0))
         for frame in frames:
-            if frame.function is not None:
-                line = Message()
-                line.number(1, self._function(frame.function, frame.file or ""))
-                line.number(2, frame.line or 0)
-                made.block(4, line.data)
+            line = Message()
+            line.number(1, self._function(_name(frame), frame.file or ""))
+            line.number(2, frame.line or 0)
+            made.block(4, line.data)
         self.message.block(_LOCATION, made.data)
         return number
 

@@ -11,6 +11,8 @@ from tracer.model.frames import Frame
 from tracer.report.amount_words import amount
 
 _ALLOCATOR = re.compile(r"alloc|memalign|^_Zn[wa]|^operator new")
+_CLONE = re.compile(r"(\.(isra|constprop|part|cold|lto_priv)(\.\d+)?)+$")
+"""What a compiler adds to a name, and changes with the next build."""
 _DEEPEST = 24
 """Callers that valgrind reads of a suppression at most."""
 
@@ -34,7 +36,7 @@ def _lsan(leak: Leak) -> Iterator[str]:
     if named and named[0].function == "main":
         yield "# main is in every stack: --gen-suppressions valgrind can tell this one from the others"
     elif named:
-        yield f"leak:^{named[0].function or named[0].module}$"
+        yield f"leak:^{_CLONE.sub('*', named[0].function or named[0].module or '')}$"
     elif leak.kind == "reference" and leak.type:
         yield f"ref:{leak.type}"
     else:
@@ -62,5 +64,5 @@ def _valgrind(leak: Leak) -> Iterator[str]:
 
 def _line(frame: Frame) -> str:
     if frame.function is not None:
-        return f"fun:{frame.function}"
+        return f"fun:{_CLONE.sub('*', frame.function)}"
     return f"obj:{frame.path}" if frame.path else "obj:*"
