@@ -198,15 +198,6 @@ int on_call(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Walk the stack of the call that returns, then do it. */
-INLINE void settle(struct pt_regs *ctx, struct thread *thread, u32 program)
-{
-	if (begin_walk(thread, ctx->ip, ctx->sp, ctx->bp))
-		go_on(ctx, thread, program);
-	else
-		walk_then(ctx, thread, program);
-}
-
 INLINE u64 made_by(struct pt_regs *ctx, struct site *site, struct call *call)
 {
 	u64 object = call->object;
@@ -229,7 +220,8 @@ INLINE u64 made_by(struct pt_regs *ctx, struct site *site, struct call *call)
 	return has_failed(ctx, site) ? 0 : object;
 }
 
-INLINE void memory_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
+/* This and those below say which program is to run with the stack of the call that returns; 0: none. */
+INLINE u32 memory_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
 {
 	struct intent *intent = &thread->intent;
 	u64 old = call->address;
@@ -237,7 +229,7 @@ INLINE void memory_returned(struct pt_regs *ctx, struct thread *thread, struct s
 	int freed;
 
 	if (site->operation == OP_FREE)
-		return;
+		return 0;
 	if (site->flags & SITE_OUT_POINTER || site->operation == OP_ALLOC)
 		intent->address = made_by(ctx, site, call);
 	else
@@ -253,8 +245,7 @@ INLINE void memory_returned(struct pt_regs *ctx, struct thread *thread, struct s
 	} else if (call->state & CALL_HAD_UNKNOWN && freed) {
 		unknown_freed(thread, old, site->group);
 	}
-	if (intent->address && block_made(thread, intent->size))
-		settle(ctx, thread, PROGRAM_ALLOCATED);
+	return intent->address && block_made(thread, intent->size) ? PROGRAM_ALLOCATED : 0;
 }
 
 /* Whether the intended object was made by a traced function that this call called. */
@@ -273,31 +264,31 @@ INLINE int is_alive(struct thread *thread, struct site *site)
 	return find(MAP(OBJECTS), &key) != 0;
 }
 
-INLINE void create_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
+INLINE u32 create_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
 {
 	struct intent *intent = &thread->intent;
 
 	intend_object(thread, site, made_by(ctx, site, call));
 	if (!intent->address || was_made_within(thread, site, call))
-		return;
+		return 0;
 	if (site->flags & SITE_SHARES && is_alive(thread, site)) {
 		if (has_inner_get(call, intent->address))
-			return;
+			return 0;
 		intent->operation = OP_GET;
 		intent->value = 0;
 		intent->count_read -= !(intent->flags & OBJECT_COUNT_UNREAD);
-		return settle(ctx, thread, PROGRAM_REFERENCE);
+		return PROGRAM_REFERENCE;
 	}
 	intent->name = call->value;
 	intent->count = call->count;
 	if (!intent->count)
 		intent->count = intent->flags & OBJECT_COUNT_UNREAD || intent->count_read < 1 ? 1 : intent->count_read;
-	settle(ctx, thread, PROGRAM_REFERENCE);
+	return PROGRAM_REFERENCE;
 }
 
 /* A get that gives its object back, or succeeds or not. */
-INLINE void get_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct calls *calls,
-			 struct call *call)
+INLINE u32 get_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct calls *calls,
+			struct call *call)
 {
 	struct intent *intent = &thread->intent;
 	u64 made;
@@ -306,29 +297,29 @@ INLINE void get_returned(struct pt_regs *ctx, struct thread *thread, struct site
 	if (call->state & CALL_SETTLED) {
 		/* What it called took as many references as it dropped: it has only looked like a get. */
 		if (!call->changes || call->balance)
-			return;
+			return 0;
 		intent->operation = OP_PUT;
 		intent->object = call->object;
 		intent->address = call->address;
 		intent->count_read = call->count + 1;
 		intent->flags = call->flags;
-		return settle(ctx, thread, PROGRAM_REFERENCE);
+		return PROGRAM_REFERENCE;
 	}
 	made = made_by(ctx, site, call);
 	if (!made)
-		return;
+		return 0;
 	intend_object(thread, site, made);
 	if (!intent->address)
-		return;
+		return 0;
 	if (!call->address && (has_inner_get(call, intent->address) || was_made_within(thread, site, call) ||
 			       is_within(calls, OP_GET, site->group, intent->address, 1)))
-		return;
+		return 0;
 	intent->count_read -= !(intent->flags & OBJECT_COUNT_UNREAD);
-	settle(ctx, thread, PROGRAM_REFERENCE);
+	return PROGRAM_REFERENCE;
 }
 
 /* A put or delete that may fail: then nothing happened, but for one of an object that had ended. */
-INLINE void end_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
+INLINE u32 end_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
 {
 	struct key key = key_of(thread, call->address, site->group);
 	struct object *object = find(MAP(OBJECTS), &key);
@@ -336,16 +327,16 @@ INLINE void end_returned(struct pt_regs *ctx, struct thread *thread, struct site
 	int failed = has_failed(ctx, site);
 
 	if (call->state & CALL_SETTLED)
-		return;
+		return 0;
 	if (object && object->serial == call->serial) {
 		object->flags &= ~OBJECT_ENDING;
 		if (failed)
-			return;
+			return 0;
 	} else if (object || call->serial) {
-		return;	/* ended meanwhile, by the thread that was given its place */
+		return 0;	/* ended meanwhile, by the thread that was given its place */
 	} else if (!failed) {
 		drop(MAP(RELEASED), &key);	/* it was alive: made where no probe is */
-		return;
+		return 0;
 	}
 	intent->object = call->object;
 	intent->address = call->address;
@@ -353,8 +344,8 @@ INLINE void end_returned(struct pt_regs *ctx, struct thread *thread, struct site
 	intent->count_read = call->count;
 	intent->flags = call->flags;
 	if (!object && !find(MAP(RELEASED), &key))
-		return;
-	settle(ctx, thread, object && site->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
+		return 0;
+	return object && site->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE;
 }
 
 INLINE void name_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
@@ -369,6 +360,15 @@ INLINE void name_returned(struct pt_regs *ctx, struct thread *thread, struct sit
 		lose(LOSS_TYPES_FULL);
 }
 
+/* Walk the stack of the call that returns, then do it. */
+INLINE void settle(struct pt_regs *ctx, struct thread *thread, u32 program)
+{
+	if (begin_walk(thread, ctx->ip, ctx->sp, ctx->bp))
+		go_on(ctx, thread, program);
+	else
+		walk_then(ctx, thread, program);
+}
+
 int on_call_return(struct pt_regs *ctx)
 {
 	struct thread *thread = current_thread();
@@ -376,6 +376,7 @@ int on_call_return(struct pt_regs *ctx)
 	struct calls *calls;
 	struct call *call;
 	struct site *site;
+	u32 program = 0;
 	u8 operation;
 
 	if (!thread)
@@ -392,14 +393,16 @@ int on_call_return(struct pt_regs *ctx)
 	thread->intent.site = index;
 	thread->intent.operation = operation;
 	if (is_memory(operation))
-		memory_returned(ctx, thread, site, call);
+		program = memory_returned(ctx, thread, site, call);
 	else if (operation == OP_CREATE)
-		create_returned(ctx, thread, site, call);
+		program = create_returned(ctx, thread, site, call);
 	else if (operation == OP_GET)
-		get_returned(ctx, thread, site, calls, call);
+		program = get_returned(ctx, thread, site, calls, call);
 	else if (operation == OP_NAME)
 		name_returned(ctx, thread, site, call);
 	else if (operation)
-		end_returned(ctx, thread, site, call);
+		program = end_returned(ctx, thread, site, call);
+	if (program)
+		settle(ctx, thread, program);
 	return 0;
 }

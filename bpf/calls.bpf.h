@@ -69,25 +69,39 @@ INLINE void abandon_call(struct thread *thread, struct call *call)
 	keep_block(thread, call->address, call->group, &old);
 }
 
+/* Where a thread enters or leaves a function. */
+struct crossing {
+	struct thread *thread;
+	struct calls *calls;
+	u64 slot;
+	u64 site;
+};
+
+INLINE int drop_stale_turn(struct crossing *now)
+{
+	struct calls *calls = now->calls;
+	struct call *call;
+
+	if (!calls->depth)
+		return 1;
+	call = call_at(calls, calls->depth - 1);
+	if (call->slot > now->slot || (call->slot == now->slot && call->site != now->site))
+		return 1;
+	abandon_call(now->thread, call);
+	lose(LOSS_PENDING_STALE);
+	calls->depth--;
+	return 0;
+}
+
 /*
  * Forget calls that are gone by longjmp or an exception: whoever enters a
  * function at `slot` has left all that stood below it.
  */
 INLINE void drop_stale(struct thread *thread, struct calls *calls, u64 slot, u64 site)
 {
-#pragma unroll 1
-	for (int i = 0; i < PENDING_DEPTH; i++) {
-		struct call *call;
+	struct crossing now = { .thread = thread, .calls = calls, .slot = slot, .site = site };
 
-		if (!calls->depth)
-			return;
-		call = call_at(calls, calls->depth - 1);
-		if (call->slot > slot || (call->slot == slot && call->site != site))
-			return;
-		abandon_call(thread, call);
-		lose(LOSS_PENDING_STALE);
-		calls->depth--;
-	}
+	REPEAT(calls->depth, drop_stale, &now);
 }
 
 INLINE void note_inner_get(struct call *call, u64 address)
@@ -125,38 +139,51 @@ INLINE int change_is_within(struct call *call, u8 operation, u64 address, int is
 	return 1;
 }
 
+/* An operation that may be but the inside of a call. */
+struct inside {
+	struct calls *calls;
+	u64 operation;
+	u64 group;
+	u64 address;
+	u64 is_alive;
+};
+
+INLINE int is_within_turn(struct inside *inside, u64 index)
+{
+	struct call *call = call_at(inside->calls, index);
+	u8 operation = inside->operation, outer = call->operation;
+	u64 address = inside->address;
+	int within = 0;
+
+	if (call->group != inside->group)
+		return 0;
+	if (outer == OP_NONE)
+		within = operation == OP_CREATE || (operation <= OP_DELETE && !inside->is_alive);
+	else if (operation == OP_ALLOC || operation == OP_REALLOC)
+		within = outer == OP_ALLOC || outer == OP_REALLOC;
+	else if (operation == OP_FREE)
+		within = outer == OP_FREE || outer == OP_REALLOC;
+	else if (operation == OP_CREATE)
+		within = outer == OP_CREATE && address && call->address == address;
+	else if (operation == OP_DELETE)
+		within = (outer == OP_PUT || outer == OP_DELETE) && call->address == address &&
+			 !(call->state & CALL_SETTLED);
+	else if (outer <= OP_DELETE)
+		within = change_is_within(call, operation, address, inside->is_alive);
+	if (within)
+		inside->calls->found = 1;
+	return within;
+}
+
 /* Whether an operation is but the inside of one of the calls that the thread is in. */
 INLINE int is_within(struct calls *calls, u8 operation, u16 group, u64 address, int is_alive)
 {
-	calls->found = 0;
-#pragma unroll 1
-	for (u64 i = 0; i < PENDING_DEPTH; i++) {
-		struct call *call;
-		int within = 0;
-		u8 outer;
+	struct inside inside = {
+		.calls = calls, .operation = operation, .group = group, .address = address, .is_alive = is_alive,
+	};
 
-		if (i >= calls->depth || calls->found)
-			break;
-		call = call_at(calls, i);
-		outer = call->operation;
-		if (call->group != group)
-			continue;
-		if (outer == OP_NONE)
-			within = operation == OP_CREATE || (operation <= OP_DELETE && !is_alive);
-		else if (operation == OP_ALLOC || operation == OP_REALLOC)
-			within = outer == OP_ALLOC || outer == OP_REALLOC;
-		else if (operation == OP_FREE)
-			within = outer == OP_FREE || outer == OP_REALLOC;
-		else if (operation == OP_CREATE)
-			within = outer == OP_CREATE && address && call->address == address;
-		else if (operation == OP_DELETE)
-			within = (outer == OP_PUT || outer == OP_DELETE) && call->address == address &&
-				 !(call->state & CALL_SETTLED);
-		else if (outer <= OP_DELETE)
-			within = change_is_within(call, operation, address, is_alive);
-		if (within)
-			calls->found = 1;
-	}
+	calls->found = 0;
+	REPEAT(calls->depth, is_within, &inside);
 	return calls->found;
 }
 
@@ -179,22 +206,23 @@ INLINE struct call *push_call(struct thread *thread, struct calls *calls, u64 sl
 	return call;
 }
 
+INLINE int find_call_turn(struct crossing *now, u64 index)
+{
+	struct call *call = call_at(now->calls, index);
+
+	if (call->slot == now->slot && call->site == now->site)
+		now->calls->found = index + 1;
+	return 0;
+}
+
 /* The call that returns, taken off the stack with all that it had called; NULL if it was not kept. */
 INLINE struct call *pop_call(struct thread *thread, struct calls *calls, u64 slot, u64 site)
 {
-	u64 depth = calls->depth, found;
+	struct crossing now = { .thread = thread, .calls = calls, .slot = slot, .site = site };
+	u64 found;
 
 	calls->found = 0;
-#pragma unroll 1
-	for (u64 i = 0; i < PENDING_DEPTH; i++) {
-		struct call *call;
-
-		if (i >= depth)
-			break;
-		call = call_at(calls, i);
-		if (call->slot == slot && call->site == site)
-			calls->found = i + 1;
-	}
+	REPEAT(calls->depth, find_call, &now);
 	found = calls->found;
 	if (!found)
 		return 0;

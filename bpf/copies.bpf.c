@@ -66,23 +66,35 @@ INLINE void copy_registers(struct pt_regs *ctx, struct stack_copy *copy)
 	copy->registers[REG_R15] = ctx->r15;
 }
 
+/* What a loop over a copy goes by. */
+struct copying {
+	struct stack_copy *copy;
+	u64 at;		/* the return probe to come */
+	u64 hash;
+	u64 first;	/* word */
+};
+
+INLINE int copy_instance_turn(struct copying *copying, u64 index)
+{
+	struct stack_copy *copy = copying->copy;
+	u64 at = copying->at;
+
+	if (!at)
+		return 1;
+	MASK(index, RETURN_INSTANCES);
+	bpf_probe_read_kernel(&copy->pending[index].slot, 8, (void *)(at + INSTANCE_STACK));
+	bpf_probe_read_kernel(&copy->pending[index].address, 8, (void *)(at + INSTANCE_RETURN));
+	bpf_probe_read_kernel(&copying->at, 8, (void *)(at + INSTANCE_NEXT));
+	return 0;
+}
+
 /* The pending return probes, innermost first; those beyond the last are 0. */
 INLINE void copy_return_instances(struct stack_copy *copy)
 {
-	u64 at = first_return_instance();
+	struct copying copying = { .copy = copy, .at = first_return_instance() };
 
 	__builtin_memset(copy->pending, 0, sizeof(copy->pending));
-#pragma unroll 1
-	for (u64 i = 0; i < RETURN_INSTANCES; i++) {
-		u64 index = i;
-
-		if (!at)
-			return;
-		MASK(index, RETURN_INSTANCES);
-		bpf_probe_read_kernel(&copy->pending[index].slot, 8, (void *)(at + INSTANCE_STACK));
-		bpf_probe_read_kernel(&copy->pending[index].address, 8, (void *)(at + INSTANCE_RETURN));
-		bpf_probe_read_kernel(&at, 8, (void *)(at + INSTANCE_NEXT));
-	}
+	REPEAT(RETURN_INSTANCES, copy_instance, &copying);
 }
 
 INLINE void copy_pages(struct stack_copy *copy)
@@ -123,10 +135,22 @@ INLINE u64 mixed_if_decisive(struct stack_copy *copy, u64 hash, u64 place, u64 w
 	return hash ^ ((hash ^ mixed(mixed(hash, place), word)) & -decides);
 }
 
+INLINE int mix_word_turn(struct copying *copying, u64 index)
+{
+	u64 at = copying->first + index;
+
+	BARRIER(at);
+	if (at >= COPY_WORDS)
+		return 1;
+	copying->hash = mixed_if_decisive(copying->copy, copying->hash, at + 16, copying->copy->words[at]);
+	return 0;
+}
+
 /* Mix in all that can decide how the stack goes on. */
 INLINE u64 mixed_copy(struct table *table, struct stack_copy *copy, u64 hash)
 {
 	u64 words = (u64)copy->pages * PAGE_WORDS, sp = copy->registers[REG_RSP];
+	struct copying copying = { .copy = copy, .first = (sp & (PAGE_WORDS * 8 - 1)) / 8 };
 
 	hash = mixed(hash, table->identity);
 	hash = mixed(hash, copy->ip);
@@ -137,14 +161,11 @@ INLINE u64 mixed_copy(struct table *table, struct stack_copy *copy, u64 hash)
 #pragma unroll
 	for (int i = 0; i < RETURN_INSTANCES; i++)
 		hash = mixed(mixed(hash, copy->pending[i].slot), copy->pending[i].address);
-#pragma unroll 1
-	for (u64 i = (sp & (PAGE_WORDS * 8 - 1)) / 8; i < words; i++) {
-		BARRIER(i);
-		if (i >= COPY_WORDS)
-			break;
-		hash = mixed_if_decisive(copy, hash, i + 16, copy->words[i]);
-	}
-	return hash;
+	if (words <= copying.first)
+		return hash;
+	copying.hash = hash;
+	REPEAT(words - copying.first, mix_word, &copying);
+	return copying.hash;
 }
 
 int copy_stack(struct pt_regs *ctx)

@@ -57,7 +57,6 @@ int guest(struct pt_regs *ctx)
 		guest->luajit.index = 0;
 		guest->luajit.c_frame = 0;
 		guest->luajit.place = 0;
-		guest->luajit.turns = 0;
 		tail_call(ctx, MAP(PROGRAMS), PROGRAM_GUEST_LUAJIT);
 	}
 	finish_guest(ctx, thread, guest);
@@ -74,8 +73,7 @@ int guest_luajit(struct pt_regs *ctx)
 	guest = guest_of(thread->tid);
 	if (!guest)
 		return 0;
-	if (!walk_luajit(thread, guest, thread->walk.memo))
-		tail_call(ctx, MAP(PROGRAMS), PROGRAM_GUEST_LUAJIT);
+	walk_luajit(thread, guest, thread->walk.memo);
 	finish_guest(ctx, thread, guest);
 	return 0;
 }
@@ -106,10 +104,17 @@ INLINE void keep_code(struct thread *thread, struct guest *guest, u64 index)
 		lose(LOSS_GUESTS_FULL);
 }
 
+INLINE int keep_code_turn(struct guest_walk *walk, u64 index)
+{
+	keep_code(walk->thread, walk->guest, index);
+	return 0;
+}
+
 /* Send a stack that is seen for the first time, with the code that its frames run. */
 int guest_keep(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
+	struct guest_walk walk = {};
 	struct guest *guest;
 	u64 depth, memo, id;
 
@@ -118,12 +123,9 @@ int guest_keep(struct pt_regs *ctx)
 	guest = guest_of(thread->tid);
 	if (!guest)
 		return 0;
-#pragma unroll 1
-	for (u64 i = 0; i < GUEST_FRAMES; i++) {
-		if (i >= guest->stack.depth)
-			break;
-		keep_code(thread, guest, i);
-	}
+	walk.thread = thread;
+	walk.guest = guest;
+	REPEAT(guest->stack.depth, keep_code, &walk);
 	memo = thread->walk.memo;
 	MASK(memo, MEMOS);
 	__builtin_memcpy(guest->stack.places, guest->places[memo], sizeof(guest->stack.places));

@@ -40,7 +40,6 @@ struct luajit {
 	u64 c_frame;	/* where on the C stack the same state's next run is; 0: another state's is next */
 	u64 index;	/* of the native frame to look at next */
 	u64 place;
-	u64 turns;
 	u64 is_pseudo;	/* of a vararg function, whose arguments it holds: the one above was the function's own */
 };
 
@@ -52,6 +51,7 @@ struct guest {
 	u64 end;
 	u64 cursor;
 	u64 place;
+	u64 self;	/* what pthread_self() returns */
 	u64 hash;
 	u64 origin;	/* where the walk of the C stack began */
 	u64 lua_state;	/* whose calls are gone over */
@@ -69,6 +69,14 @@ struct guest {
 };
 
 _Static_assert(sizeof(struct guest) <= GUEST_BYTES, "struct guest outgrew its map");
+
+/* What a loop over an interpreter's frames goes by; the rest is in struct guest. */
+struct guest_walk {
+	struct thread *thread;
+	struct guest *guest;
+	u64 memo;
+	u64 is_over;	/* at its end; else it was cut */
+};
 
 struct pythons {
 	struct python python[TABLES];

@@ -181,33 +181,56 @@ int on_exit(struct tracepoint *ctx)
  * DELAY with zeros, whatever the target has in memory. Tail calls, for more
  * turns, are denied to sleepable programs.
  *
- * All that the loop needs is in registers, and nothing is read from the stack
- * after it: newer kernels (6.18) give a program with 64 bytes of stack or more
- * one per processor, and another thread that is held there overwrites it. A test
- * looks at the code.
+ * All that a turn needs is in a map, and nothing is read from the stack after
+ * the loop: newer kernels (6.18) give a program with 64 bytes of stack or more
+ * one per processor, and another thread that is held there overwrites it. So
+ * the loop must not become part of the program either, as the verifier makes
+ * it where it knows that the flags are 0: it would save registers on that
+ * stack. A test looks at the code.
  */
 #define NOWHERE ((void *)-1)
 
-INLINE int wait_for_release(struct pt_regs *ctx, u64 wanted)
+/* What a held thread waits for. */
+struct hold {
+	u64 ticket;
+	u64 code;	/* an address that can be read */
+	u64 no_flags;	/* 0, which the verifier does not know */
+};
+
+/* Look whether the thread is released, else let some time pass. */
+INLINE int hold_turn(void)
 {
-	u64 slot = (u32)bpf_get_current_pid_tgid();
-	volatile u64 *released;
+	u64 slot = (u32)bpf_get_current_pid_tgid(), code;
+	u32 tid = slot;
+	struct hold *hold = find(MAP(HOLDS), &tid);
 	void *task;
 
 	MASK(slot, HOLD_SLOTS);
-	released = &SHARED->released[slot];
-	BARRIER(released);
-#pragma unroll 1
-	for (u64 i = 0; i < HOLD_TURNS; i++) {
-		if (*released == wanted)
-			return 1;
+	if (!hold || SHARED->released[slot] == hold->ticket)
+		return 1;
+	code = hold->code;
 #pragma unroll
-		for (int j = 0; j < HOLD_READS; j++)
-			bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, NOWHERE);
-		task = (void *)bpf_get_current_task_btf();
-		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)ctx->ip, task, 0);
-	}
+	for (int j = 0; j < HOLD_READS; j++)
+		bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, NOWHERE);
+	task = (void *)bpf_get_current_task_btf();
+	bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)code, task, 0);
 	return 0;
+}
+
+INLINE int wait_for_release(struct pt_regs *ctx, u64 wanted)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+	struct hold hold = { .ticket = wanted, .code = ctx->ip }, *kept;
+	u64 turns;
+
+	put(MAP(HOLDS), &tid, &hold, ANY);
+	kept = find(MAP(HOLDS), &tid);
+	if (!kept)
+		return 0;
+	turns = bpf_loop_of(HOLD_TURNS, (void *)TURN_hold, 0, kept->no_flags);
+	tid = bpf_get_current_pid_tgid();
+	drop(MAP(HOLDS), &tid);
+	return turns < HOLD_TURNS;
 }
 
 /*

@@ -21,6 +21,20 @@ INLINE struct lua *lua_of(u64 layout)
 	return &VALUE(struct luas, LUAS)->lua[layout];
 }
 
+/* Forget the newest entry, if its stack frame was at or below that of the one that is entered. */
+INLINE int leave_lua_turn(struct guest *guest)
+{
+	u64 depth = guest->lua_depth - 1;
+
+	if (!guest->lua_depth)
+		return 1;
+	MASK(depth, LUA_ENTRIES);
+	if (guest->lua[depth].slot > guest->cursor)
+		return 1;
+	guest->lua_depth = depth;
+	return 0;
+}
+
 /* Enter a call into Lua in the thread's list; those whose stack frame was at or below this one's are over. */
 INLINE void lua_entered(struct thread *thread, struct guest *guest, u64 slot, u64 state, u64 layout)
 {
@@ -36,16 +50,8 @@ INLINE void lua_entered(struct thread *thread, struct guest *guest, u64 slot, u6
 	}
 	if (guest->lua_lost && guest->lua_lost <= slot)
 		guest->lua_lost = 0;
-#pragma unroll 1
-	for (int i = 0; i < LUA_ENTRIES; i++) {
-		depth = guest->lua_depth - 1;
-		if (!guest->lua_depth)
-			break;
-		MASK(depth, LUA_ENTRIES);
-		if (guest->lua[depth].slot > slot)
-			break;
-		guest->lua_depth = depth;
-	}
+	guest->cursor = slot;
+	REPEAT(LUA_ENTRIES, leave_lua, &guest);
 	depth = guest->lua_depth;
 	if (depth >= LUA_ENTRIES) {
 		if (!guest->lua_lost)
@@ -67,35 +73,40 @@ INLINE void lua_entered(struct thread *thread, struct guest *guest, u64 slot, u6
 	thread->guest |= RUNS_LUA;
 }
 
+/* Go on by one entry or by one frame. */
+INLINE int find_live_turn(struct guest_walk *walk)
+{
+	struct guest *guest = walk->guest;
+	u64 frame = guest->at, index = guest->lua_depth - 1 - guest->cursor, memo = walk->memo;
+	struct lua_entry *entry;
+	u32 place, wanted;
+
+	if (guest->cursor >= guest->lua_depth)
+		return 1;
+	MASK(index, LUA_ENTRIES);
+	entry = &guest->lua[index];
+	MASK(frame, MAX_FRAMES + 1);
+	MASK(memo, MEMOS);
+	place = frame < guest->places[memo][MAX_FRAMES] ? guest->places[memo][frame] : 0xffffffff;
+	wanted = entry->slot + 8 - guest->origin;
+	if (entry->slot < guest->origin) {	/* over, and below all that is walked */
+		entry->is_live = 0;
+		guest->cursor++;
+	} else if (place < wanted) {
+		guest->at++;
+	} else {
+		entry->is_live = place == wanted;
+		guest->cursor++;
+	}
+	return 0;
+}
+
 /* Tell which entries the thread is still in: their return addresses are those of walked frames. */
-INLINE void find_live_entries(struct guest *guest, u64 memo)
+INLINE void find_live_entries(struct guest_walk *walk, struct guest *guest)
 {
 	guest->cursor = 0;
 	guest->at = 0;
-#pragma unroll 1
-	for (int i = 0; i < MAX_FRAMES + LUA_ENTRIES; i++) {
-		u64 frame = guest->at, index = guest->lua_depth - 1 - guest->cursor;
-		struct lua_entry *entry;
-		u32 place, wanted;
-
-		if (guest->cursor >= guest->lua_depth)
-			break;
-		MASK(index, LUA_ENTRIES);
-		entry = &guest->lua[index];
-		MASK(frame, MAX_FRAMES + 1);
-		MASK(memo, MEMOS);
-		place = frame < guest->places[memo][MAX_FRAMES] ? guest->places[memo][frame] : 0xffffffff;
-		wanted = entry->slot + 8 - guest->origin;
-		if (entry->slot < guest->origin) {	/* over, and below all that is walked */
-			entry->is_live = 0;
-			guest->cursor++;
-		} else if (place < wanted) {
-			guest->at++;
-		} else {
-			entry->is_live = place == wanted;
-			guest->cursor++;
-		}
-	}
+	REPEAT(MAX_FRAMES + LUA_ENTRIES, find_live, walk);
 }
 
 /* The Proto of the Lua function that a call runs, 0 for a C function. */
@@ -151,12 +162,73 @@ INLINE int add_lua_frame(struct thread *thread, struct guest *guest, struct lua 
 	return add_guest_frame(guest, hash | !hash, where, 0, proto | layout);
 }
 
+/* Begin with the next entry, if it is live. */
+INLINE int next_lua_entry(struct guest_walk *walk, struct guest *guest)
+{
+	u64 index = guest->cursor - 1;
+	struct lua_entry *entry;
+	struct lua *lua;
+
+	if (!guest->cursor) {
+		walk->is_over = 1;
+		return 1;
+	}
+	guest->cursor--;
+	MASK(index, LUA_ENTRIES);
+	entry = &guest->lua[index];
+	if (!entry->is_live)
+		return 0;
+	lua = lua_of(entry->layout);
+	if (entry->state != guest->lua_state) {
+		guest->lua_state = entry->state;
+		guest->lua_layout = entry->layout;
+		guest->at = user_word(entry->state + lua->call);
+	}
+	guest->end = entry->call;
+	if (entry->call && lua->base_call)
+		guest->end += user_word(entry->state + lua->base_call);
+	guest->place = place_of(guest, entry->slot + 8);
+	return 0;
+}
+
+/* Go on by one call of an entry, or to the next entry; returns whether that was the last one. */
+INLINE int lua_call_turn(struct guest_walk *walk)
+{
+	struct guest *guest = walk->guest;
+	u64 call, proto, pc, state, layout;
+	struct lua *lua;
+
+	if (!guest->place)
+		return next_lua_entry(walk, guest);
+	call = guest->at;
+	state = guest->lua_state;
+	layout = guest->lua_layout;
+	lua = lua_of(layout);
+	if (!call || call == guest->end) {
+		if (!add_guest_frame(guest, 0, 0, guest->place, 0))
+			return 1;
+		guest->place = 0;
+		return 0;
+	}
+	if (bpf_probe_read_user(guest->words, lua->call_size ? 40 : 64, (void *)call))
+		return 1;
+	proto = lua_proto(lua, word_of(guest, lua->function));
+	pc = word_of(guest, lua->call_pc);
+	guest->at = word_of(guest, lua->previous);
+	if (lua->call_size) {
+		guest->at = call == user_word(state + lua->base_call) ? 0 : call - lua->call_size;
+		if (call == user_word(state + lua->call))
+			pc = user_word(state + lua->saved_pc);
+	}
+	return proto && !add_lua_frame(walk->thread, guest, lua, layout, proto, pc);
+}
+
 /* Go over the live entries, innermost first, and for each over the calls that are its own. */
 INLINE void walk_lua(struct thread *thread, struct guest *guest, u64 memo)
 {
-	u64 state = 0, layout = 0;
+	struct guest_walk walk = { .thread = thread, .guest = guest, .memo = memo };
 
-	find_live_entries(guest, memo);
+	find_live_entries(&walk, guest);
 	guest->cursor = guest->lua_depth;
 	guest->place = 0;	/* of the entry that is gone over */
 	guest->at = 0;
@@ -164,58 +236,9 @@ INLINE void walk_lua(struct thread *thread, struct guest *guest, u64 memo)
 	guest->lua_state = 0;
 	if (guest->lua_lost && guest->lua_lost + 8 > guest->origin)
 		guest->stack.is_cut = 1;
-#pragma unroll 1
-	for (int i = 0; i < LUA_STEPS; i++) {
-		struct lua *lua;
-		u64 call, proto, pc;
-
-		if (!guest->place) {
-			u64 index = guest->cursor - 1;
-			struct lua_entry *entry;
-
-			if (!guest->cursor)
-				return;
-			guest->cursor--;
-			MASK(index, LUA_ENTRIES);
-			entry = &guest->lua[index];
-			if (!entry->is_live)
-				continue;
-			lua = lua_of(entry->layout);
-			if (entry->state != guest->lua_state) {
-				guest->lua_state = entry->state;
-				guest->lua_layout = entry->layout;
-				guest->at = user_word(entry->state + lua->call);
-			}
-			guest->end = entry->call;
-			if (entry->call && lua->base_call)
-				guest->end += user_word(entry->state + lua->base_call);
-			guest->place = place_of(guest, entry->slot + 8);
-			continue;
-		}
-		call = guest->at;
-		state = guest->lua_state;
-		layout = guest->lua_layout;
-		lua = lua_of(layout);
-		if (!call || call == guest->end) {
-			if (!add_guest_frame(guest, 0, 0, guest->place, 0))
-				return;
-			guest->place = 0;
-			continue;
-		}
-		if (bpf_probe_read_user(guest->words, lua->call_size ? 40 : 64, (void *)call))
-			break;
-		proto = lua_proto(lua, word_of(guest, lua->function));
-		pc = word_of(guest, lua->call_pc);
-		guest->at = word_of(guest, lua->previous);
-		if (lua->call_size) {
-			guest->at = call == user_word(state + lua->base_call) ? 0 : call - lua->call_size;
-			if (call == user_word(state + lua->call))
-				pc = user_word(state + lua->saved_pc);
-		}
-		if (proto && !add_lua_frame(thread, guest, lua, layout, proto, pc))
-			return;
-	}
-	guest->stack.is_cut = 1;
+	REPEAT(LUA_STEPS, lua_call, &walk);
+	if (!walk.is_over)
+		guest->stack.is_cut = 1;
 }
 
 INLINE void copy_lua(struct guest *guest, u64 proto, u64 layout)

@@ -13,8 +13,7 @@
 #ifndef REFLEAK_LUAJIT_H
 #define REFLEAK_LUAJIT_H
 
-#define LUAJIT_STEPS 96	/* of one program, which the verifier follows to the end of each */
-#define LUAJIT_TURNS 5
+#define LUAJIT_STEPS 480
 #define LUAJIT_POINTER ((1ULL << 47) - 1)
 #define LUAJIT_TAG_FUNCTION 0x1fff7
 #define LUAJIT_TAG_THREAD 0x1fff9
@@ -160,57 +159,57 @@ INLINE int luajit_frame(struct thread *thread, struct guest *guest, struct luaji
 	return add_luajit_frame(thread, guest, lua, word_of(guest, 32) - LUAJIT_PROTO_BYTES);
 }
 
-/*
- * Go over the interpreter's frames on the C stack, leaf first, and for each
- * over its part of the Lua stack. 0: there is more.
- */
-INLINE int walk_luajit(struct thread *thread, struct guest *guest, u64 memo)
+/* Go on by one frame, or to the next run of the interpreter; returns whether that was the last one. */
+INLINE int luajit_turn(struct guest_walk *now)
 {
+	struct guest *guest = now->guest;
 	struct luajit *walk = &guest->luajit;
 	struct lua *lua = lua_of(walk->layout);
+	u64 at = walk->at, slot[4] = {}, link;	/* continuation, its instruction, function, link */
+	u32 type;
 
-#pragma unroll 1
-	for (int i = 0; i < LUAJIT_STEPS; i++) {
-		u64 at = walk->at, slot[4] = {}, link;	/* continuation, its instruction, function, link */
-		u32 type;
-
-		if (!walk->place) {
-			if (!next_luajit_run(guest, walk, lua, memo))
-				return 1;
-			continue;
-		}
-		if (at <= walk->stack + 8 || at >= walk->top || at & 7 ||
-		    bpf_probe_read_user(slot, sizeof(slot), (void *)(at - 24)))
-			goto odd;
-		link = slot[3];
-		type = link & 3;
-		if (!luajit_frame(thread, guest, walk, lua, slot[2]))
-			goto odd;
-		walk->is_pseudo = (link & 7) == LUAJIT_VARARG;
-		walk->pc = 0;
-		if (type == LUAJIT_LUA) {
-			walk->pc = link;
-			walk->at = at - 16 - (user_half(link - 4) >> 8 & 0xff) * 8;
-			continue;
-		}
-		if (link < 8 || link >> 32)
-			goto odd;
-		walk->at = at - (link & ~7ULL);
-		if ((link & 7) == LUAJIT_CONTINUED && slot[0] != 1)
-			walk->pc = slot[1];
-		else if (type == LUAJIT_C || (link & 7) == LUAJIT_CONTINUED) {	/* C, or FFI's callback, entered Lua */
-			if (!add_guest_frame(guest, 0, 0, walk->place, 0))
-				goto odd;
-			walk->place = 0;
-		}
+	if (!walk->place) {
+		now->is_over = !next_luajit_run(guest, walk, lua, now->memo);
+		return now->is_over;
 	}
-	if (++walk->turns < LUAJIT_TURNS)
+	if (at <= walk->stack + 8 || at >= walk->top || at & 7 ||
+	    bpf_probe_read_user(slot, sizeof(slot), (void *)(at - 24)))
+		return 1;
+	link = slot[3];
+	type = link & 3;
+	if (!luajit_frame(now->thread, guest, walk, lua, slot[2]))
+		return 1;
+	walk->is_pseudo = (link & 7) == LUAJIT_VARARG;
+	walk->pc = 0;
+	if (type == LUAJIT_LUA) {
+		walk->pc = link;
+		walk->at = at - 16 - (user_half(link - 4) >> 8 & 0xff) * 8;
 		return 0;
-odd:
+	}
+	if (link < 8 || link >> 32)
+		return 1;
+	walk->at = at - (link & ~7ULL);
+	if ((link & 7) == LUAJIT_CONTINUED && slot[0] != 1) {
+		walk->pc = slot[1];
+	} else if (type == LUAJIT_C || (link & 7) == LUAJIT_CONTINUED) {	/* C, or FFI's callback, entered Lua */
+		if (!add_guest_frame(guest, 0, 0, walk->place, 0))
+			return 1;
+		walk->place = 0;
+	}
+	return 0;
+}
+
+/* Go over the interpreter's frames on the C stack, leaf first, and for each over its part of the Lua stack. */
+INLINE void walk_luajit(struct thread *thread, struct guest *guest, u64 memo)
+{
+	struct guest_walk walk = { .thread = thread, .guest = guest, .memo = memo };
+
+	REPEAT(LUAJIT_STEPS, luajit, &walk);
+	if (walk.is_over)
+		return;
 	if (guest->stack.depth >= GUEST_FRAMES && !guest->stack.frames[GUEST_FRAMES - 1].place)
-		guest->stack.frames[GUEST_FRAMES - 1].place = walk->place;	/* what there was room for */
+		guest->stack.frames[GUEST_FRAMES - 1].place = guest->luajit.place;	/* what there was room for */
 	guest->stack.is_cut = 1;
-	return 1;
 }
 
 #endif

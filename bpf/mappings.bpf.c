@@ -24,6 +24,51 @@ enum removal {
 	REMOVED_LESS = 4,	/* there is more to remove than was done */
 };
 
+/* The range that is taken out of a table, from its mapping `first` on. */
+struct cut {
+	struct table *table;
+	u64 start;
+	u64 end;
+	u64 first;
+	u64 only_look;
+	u64 removal;
+	u64 is_over;	/* no other mapping is in the range */
+};
+
+INLINE int cut_turn(struct cut *cut, u64 turn)
+{
+	u64 index = cut->first + turn, start = cut->start, end = cut->end, from, to;
+	struct mapping *mapping;
+
+	cut->is_over = 1;
+	if (index >= TABLE_MAPPINGS)
+		return 1;
+	MASK(index, TABLE_MAPPINGS);
+	mapping = &cut->table->mappings[index];
+	from = mapping->start;
+	to = mapping->end;
+	if (from >= end)
+		return 1;
+	cut->is_over = 0;
+	if (to <= start || to <= from)
+		return 0;
+	cut->removal |= REMOVED;
+	if (cut->only_look) {
+		cut->is_over = 1;
+		return 1;
+	}
+	if (start > from) {
+		mapping->end = start;
+		if (end < to)
+			cut->removal |= REMOVED_MORE;
+	} else if (end < to) {
+		mapping->start = end;
+	} else {
+		mapping->end = from;
+	}
+	return 0;
+}
+
 /*
  * Take a range out of a table, or only look whether there is something in it.
  * Rows stay in order of their starts, so that a walk that is under way at the
@@ -32,37 +77,12 @@ enum removal {
  */
 INLINE u64 cut(struct table *table, u64 start, u64 end, u32 only_look)
 {
-	u64 at = index_below(table, start), removal = REMOVED_NOTHING;
+	struct cut cut = {
+		.table = table, .start = start, .end = end, .first = index_below(table, start), .only_look = only_look,
+	};
 
-#pragma unroll 1
-	for (int i = 0; i < CUTS; i++) {
-		u64 index = at + i, from, to;
-		struct mapping *mapping;
-
-		if (index >= TABLE_MAPPINGS)
-			return removal;
-		MASK(index, TABLE_MAPPINGS);
-		mapping = &table->mappings[index];
-		from = mapping->start;
-		to = mapping->end;
-		if (from >= end)
-			return removal;
-		if (to <= start || to <= from)
-			continue;
-		/* By arithmetic: the verifier would follow a path for each value of a constant. */
-		removal |= (from - to) >> 63;
-		if (only_look)
-			return removal;
-		if (start > from) {
-			mapping->end = start;
-			removal |= (end - to) >> 63 << 1;
-		} else if (end < to) {
-			mapping->start = end;
-		} else {
-			mapping->end = from;
-		}
-	}
-	return REMOVED_LESS;
+	REPEAT(CUTS, cut, &cut);
+	return cut.is_over ? cut.removal : REMOVED_LESS;
 }
 
 /* Take a range out of what the unwinder knows of an address space. */

@@ -34,6 +34,25 @@ enum { WAKE_NEVER = 1, WAKE_NOW = 2 };	/* BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP 
 
 static long (*const tail_call)(void *ctx, void *programs, u32 index) = (void *)12;
 
+static long (*const bpf_loop_of)(u32 turns, void *turn, void *context, u64 flags) = (void *)181;
+
+/*
+ * What a loop's turn is called with, by bpf_loop: a structure, since BCC
+ * rewrites functions of more than one parameter. It comes in registers as they
+ * would. A turn returns whether it was the last one.
+ */
+struct turn {
+	u64 index;
+	void *context;
+};
+
+/*
+ * Run a turn of turns.bpf.c at most `turns` times; returns how often it was
+ * run. The verifier follows it once or twice, a loop in C as often as it turns.
+ * The mark is replaced by the turn's address when the program is linked.
+ */
+#define REPEAT(turns, name, context) bpf_loop_of(turns, (void *)TURN_##name, context, 0)
+
 INLINE void *find(void *map, const void *key)
 {
 	return bpf_map_lookup_elem(map, (void *)key);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The two programs that probes run, and the one that walks the stack. */
 
+#define STEPS (2 * MAX_FRAMES)	/* one for each frame, and one for each trampoline in between */
+
 int on_entry(struct pt_regs *ctx)
 {
 	struct thread *thread = current_thread();
@@ -43,26 +45,25 @@ int on_return(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Go to the next frame; returns whether the walk is at its end. */
+INLINE int step_turn(struct thread *thread)
+{
+	step(thread);
+	if (!thread->walk.done && thread->stack.depth >= MAX_FRAMES)
+		finish_walk(&thread->walk, STACK_TRUNCATED);
+	return thread->walk.done;
+}
+
 int unwind(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
 
 	if (!thread)
 		return 0;
-#pragma unroll 1
-	for (int i = 0; i < FRAMES_PER_PROGRAM; i++) {
-		step(thread);
-		if (thread->walk.done)
-			break;
-		if (thread->stack.depth >= MAX_FRAMES) {
-			finish_walk(&thread->walk, STACK_TRUNCATED);
-			break;
-		}
-	}
-	if (thread->walk.done)
-		tail_call(ctx, MAP(PROGRAMS), is_cut(thread->walk.status) ? PROGRAM_COPY : program_after_walk(thread));
-	else
-		tail_call(ctx, MAP(PROGRAMS), PROGRAM_UNWIND);
+	REPEAT(STEPS, step, &thread);
+	if (!thread->walk.done)
+		finish_walk(&thread->walk, STACK_TRUNCATED);
+	tail_call(ctx, MAP(PROGRAMS), is_cut(thread->walk.status) ? PROGRAM_COPY : program_after_walk(thread));
 	lose(LOSS_UNWIND_REFUSED);
 	return 0;
 }

@@ -25,13 +25,35 @@ INLINE struct python *python_of(struct thread *thread)
 	return &VALUE(struct pythons, PYTHONS)->python[index];
 }
 
-/* The current thread's PyThreadState, or 0. */
-INLINE u64 python_state(struct guest *guest, struct python *python)
+/* Look at a thread's state: is it the current one's? */
+INLINE int find_state_turn(struct guest_walk *walk)
 {
-	u64 self = 0, interpreter, newest[2] = {};
+	struct python *python = python_of(walk->thread);
+	struct guest *guest = walk->guest;
+	u64 state = guest->at;
 
-	bpf_probe_read_kernel(&self, 8, (void *)(bpf_get_current_task() + TASK_FSBASE));
-	if (guest->state && user_word(guest->state + python->thread_id) == self)
+	if (!state) {
+		guest->end = user_word(guest->end + python->next_interpreter);
+		if (!guest->end)
+			return 1;
+		guest->at = user_word(guest->end + python->threads);
+		return 0;
+	}
+	if (user_word(state + python->thread_id) == guest->self) {
+		guest->state = state;
+		return 1;
+	}
+	guest->at = user_word(state + python->next_thread);
+	return 0;
+}
+
+/* The current thread's PyThreadState, or 0. */
+INLINE u64 python_state(struct guest_walk *walk, struct guest *guest, struct python *python)
+{
+	u64 interpreter, newest[2] = {};
+
+	bpf_probe_read_kernel(&guest->self, 8, (void *)(bpf_get_current_task() + TASK_FSBASE));
+	if (guest->state && user_word(guest->state + python->thread_id) == guest->self)
 		return guest->state;
 	guest->state = 0;
 	interpreter = user_word(python->runtime + python->interpreters);
@@ -45,25 +67,10 @@ INLINE u64 python_state(struct guest *guest, struct python *python)
 		return 0;
 	guest->at = newest[1];
 	guest->end = interpreter;
-#pragma unroll 1
-	for (int i = 0; i < THREAD_STATES; i++) {
-		u64 state = guest->at;
-
-		if (!state) {
-			guest->end = user_word(guest->end + python->next_interpreter);
-			if (!guest->end)
-				break;
-			guest->at = user_word(guest->end + python->threads);
-			continue;
-		}
-		if (user_word(state + python->thread_id) == self) {
-			guest->state = state;
-			return state;
-		}
-		guest->at = user_word(state + python->next_thread);
-	}
-	guest->missed = mixed(interpreter, newest[0]);
-	return 0;
+	REPEAT(THREAD_STATES, find_state, walk);
+	if (!guest->state)
+		guest->missed = mixed(interpreter, newest[0]);
+	return guest->state;
 }
 
 /* What tells this code object from every other that stands or stood here; 0 if it is none. */
@@ -88,34 +95,74 @@ INLINE u64 python_code(struct thread *thread, struct guest *guest, struct python
 	return hash | !hash;
 }
 
+INLINE int find_end_turn(struct guest_walk *walk)
+{
+	struct python *python = python_of(walk->thread);
+	struct guest *guest = walk->guest;
+
+	if (!guest->at || bpf_probe_read_user(guest->words, 80, (void *)guest->at))
+		return 1;
+	if (byte_of(guest, python->mark) == python->mark_value) {
+		guest->stack.frames[GUEST_FRAMES - 1].place = place_of(guest, guest->at);
+		return 1;
+	}
+	guest->at = word_of(guest, python->previous);
+	return 0;
+}
+
 /* There is no room for more frames: find at least the place of the run that is cut. */
-INLINE void find_end(struct guest *guest, struct python *python)
+INLINE void find_end(struct guest_walk *walk, struct guest *guest, struct python *python)
 {
 	guest->stack.is_cut = 1;
 	if (python->mark_is_frame) {
 		guest->stack.frames[GUEST_FRAMES - 1].place = place_of(guest, guest->place);
 		return;
 	}
-#pragma unroll 1
-	for (int i = 0; i < FRAMES_PASSED_OVER; i++) {
-		if (!guest->at || bpf_probe_read_user(guest->words, 80, (void *)guest->at))
-			return;
-		if (byte_of(guest, python->mark) == python->mark_value) {
-			guest->stack.frames[GUEST_FRAMES - 1].place = place_of(guest, guest->at);
-			return;
-		}
-		guest->at = word_of(guest, python->previous);
+	REPEAT(FRAMES_PASSED_OVER, find_end, walk);
+}
+
+/* Add the frame that is looked at; returns whether it was the last one. */
+INLINE int python_frame_turn(struct guest_walk *walk)
+{
+	struct guest *guest = walk->guest;
+	struct python *python = python_of(walk->thread);
+	u64 code, id = 0, instruction, previous, own = guest->at;
+	u32 place = 0;
+	int is_last;
+
+	walk->is_over = !own;
+	if (!own || bpf_probe_read_user(guest->words, 80, (void *)own))
+		return 1;
+	is_last = byte_of(guest, python->mark) == python->mark_value;
+	code = word_of(guest, python->code) & ~7ULL;
+	instruction = word_of(guest, python->instruction);
+	previous = word_of(guest, python->previous);
+	BARRIER(is_last);
+	if (!is_last && !previous) {	/* of no run: 3.15 begins each thread's frames with one like that */
+		walk->is_over = 1;
+		return 1;
 	}
+	if (is_last)
+		place = place_of(guest, python->mark_is_frame ? guest->place : own);
+	if (!is_last || python->mark_is_frame)
+		id = python_code(walk->thread, guest, python, code);
+	if (!add_guest_frame(guest, id, id ? (instruction - code - python->first_instruction) >> 1 : 0, place, code))
+		return 1;
+	if (is_last && python->mark_is_frame)
+		guest->place = user_word(guest->place + python->c_frame_previous);
+	guest->at = previous;
+	return 0;
 }
 
 INLINE void walk_python(struct thread *thread, struct guest *guest)
 {
+	struct guest_walk walk = { .thread = thread, .guest = guest };
 	struct python *python = python_of(thread);
 	u64 state;
 
 	if (!python->runtime)
 		return;
-	state = python_state(guest, python);
+	state = python_state(&walk, guest, python);
 	if (!state)
 		return;
 	guest->at = user_word(state + python->current);
@@ -124,34 +171,9 @@ INLINE void walk_python(struct thread *thread, struct guest *guest)
 		guest->place = guest->at;
 		guest->at = user_word(guest->at + python->c_frame_current);
 	}
-#pragma unroll 1
-	for (int i = 0; i < GUEST_FRAMES; i++) {
-		u64 code, id = 0, instruction, previous, own = guest->at;
-		u32 place = 0;
-		int is_last;
-
-		if (!own)
-			return;
-		if (bpf_probe_read_user(guest->words, 80, (void *)own))
-			break;
-		is_last = byte_of(guest, python->mark) == python->mark_value;
-		code = word_of(guest, python->code) & ~7ULL;
-		instruction = word_of(guest, python->instruction);
-		previous = word_of(guest, python->previous);
-		BARRIER(is_last);
-		if (!is_last && !previous)	/* of no run: 3.15 begins each thread's frames with one like that */
-			return;
-		if (is_last)
-			place = place_of(guest, python->mark_is_frame ? guest->place : own);
-		if (!is_last || python->mark_is_frame)
-			id = python_code(thread, guest, python, code);
-		if (!add_guest_frame(guest, id, id ? (instruction - code - python->first_instruction) >> 1 : 0, place, code))
-			return find_end(guest, python);
-		if (is_last && python->mark_is_frame)
-			guest->place = user_word(guest->place + python->c_frame_previous);
-		guest->at = previous;
-	}
-	find_end(guest, python);
+	REPEAT(GUEST_FRAMES, python_frame, &walk);
+	if (!walk.is_over)
+		find_end(&walk, guest, python);
 }
 
 INLINE void copy_text(u32 *length, u32 *state, u8 *text, u32 room, struct python *python, u64 object)

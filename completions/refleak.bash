@@ -293,7 +293,7 @@ _refleak()
             fi ;;
         doctor)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --format" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --format --programs -v --verbose" -- "$current")
             else
                 COMPREPLY=()
             fi ;;

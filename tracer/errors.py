@@ -54,7 +54,7 @@ class NothingFound(RefleakError):
 
 class KernelLacks(RefleakError):
     exit_code = 71
-    hint = "see `refleak doctor`; Linux 5.15 or newer with uprobes, BPF and BTF is needed"
+    hint = "see `refleak doctor`; Linux 6.1 or newer with uprobes, BPF and BTF is needed"
 
 
 class BccMissing(RefleakError):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
+import unittest.mock
 from pathlib import Path
 
 import pytest
 
-from tracer.capture import abilities
+from tracer.capture import abilities, program_checks
 from tracer.cli import doctor
 from tracer.cli.main import main
 from tracer.errors import BccMissing, KernelLacks
 from tracer.model.checks import Check, CheckState
+from tracer.model.verified import Verified
 from tracer.report.check_list import write_checks, write_checks_json
 
 OK = Check("kernel", CheckState.OK, "Linux 6.18")
@@ -74,6 +76,7 @@ def test_status_is_that_of_the_first_obstacle(
 ) -> None:
     monkeypatch.setattr(doctor, "kernel_checks", lambda missing: kernel)
     monkeypatch.setattr(doctor, "bcc_check", lambda: bcc)
+    monkeypatch.setattr(doctor, "programs_check", lambda cache: OK)
     assert main(["doctor"]) == status
 
 
@@ -86,7 +89,7 @@ def test_without_privileges_it_says_what_it_could_not_test(
     assert checks["privileges"]["meaning"] == "CAP_BPF, CAP_PERFMON missing"
     assert checks["privileges"]["remedy"] == "run the same command with sudo"
     untested = {name for name, check in checks.items() if check["state"] == "untested"}
-    assert untested == {"BPF", "links", "holds", "costs"}
+    assert untested == {"BPF", "links", "holds", "costs", "programs"}
 
 
 def test_costs_are_said_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,3 +147,69 @@ def test_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert not (tmp_path / "absent").exists()
     monkeypatch.setattr(doctor.os, "access", lambda path, mode: mode == os.F_OK)
     assert doctor._cache().state is CheckState.MISSING
+
+
+REFUSAL = "the kernel refused the BPF program unwind (Bad address): too complex"
+LOG = "1: (95) exit"
+REFUSED = Verified("unwind", 800, refusal=REFUSAL, log=LOG)
+
+
+def _verified(monkeypatch: pytest.MonkeyPatch, *programs: Verified) -> None:
+    monkeypatch.setattr(program_checks, "kernel_offsets", dict)
+    monkeypatch.setattr(program_checks, "Maps", unittest.mock.MagicMock())
+    monkeypatch.setattr(program_checks, "has_uprobe_multi", lambda: True)
+    monkeypatch.setattr(program_checks, "verify_programs", lambda *_arguments, multi: iter(programs))
+
+
+@pytest.mark.parametrize(
+    ("programs", "state", "status"),
+    [
+        ([Verified("unwind", 800, 4000), Verified("guest", 900, 6000)], CheckState.OK, 0),
+        ([REFUSED, Verified("guest", 900, 6000)], CheckState.MISSING, 73),
+        ([Verified("guest", 9, refusal=REFUSAL, is_needed=False)], CheckState.MISSING, 0),
+    ],
+)
+def test_it_cannot_trace_where_the_kernel_refuses_a_program_that_is_needed(
+    monkeypatch: pytest.MonkeyPatch, programs: list[Verified], state: CheckState, status: int
+) -> None:
+    _verified(monkeypatch, *programs)
+    monkeypatch.setattr(doctor, "kernel_checks", lambda missing: [OK])
+    monkeypatch.setattr(doctor, "bcc_check", lambda: OK)
+    check = program_checks.programs_check(Path("/nowhere"))
+    assert (check.state, check.exit_code) == (state, status)
+    assert (check.meaning == REFUSAL) == (state is CheckState.MISSING)
+    assert main(["doctor"]) == status
+
+
+def test_programs_are_not_tried_where_something_else_is_in_the_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "kernel_checks", lambda missing: [OBSTACLE])
+    monkeypatch.setattr(doctor, "bcc_check", lambda: OK)
+    assert main(["doctor", "--format", "json"]) == 71
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["programs"]["state"] == "untested"
+
+
+def test_programs_are_listed_and_a_refusal_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "check_privileges", lambda: None)
+    _verified(monkeypatch, Verified("on_entry", 2400, 39380, 208))
+    assert main(["doctor", "--programs"]) == 0
+    assert capsys.readouterr().out == (
+        "program      instructions    verified    stack\n"
+        "---------  --------------  ----------  -------\n"
+        "on_entry            2,400      39,380      208\n"
+        "all                 2,400      39,380\n"
+    )
+    _verified(monkeypatch, Verified("on_entry", 2400, 39380, 208), REFUSED)
+    assert main(["doctor", "--programs"]) == 73
+    out, err = capsys.readouterr()
+    assert "unwind                800     refused" in out
+    assert err.splitlines()[0] == f"refleak: {REFUSAL}"
+    assert LOG not in err
+    assert main(["doctor", "--programs", "-v", "--format", "json"]) == 73
+    out, err = capsys.readouterr()
+    assert [program["refusal"] for program in json.loads(out)["programs"]] == ["", REFUSAL]
+    assert err.startswith(LOG)

@@ -81,7 +81,7 @@ def _ring_buffer(privileged: bool) -> Check:
     try:
         os.close(kernel.create_map(MapType.RINGBUF, 0, 0, _SMALLEST_RING, 0, "doctor"))
     except OSError as error:
-        return _needed("BPF", False, f"{meaning} ({error.strerror})", "Linux 5.15 or newer with BPF is needed")
+        return _needed("BPF", False, f"{meaning} ({error.strerror})", "Linux 6.1 or newer with BPF is needed")
     return Check("BPF", CheckState.OK, meaning)
 
 

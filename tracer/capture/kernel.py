@@ -23,6 +23,7 @@ F_NO_PREALLOC, F_MMAPABLE, F_SLEEPABLE = 1, 1 << 10, 1 << 4
 PERF_FLAG_FD_CLOEXEC = 8
 ATTACH_PERF_EVENT, ATTACH_UPROBE_MULTI = 41, 48
 UPROBE_MULTI_RETURN = 1
+_FUNCTION_RECORD_BYTES = 8
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -33,6 +34,7 @@ class Command(IntEnum):
     MAP_UPDATE = 2
     PROG_LOAD = 5
     RAW_TRACEPOINT_OPEN = 17
+    BTF_LOAD = 18
     MAP_LOOKUP_BATCH = 24
     LINK_CREATE = 28
 
@@ -49,6 +51,14 @@ class MapType(IntEnum):
 class ProgramType(IntEnum):
     KPROBE = 2
     RAW_TRACEPOINT = 17
+
+
+class LogLevel(IntEnum):
+    """What the verifier is to tell: nothing, each step, or how much it had to do."""
+
+    NONE = 0
+    STEPS = 1
+    STATISTICS = 4
 
 
 def _check(result: int) -> int:
@@ -136,19 +146,37 @@ def read_hash(
             between()
 
 
+def load_types(blob: bytes) -> int:
+    """Load a BTF blob; return its file descriptor."""
+    data = ctypes.create_string_buffer(blob, len(blob))
+    attributes = struct.pack("<QQIII", ctypes.addressof(data), 0, len(blob), 0, 0)
+    return bpf(Command.BTF_LOAD, attributes, 32)[0]
+
+
 def load_program(
-    kind: ProgramType, name: str, code: bytes, *, attach_type: int = 0, sleepable: bool = False, log_bytes: int = 0
+    kind: ProgramType, name: str, code: bytes, *, attach_type: int = 0, sleepable: bool = False, log_bytes: int = 0,
+    log_level: LogLevel = LogLevel.STEPS, types_fd: int = 0, functions: bytes = b"",
 ) -> tuple[int, str]:
-    """Load a program; return its file descriptor and the verifier's log (empty unless `log_bytes`)."""
+    """Load a program; return its file descriptor and the verifier's log (empty unless `log_bytes`).
+
+    One of several functions needs `types_fd`, a descriptor of their BTF, and `functions`, a record of each
+    (tracer.capture.function_types).
+    """
     license_name = ctypes.create_string_buffer(b"GPL")
     instructions = ctypes.create_string_buffer(code, len(code))
+    records = ctypes.create_string_buffer(functions, max(len(functions), 1))
     log = ctypes.create_string_buffer(max(log_bytes, 1))
     attributes = struct.pack(
         "<IIQQIIQII", kind, len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(license_name),
-        1 if log_bytes else 0, log_bytes, ctypes.addressof(log) if log_bytes else 0, 0,
+        log_level if log_bytes else 0, log_bytes, ctypes.addressof(log) if log_bytes else 0, 0,
         F_SLEEPABLE if sleepable else 0,
     )  # fmt: skip
     attributes += name.encode()[:15].ljust(16, b"\0") + struct.pack("<II", 0, attach_type)
+    if functions:
+        attributes += struct.pack(
+            "<IIQI", types_fd, _FUNCTION_RECORD_BYTES, ctypes.addressof(records),
+            len(functions) // _FUNCTION_RECORD_BYTES,
+        )  # fmt: skip
     try:
         return bpf(Command.PROG_LOAD, attributes, 128)[0], log.value.decode("utf-8", "replace")
     except OSError as error:

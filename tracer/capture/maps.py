@@ -82,6 +82,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "HANDLES": hash_map(key, 8, 1 << 16),
         "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),
         "TABLE_OF": hash_map(4, 4, limits.processes),
+        "HOLDS": hash_map(4, 24, records.HOLD_SLOTS),
         "CODE_SEEN": _Map(MapType.LRU_HASH, key, 8, 1 << 14),
         "SPACE_TOTALS": hash_map(key, records.SPACE_TOTALS.itemsize, limits.processes),
         "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,11 +21,12 @@ from tracer.capture.bytecode import (
 )
 from tracer.capture.guest_programs import GuestPrograms
 from tracer.capture.kernel import ProgramType
+from tracer.capture.linking import Linked, link, marks
+from tracer.capture.loading import load, verify
 from tracer.capture.maps import CALLS_BYTES, DELAY_BYTES, GUEST_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
-from tracer.errors import NotPermitted, ProgramRefused
+from tracer.errors import ProgramRefused
+from tracer.model.verified import Verified
 
-FRAMES_PER_PROGRAM = (32, 8)
-"""Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
 HOLD_TURNS, HOLD_READS = 4000, 20
 """With DELAY_BYTES: a thread is held for 5 to 6 s at most, and looks each 1.4 ms whether it may go on."""
 _AT_ONCE = 4
@@ -36,7 +37,7 @@ _HEADERS = (
     "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "copies.bpf.c", "guests.bpf.c",
-            "lifecycle.bpf.c", "mappings.bpf.c")  # fmt: skip
+            "lifecycle.bpf.c", "mappings.bpf.c", "turns.bpf.c")  # fmt: skip
 _TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack")
 _GUEST_TAIL_CALLED = ("guest", "guest_luajit", "guest_keep")
 """Together in the order of `enum program`."""
@@ -47,6 +48,13 @@ _HOLDS = ("on_hold", "on_mapping")
 _NAMES = (
     *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing",
 )  # fmt: skip
+_DISPENSABLE = {*_GUEST_TAIL_CALLED, _ON_GUEST, *_HOLDS}
+"""Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
+_TURNS = (
+    "hold", "step", "drop_stale", "find_call", "is_within", "copy_instance", "mix_word", "keep_code", "find_state",
+    "find_end", "python_frame", "leave_lua", "find_live", "lua_call", "luajit", "cut",
+)  # fmt: skip
+"""The turns of loops (bpf/turns.bpf.c)."""
 
 
 def bpf_directory() -> Path:
@@ -64,16 +72,17 @@ def _source(directory: Path) -> str:
     return "\n".join(lines)
 
 
-def compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) -> dict[str, bytes]:
+def compiled(maps: Maps, offsets: Mapping[str, int], cache: Path) -> dict[str, Linked]:
     """Return the programs' code by name, made for these maps; from the cache where it was compiled before."""
     directory = bpf_directory()
     source = _source(directory)
     macros = {
         "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
         "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
-        "FRAMES_PER_PROGRAM": frames, **offsets,
+        **offsets,
     }
-    flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds))]
+    flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds)), *marks(_TURNS)]
+    turns = [f"turn_{name}" for name in _TURNS]
     headers = [directory / name for name in _HEADERS] + sorted(directory.glob("include/**/*.h"))
     path = cache / f"programs-{cache_key(source, flags, headers)}"
     found = read_cached(path)
@@ -82,10 +91,11 @@ def compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) -
         found = compile_programs(
             source,
             [f"-I{include}", f"-I{directory}", "-Werror", "-Wno-macro-redefined", "-Wno-unknown-attributes", *flags],
-            _NAMES, include,
+            [*_NAMES, *turns], include,
         )
         write_cached(path, found)
-    return {name: relocate(code, list(maps.fds.values())) for name, code in found.items()}
+    code = {name: relocate(function, list(maps.fds.values())) for name, function in found.items()}
+    return {name: link(name, code, turns) for name in _NAMES}
 
 
 @dataclass(frozen=True)
@@ -109,45 +119,27 @@ class Programs:
         return self.fds[name]
 
 
-def _load(code: Mapping[str, bytes], name: str, kind: ProgramType, attach: int = 0, *, sleepable: bool = False) -> int:
-    try:
-        return kernel.load_program(kind, name, code[name], attach_type=attach, sleepable=sleepable)[0]
-    except PermissionError:
-        if os.geteuid() != 0:
-            raise NotPermitted("loading BPF programs is not permitted") from None
-    except OSError:
-        pass  # once more, for the verifier's log
-    try:
-        return kernel.load_program(
-            kind, name, code[name], attach_type=attach, sleepable=sleepable, log_bytes=1 << 24
-        )[0]
-    except OSError as error:
-        log = str(error.filename or "")
-        last = " | ".join(log.strip().splitlines()[-3:])
-        raise ProgramRefused(f"the kernel refused the BPF program {name} ({error.strerror}): {last}", log) from None
-
-
-def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool, guests: bool) -> Programs:
-    load = partial(_load, code, attach=kernel.ATTACH_UPROBE_MULTI if multi else 0)
-    hold = partial(load, kind=ProgramType.KPROBE, sleepable=True)
+def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool) -> Programs:
+    load_one = partial(load, code, attach=kernel.ATTACH_UPROBE_MULTI if multi else 0)
+    hold = partial(load_one, kind=ProgramType.KPROBE, sleepable=True)
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # those that the verifier takes longest over first
         holds = [pool.submit(hold, name) for name in _HOLDS]
-        probes = [pool.submit(load, name, ProgramType.KPROBE) for name in (*_PROBES, *_TAIL_CALLED)]
-        points = [pool.submit(_load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
+        probes = [pool.submit(load_one, name, ProgramType.KPROBE) for name in (*_PROBES, *_TAIL_CALLED)]
+        points = [pool.submit(load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
     fds = {name: made.result() for name, made in zip((*_PROBES, *_TAIL_CALLED), probes, strict=True)}
     fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
     _enter(maps, _TAIL_CALLED, fds)
-    later = GuestPrograms(partial(_load_guests, load, maps)) if guests else None
+    later = GuestPrograms(partial(_load_guests, load_one, maps)) if guests else None
     try:
         fds |= {name: made.result() for name, made in zip(_HOLDS, holds, strict=True)}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
-        fds["on_mapping"] = load("on_mapping_passing", ProgramType.KPROBE)
+        fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
         return Programs(fds, multi, can_hold=False, guests=later)
     return Programs(fds, multi, can_hold=True, guests=later)
 
 
-def _load_guests(load: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:
-    fds = {name: load(name, ProgramType.KPROBE) for name in (*_GUEST_TAIL_CALLED, _ON_GUEST)}
+def _load_guests(load_one: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:
+    fds = {name: load_one(name, ProgramType.KPROBE) for name in (*_GUEST_TAIL_CALLED, _ON_GUEST)}
     _enter(maps, _GUEST_TAIL_CALLED, fds, len(_TAIL_CALLED))
     return fds
 
@@ -180,16 +172,21 @@ def has_uprobe_multi() -> bool:
 def load_programs(
     maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, guests: bool = True
 ) -> Programs:
-    """Load all programs, walking as many frames in one as the verifier accepts.
+    """Load all programs.
 
     `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters.
     Raises BccMissing, ProgramRefused, NotPermitted.
     """
-    refusal: ProgramRefused | None = None
-    for frames in FRAMES_PER_PROGRAM:
-        try:
-            return _load_all(compiled(maps, offsets, frames, cache), maps, multi, guests)
-        except ProgramRefused as error:
-            refusal = refusal or error
-    assert refusal is not None
-    raise refusal
+    return _load_all(compiled(maps, offsets, cache), maps, multi, guests)
+
+
+def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:
+    """Show each program to the kernel's verifier; raises BccMissing, NotPermitted."""
+    code = compiled(maps, offsets, cache)
+    attach = kernel.ATTACH_UPROBE_MULTI if multi else 0
+    for name in _NAMES:
+        if name in _TRACEPOINTS:
+            yield verify(code, name, ProgramType.RAW_TRACEPOINT)
+        else:
+            told = verify(code, name, ProgramType.KPROBE, attach, sleepable=name in _HOLDS)
+            yield replace(told, is_needed=name not in _DISPENSABLE)

@@ -10,16 +10,20 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from tracer.capture.abilities import bcc_check, kernel_checks
 from tracer.capture.instruction_costs import known_costs
-from tracer.cli.target_check import missing_capabilities
+from tracer.capture.program_checks import programs_check, programs_untested, verified_programs
+from tracer.cli import options
+from tracer.cli.target_check import check_privileges, missing_capabilities
 from tracer.elf.unwind_cache import cache_directory
+from tracer.errors import ProgramRefused
 from tracer.model.checks import Check, CheckState
 from tracer.report.check_list import write_checks, write_checks_json
+from tracer.report.program_list import write_programs, write_programs_json
 from tracer.symbols.tool import find_tool
 
 NAME = "doctor"
@@ -29,15 +33,45 @@ _COSTS = {"nop5": "on a 5-byte nop", "push": "on a push", "branch": "on a jump",
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--programs", action="store_true",
+        help="only load the BPF programs, and list how large each is and how much the kernel's verifier had to follow",
+    )  # fmt: skip
+    options.add_verbose(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the checks; return 0, or the status of the first obstacle."""
+    if arguments.programs:
+        return _list_programs(arguments.format)
     missing = missing_capabilities()
-    checks = [*kernel_checks(missing), *_costs(bool(missing)), bcc_check(), *_tools(), _cache()]
+    checks = [*kernel_checks(missing), *_costs(bool(missing)), bcc_check()]
+    checks += [_programs(checks), *_tools(), _cache()]
     write = write_checks_json if arguments.format == "json" else write_checks
     write(checks, sys.stdout)
     return next((check.exit_code for check in checks if check.is_obstacle), 0)
+
+
+def _list_programs(form: str) -> int:
+    """Print all programs; raises the ProgramRefused of the first that the kernel refuses."""
+    check_privileges()
+    programs = verified_programs(cache_directory())
+    (write_programs_json if form == "json" else write_programs)(programs, sys.stdout)
+    sys.stdout.flush()
+    for program in programs:
+        if program.refusal:
+            raise ProgramRefused(program.refusal, program.log)
+    return 0
+
+
+def _programs(checks: Sequence[Check]) -> Check:
+    """Test the programs where nothing else is in the way, nor untested for want of privileges."""
+    if any(check.is_obstacle for check in checks):
+        return programs_untested()
+    try:
+        return programs_check(cache_directory())
+    except (OSError, RuntimeError):  # no home to keep bytecode in: a trace says so
+        return programs_untested()
 
 
 def _costs(unprivileged: bool) -> Iterator[Check]:

@@ -260,8 +260,12 @@ def _policy(text: str) -> Policy:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_verbosity(parser: argparse.ArgumentParser) -> None:
+def add_verbose(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="say more; all of the verifier's words")
+
+
+def add_verbosity(parser: argparse.ArgumentParser) -> None:
+    add_verbose(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no status line")
 
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The turns of loops: see REPEAT. What one does stands where its loop is, as
+ * NAME_turn(); here it becomes a function that the verifier follows by itself.
+ */
+
+/* 0 or 1, which the verifier wants to see. */
+INLINE int bit(u64 is_last)
+{
+	MASK(is_last, 2);
+	return is_last;
+}
+
+int turn_hold(struct turn turn)
+{
+	return bit(hold_turn());
+}
+
+int turn_step(struct turn turn)
+{
+	return bit(step_turn(*(struct thread **)turn.context));
+}
+
+int turn_drop_stale(struct turn turn)
+{
+	return bit(drop_stale_turn(turn.context));
+}
+
+int turn_find_call(struct turn turn)
+{
+	return bit(find_call_turn(turn.context, turn.index));
+}
+
+int turn_is_within(struct turn turn)
+{
+	return bit(is_within_turn(turn.context, turn.index));
+}
+
+int turn_copy_instance(struct turn turn)
+{
+	return bit(copy_instance_turn(turn.context, turn.index));
+}
+
+int turn_mix_word(struct turn turn)
+{
+	return bit(mix_word_turn(turn.context, turn.index));
+}
+
+int turn_keep_code(struct turn turn)
+{
+	return bit(keep_code_turn(turn.context, turn.index));
+}
+
+int turn_find_state(struct turn turn)
+{
+	return bit(find_state_turn(turn.context));
+}
+
+int turn_find_end(struct turn turn)
+{
+	return bit(find_end_turn(turn.context));
+}
+
+int turn_python_frame(struct turn turn)
+{
+	return bit(python_frame_turn(turn.context));
+}
+
+int turn_leave_lua(struct turn turn)
+{
+	return bit(leave_lua_turn(*(struct guest **)turn.context));
+}
+
+int turn_find_live(struct turn turn)
+{
+	return bit(find_live_turn(turn.context));
+}
+
+int turn_lua_call(struct turn turn)
+{
+	return bit(lua_call_turn(turn.context));
+}
+
+int turn_luajit(struct turn turn)
+{
+	return bit(luajit_turn(turn.context));
+}
+
+int turn_cut(struct turn turn)
+{
+	return bit(cut_turn(turn.context, turn.index));
+}

@@ -1,0 +1,46 @@
+"""The kernel's verifier follows each program in few steps: older ones refuse what takes more, and it is a start's time.
+
+How many steps a program takes differs between kernels, by a factor of three either way; the verifier's own limit is a
+million, and 8192 branches that it still has to follow.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tracer.capture.btf import kernel_offsets
+from tracer.capture.maps import Limits, Maps
+from tracer.capture.programs import has_uprobe_multi, verify_programs
+from tracer.model.verified import Verified
+
+EACH, TOGETHER = 60_000, 250_000
+STACK_BYTES = 512
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> list[Verified]:
+    maps = Maps.create(Limits())
+    try:
+        cache = Path(tmp_path_factory.mktemp("cache"))
+        return list(verify_programs(maps, kernel_offsets(), cache, multi=has_uprobe_multi()))
+    finally:
+        maps.close()
+
+
+def test_the_kernel_takes_all_programs(verified: list[Verified]) -> None:
+    assert [program.refusal for program in verified if program.refusal] == []
+
+
+def test_each_program_is_within_its_budget(verified: list[Verified]) -> None:
+    assert min(program.followed for program in verified) > 0
+    assert {program.name: program.followed for program in verified if program.followed > EACH} == {}
+
+
+def test_all_programs_together_are_within_theirs(verified: list[Verified]) -> None:
+    assert sum(program.followed for program in verified) <= TOGETHER
+
+
+def test_stacks_are_told(verified: list[Verified]) -> None:
+    assert 0 < max(program.stack_bytes for program in verified) <= STACK_BYTES

@@ -1,0 +1,64 @@
+"""Programs of several functions: a loop's body as a function of its own, which the verifier follows once.
+
+bpf_loop (Linux 5.17) calls a function for each turn of a loop. BCC compiles each function as a program of its own, and
+cannot take the address of one. So the sources have a mark in its place: a constant with the function's index. `link`
+puts the functions that a program needs behind it, and the way to them in place of the marks.
+
+Encoding: Documentation/bpf/standardization/instruction-set.rst, 64-bit immediate instructions.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+MARK = 0x7EF1EA4B
+"""Upper half of the constant that stands for a function; the lower one is its index."""
+
+_INSTRUCTION = struct.Struct("<BBhi")
+_LOAD_IMMEDIATE = 0x18
+_FUNCTION = 4
+"""Source register of a 64-bit load that gives a function's address (BPF_PSEUDO_FUNC)."""
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A program with all functions that it needs."""
+
+    code: bytes
+    functions: tuple[tuple[str, int], ...]
+    """Each one's name and first instruction; the program itself is the first."""
+
+
+def marks(functions: Sequence[str]) -> list[str]:
+    """Return the flags that give each function its mark."""
+    return [f"-DTURN_{name}={MARK << 32 | index:#x}ULL" for index, name in enumerate(functions)]
+
+
+def link(name: str, compiled: Mapping[str, bytes], functions: Sequence[str]) -> Linked:
+    """Return a program with what it calls; `functions` in the order of their marks."""
+    order, starts, code = [name], {}, bytearray()
+    calls: list[tuple[int, str]] = []
+    for caller in order:  # which grows by what each one calls
+        starts[caller] = len(code) // 8
+        for at, index in _marked(compiled[caller]):
+            calls.append((starts[caller] + at, functions[index]))
+            if functions[index] not in order:
+                order.append(functions[index])
+        code += compiled[caller]
+    for at, called in calls:
+        _, registers, _, _ = _INSTRUCTION.unpack_from(code, at * 8)
+        target = registers & 15
+        _INSTRUCTION.pack_into(code, at * 8, _LOAD_IMMEDIATE, _FUNCTION << 4 | target, 0, starts[called] - at - 1)
+        _INSTRUCTION.pack_into(code, at * 8 + 8, 0, 0, 0, 0)
+    return Linked(bytes(code), tuple(starts.items()))
+
+
+def _marked(code: bytes) -> Iterator[tuple[int, int]]:
+    """Yield (instruction, index of the function) of each mark."""
+    instructions = list(_INSTRUCTION.iter_unpack(code))
+    for at, ((op, registers, _, low), (_, _, _, high)) in enumerate(pairwise(instructions)):
+        if op == _LOAD_IMMEDIATE and not registers >> 4 and high == MARK:
+            yield at, low
