@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tracer.elf.image import PF_X, PT_LOAD, Image
+from tracer.elf.plain_file import open_plain
 from tracer.elf.symbol_table import SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
 from tracer.model.operations import Placement
@@ -43,8 +44,8 @@ class OpenBinary:
     placements: list[tuple[int, Placement]] = field(default_factory=list)
     """With the index of each site."""
     unresolved: Sequence[Unresolved] = ()
-    start_up: list[OpenBinary] | None = None
-    """A program, with what its loader maps before it starts; None until asked."""
+    start_up: dict[tuple[str, ...], list[OpenBinary]] = field(default_factory=dict)
+    """Of a program: what its loader maps before it starts, by what that depends on."""
     has_table: bool = False
     first_page: int = 0
     page_count: int = 0
@@ -130,7 +131,7 @@ class Binaries:
         """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file."""
         for path in paths:
             try:
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                fd = open_plain(path)
             except OSError:
                 continue
             status = os.fstat(fd)

@@ -17,10 +17,12 @@ from tracer.capture.maps import Maps
 from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook, Space
 from tracer.capture.spaces import Spaces
+from tracer.capture.start_libraries import VARIABLES
 from tracer.capture.start_up import start_up_binaries
 from tracer.model import records
 from tracer.model.records import ControlKind, ProcessState
 from tracer.procfs.maps import MapsEntry
+from tracer.procfs.process import variables
 from tracer.procfs.roots import path_of_process, root_of
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
@@ -130,7 +132,8 @@ class Follower:
         self._arrived.pop(pid, None)
         if path:
             path = path_of_process(pid, path)
-            binaries = start_up_binaries(self._binaries, path, path, root_of(pid))
+            environment = variables(pid, VARIABLES)  # mostly what it hands on: what it adds is seen when it is mapped
+            binaries = start_up_binaries(self._binaries, path, path, root_of(pid), environment)
             for binary in binaries:
                 self._prober.prepare(binary)
             self._prober.link(pid, binaries)

@@ -149,7 +149,7 @@ class Session:
         """Put all probes on a held child and let it go; raises NothingToProbe, or NoSuchTarget if it cannot exec."""
         self.mode, self._launched, self._pid = "launched", launched, launched.pid
         self._enter(launched.pid, ProcessState.WAITS)
-        binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()))
+        binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()), environment=os.environ)
         self.prober.link(launched.pid, binaries)
         self.prober.check(path, binaries)
         self.follower.expect_exec(launched.pid)

@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tracer.capture.binaries import Binaries, OpenBinary
-from tracer.procfs.loader import start_up_libraries
+from tracer.capture.start_libraries import VARIABLES, StartLibraries, seen_path
+from tracer.elf.plain_file import open_plain
 from tracer.procfs.roots import OWN_ROOT, Root
 
 _SCRIPT_LINE = 256
+_MOST_SCRIPTS = 5
+"""As in the kernel: a script's interpreter can be a script."""
+_MOST_KEPT = 16
+_NOTHING: Mapping[str, str] = {}
 
 
-def start_up_binaries(binaries: Binaries, path: str, name: str, root: Root = OWN_ROOT) -> list[OpenBinary]:
+def start_up_binaries(
+    binaries: Binaries, path: str, name: str, root: Root = OWN_ROOT, environment: Mapping[str, str] = _NOTHING
+) -> list[OpenBinary]:
     """Open a program and what it will start with: its interpreter, if a script, its loader and libraries.
 
-    `path`: as whoever starts it sees it, under `root`. Under another root than this process's the libraries are left
-    to be seen when they are mapped: to ask for them would run that root's loader as this user.
+    `path`: as whoever starts it sees it, under `root`; `environment`: what is known of the one that it gets.
     """
-    place = root.place_of(path)
-    if not _is_file(place):
-        return []
-    program = binaries.open([place], name)
-    if program is None:
+    for _ in range(_MOST_SCRIPTS):
+        place = root.place_of(path)
+        if not _is_file(place):
+            return []
+        program = binaries.open([place], name)
+        if program is not None:
+            return _with_libraries(binaries, program, seen_path(root, place), root, environment)
         interpreter = _interpreter_of_script(place)
-        return start_up_binaries(binaries, interpreter, interpreter, root) if interpreter else []
-    loader = program.image.interpreter
+        if not interpreter:
+            return []
+        path = name = interpreter
+    return []
+
+
+def _with_libraries(
+    binaries: Binaries, program: OpenBinary, path: str, root: Root, environment: Mapping[str, str]
+) -> list[OpenBinary]:
     if not root.is_own:
-        found = binaries.open([root.place_of(loader)], loader) if loader is not None else None
-        return [program, found] if found is not None else [program]
-    if program.start_up is None:  # asked once: what another environment adds is seen when it is mapped
-        paths = [loader, *start_up_libraries(place, loader)] if loader is not None else []
-        opened = (binaries.open([library], library) for library in paths)
-        program.start_up = list({b.id: b for b in (program, *opened) if b is not None}.values())
-    return program.start_up
+        return [program, *StartLibraries(binaries, root, environment).of(program, path)]
+    key = (path, *(environment.get(name, "") for name in VARIABLES))
+    known = program.start_up
+    if key not in known:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        found = [program, *StartLibraries(binaries, root, environment).of(program, path)]
+        known[key] = list({binary.id: binary for binary in found}.values())
+    return known[key]
 
 
 def _is_file(path: str) -> bool:
@@ -45,7 +63,7 @@ def _is_file(path: str) -> bool:
 
 def _interpreter_of_script(path: str) -> str | None:
     try:
-        with open(path, "rb") as file:
+        with open(open_plain(path), "rb") as file:
             line = file.readline(_SCRIPT_LINE)
     except OSError:
         return None

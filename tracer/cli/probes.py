@@ -7,6 +7,7 @@ the probe sits, on which instruction, and what a hit costs there. Root is needed
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -77,7 +78,7 @@ def _absent(arguments: argparse.Namespace, probed: Sequence[ProbedBinary]) -> li
 def _of_command(binaries: Binaries, command: str) -> list[OpenBinary]:
     path = find_command(command)
     check_program(path)
-    return start_up_binaries(binaries, path, str(Path(path).resolve()))
+    return start_up_binaries(binaries, path, str(Path(path).resolve()), environment=os.environ)
 
 
 def _of_process(binaries: Binaries, pid: int) -> list[OpenBinary]:

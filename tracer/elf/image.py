@@ -13,6 +13,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 
@@ -23,10 +24,13 @@ PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_GNU_EH_FRAME = 1, 2, 3, 4, 0x6474E55
 PF_X, PF_W, PF_R = 1, 2, 4
 SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 2, 4, 0x800
-DT_NEEDED, DT_STRTAB, DT_STRSZ, DT_SONAME = 1, 5, 10, 14
+DT_NULL, DT_NEEDED, DT_STRTAB, DT_STRSZ, DT_SONAME, DT_RPATH, DT_RUNPATH = 0, 1, 5, 10, 14, 15, 29
+DT_FLAGS_1, DT_AUXILIARY, DT_FILTER = 0x6FFFFFFB, 0x7FFFFFFD, 0x7FFFFFFF
+DF_1_NODEFLIB = 0x800
 NT_GNU_BUILD_ID = 3
 EM_X86_64 = 62
 
+_MOST_DYNAMIC = 1 << 14
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 
@@ -194,8 +198,9 @@ class Image:
         for segment in self.segments:
             if segment.type == PT_DYNAMIC:
                 end = min(segment.file_offset + segment.file_size, len(self.data)) - 15
-                pairs = [struct.unpack_from("<QQ", self.data, at) for at in range(segment.file_offset, end, 16)]
-                return tuple((tag, value) for tag, value in pairs)
+                places = range(segment.file_offset, min(end, segment.file_offset + 16 * _MOST_DYNAMIC), 16)
+                pairs = (struct.unpack_from("<QQ", self.data, at) for at in places)
+                return tuple(takewhile(lambda pair: pair[0] != DT_NULL, pairs))
         return ()
 
     def _dynamic_strings(self, tag: int) -> tuple[str, ...]:
@@ -209,6 +214,25 @@ class Image:
     def needed(self) -> tuple[str, ...]:
         """Return the names of DT_NEEDED."""
         return self._dynamic_strings(DT_NEEDED)
+
+    @property
+    def filtees(self) -> tuple[str, ...]:
+        """Return the libraries that stand in for this one, which are loaded with it (DT_FILTER, DT_AUXILIARY)."""
+        return (*self._dynamic_strings(DT_FILTER), *self._dynamic_strings(DT_AUXILIARY))
+
+    @property
+    def runpath(self) -> str | None:
+        """Return where the loader looks for what this binary needs (DT_RUNPATH)."""
+        return next(iter(self._dynamic_strings(DT_RUNPATH)), None)
+
+    @property
+    def rpath(self) -> str | None:
+        """Return where the loader looks for what this binary and those that it loads need; a runpath overrides it."""
+        return next(iter(self._dynamic_strings(DT_RPATH)), None) if self.runpath is None else None
+
+    @property
+    def avoids_default_folders(self) -> bool:
+        return any(tag == DT_FLAGS_1 and value & DF_1_NODEFLIB for tag, value in self._dynamic)
 
     @property
     def soname(self) -> str | None:

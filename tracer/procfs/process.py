@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+_ENVIRONMENT_BYTES = 1 << 20
 
 
 def command_line(pid: int) -> tuple[str, ...]:
@@ -20,6 +24,17 @@ def executable(pid: int) -> str | None:
         return str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")
     except OSError:
         return None
+
+
+def variables(pid: int, names: Collection[str]) -> dict[str, str]:
+    """Return those of some environment variables that a process was started with."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            texts = file.read(_ENVIRONMENT_BYTES).split(b"\0")
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(text).partition("=") for text in reversed(texts))
+    return {name: value for name, _, value in pairs if name in names}
 
 
 def is_alive(pid: int) -> bool:
