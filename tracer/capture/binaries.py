@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from tracer.elf.image import PF_X, PT_LOAD, Image
 from tracer.elf.symbol_table import SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
+from tracer.files.plain_file import open_plain
 from tracer.model.operations import Placement
 from tracer.model.snapshot import Binary, UncoveredCopies, Unresolved
 from tracer.procfs.maps import MapsEntry
@@ -130,7 +131,7 @@ class Binaries:
         """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file."""
         for path in paths:
             try:
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                fd = open_plain(path)
             except OSError:
                 continue
             status = os.fstat(fd)

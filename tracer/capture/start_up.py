@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.files.plain_file import is_plain, read_start
 from tracer.procfs.loader import start_up_libraries
 from tracer.procfs.roots import OWN_ROOT, Root
 
@@ -18,7 +17,7 @@ def start_up_binaries(binaries: Binaries, path: str, name: str, root: Root = OWN
     to be seen when they are mapped: to ask for them would run that root's loader as this user.
     """
     place = root.place_of(path)
-    if not _is_file(place):
+    if not is_plain(place):
         return []
     program = binaries.open([place], name)
     if program is None:
@@ -35,18 +34,9 @@ def start_up_binaries(binaries: Binaries, path: str, name: str, root: Root = OWN
     return program.start_up
 
 
-def _is_file(path: str) -> bool:
-    """Tell whether it is a plain file; False where it may not be looked at, as in another user's mount."""
-    try:
-        return Path(path).is_file()
-    except OSError:
-        return False
-
-
 def _interpreter_of_script(path: str) -> str | None:
     try:
-        with open(path, "rb") as file:
-            line = file.readline(_SCRIPT_LINE)
+        line = read_start(path, _SCRIPT_LINE).partition(b"\n")[0]
     except OSError:
         return None
     words = line[2:].split()

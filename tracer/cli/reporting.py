@@ -22,6 +22,7 @@ from tracer.cli.findings_file import read_findings
 from tracer.cli.recorder import is_recording
 from tracer.cli.report_file import report_file
 from tracer.errors import CannotRead, CannotWrite, UsageError
+from tracer.files.plain_file import open_plain, read_plain
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
@@ -34,6 +35,7 @@ from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
 _NONE: Symbols = {}
+_LARGEST_SUPPRESSIONS = 1 << 24
 _FAILED = 1
 """Exit status where --fail-on says so and --error-exitcode does not say which."""
 
@@ -64,7 +66,7 @@ def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
 def _suppressions(paths: Iterable[Path]) -> Iterator[Rule]:
     for path in paths:
         try:
-            yield from parse_suppressions(path.read_text(), str(path))
+            yield from parse_suppressions(read_plain(path, _LARGEST_SUPPRESSIONS).decode(), str(path))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not a text"
             raise CannotRead(f"cannot read {path}: {reason}", "check the path after --suppressions") from None
@@ -116,8 +118,8 @@ def check_output(arguments: argparse.Namespace) -> None:
     """Raise CannotWrite or CannotRead for what the user named, before anything is traced."""
     analysis_options(arguments)
     _chosen(arguments)
-    if arguments.baseline is not None and not os.access(arguments.baseline, os.R_OK):
-        raise CannotRead(f"cannot read {arguments.baseline}", "check the path after --baseline")
+    if arguments.baseline is not None:
+        _check_baseline(arguments.baseline)
     path = arguments.output
     if path is None:
         return
@@ -134,6 +136,13 @@ def check_output(arguments: argparse.Namespace) -> None:
             raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
     if not existed:
         path.unlink(missing_ok=True)
+
+
+def _check_baseline(path: Path) -> None:
+    try:
+        os.close(open_plain(path))
+    except OSError as error:
+        raise CannotRead(f"cannot read {path}: {error.strerror}", "check the path after --baseline") from None
 
 
 @contextmanager

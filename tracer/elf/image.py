@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tracer.errors import CannotRead, UnsuitableTarget
+from tracer.files.plain_file import open_plain
 
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_GNU_EH_FRAME = 1, 2, 3, 4, 0x6474E550
@@ -80,9 +81,9 @@ class Image:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], name: str | None = None) -> Image:
-        """Map the file at `path`; `name` is what errors call it."""
+        """Map the plain file at `path`; `name` is what errors call it."""
         try:
-            with open(path, "rb") as file:
+            with open(open_plain(path), "rb") as file:
                 if os.fstat(file.fileno()).st_size == 0:
                     raise UnsuitableTarget(f"{name or path} is not an ELF file")
                 return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(name or path))

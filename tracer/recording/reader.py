@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tracer.errors import CannotRead
+from tracer.files.plain_file import open_plain
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Loss, Records, Stack
 from tracer.recording.chunks import Chunk, ChunkType, check_file_header, damaged, read_payload, scan_chunks
@@ -31,7 +32,7 @@ def read_recording(path: Path) -> Recording:
     """
     name = str(path)
     try:
-        with open(path, "rb") as file:
+        with open(open_plain(path), "rb") as file:
             return _Reader(file, name).read()
     except OSError as error:
         raise CannotRead(f"cannot read {name}: {error.strerror}", "check the path and its permissions") from None

@@ -12,6 +12,7 @@ from tracer.elf.debug_files import DebugFiles, has_dwarf, has_shared_dwarf
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import Symbol, SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
+from tracer.files.plain_file import is_plain
 from tracer.model.snapshot import Binary
 
 
@@ -101,7 +102,7 @@ def _open(path: str) -> tuple[Image | None, str]:
     try:
         if not Path(path).exists():
             return None, "the file that ran is gone"
-        if not Path(path).is_file():  # opening a pipe would block
+        if not is_plain(path):
             return None, "its path is no file"
         return Image.open(path), ""
     except (RefleakError, OSError, ValueError) as error:
