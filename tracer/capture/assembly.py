@@ -11,7 +11,7 @@ from tracer.books.inheritance import FREE_RECORD, GHOST_RECORD, inherited_alloca
 from tracer.books.merged_stacks import merge_stacks
 from tracer.books.merged_types import merge_types
 from tracer.capture import kernel
-from tracer.capture.class_types import read_class_types
+from tracer.capture.class_types import ClassTypes, read_class_types
 from tracer.capture.losses import describe, read_losses
 from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
@@ -19,7 +19,7 @@ from tracer.capture.type_names import read_type_names
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
-from tracer.model.snapshot import ANONYMOUS, Binary, Loss, Records, Snapshot
+from tracer.model.snapshot import ANONYMOUS, Binary, Loss, Mapping, Records, Snapshot
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
@@ -106,6 +106,7 @@ class _Walk:
 
 def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
     yield from describe(counts)
+    yield from session.mishaps.losses
     if session.tables.refused:
         yield Loss("mapping table not kept: too many processes or mappings", session.tables.refused, "trace fewer")
     if session.rows.refused:
@@ -148,14 +149,16 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
     totals, lives = walk.totals()
     # live_events folds all that ended, before the statistics are read
     events = session.history.so_far() if running else session.history.live_events()
-    names = {**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)}
-    classes = read_class_types(session.maps.fds["TYPES"], session.binaries, mappings, names)
+    names, classes = _types(session, mappings)
+    generated: dict[int, GeneratedFrame] = {}
+    with session.mishaps.attempt():
+        generated = _generated(session)
     snapshot = Snapshot(
         mode=session.mode,
         duration_ns=session.duration_ns,
         processes=processes,
         binaries=tuple(_binaries(session)),
-        generated=_generated(session),
+        generated=generated,
         mappings=mappings,
         sites=tuple(session.sites.infos),
         types={**names, **classes.names},
@@ -186,6 +189,16 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
     if session.completion.has_copies:
         snapshot = merge_stacks(snapshot)
     return merge_types(snapshot, classes.types)
+
+
+def _types(session: Session, mappings: tuple[Mapping, ...]) -> tuple[dict[int, str], ClassTypes]:
+    """Return the names of all types, and the types of all classes."""
+    names, classes = dict(session.sites.types), ClassTypes({}, {})
+    with session.mishaps.attempt():
+        names |= read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)
+    with session.mishaps.attempt():
+        classes = read_class_types(session.maps.fds["TYPES"], session.binaries, mappings, names)
+    return names, classes
 
 
 def _binaries(session: Session) -> Iterator[Binary]:

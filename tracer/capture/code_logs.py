@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tracer.capture.followed_logs import FollowedLogs
 from tracer.capture.generated_ranges import Range, Space
+from tracer.capture.mishaps import Mishaps
 from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.spaces import Spaces
 from tracer.capture.temporary_folders import TemporaryFolders
@@ -25,8 +26,10 @@ from tracer.procfs.process import credentials
 class CodeLogs:
     """`read_stacks` takes all stacks out of their ring: those that are older than what a log says next."""
 
-    def __init__(self, spaces: Spaces, seen: SeenFrames, read_stacks: Callable[[], None]) -> None:
-        self._spaces, self._seen, self._read_stacks = spaces, seen, read_stacks
+    def __init__(
+        self, spaces: Spaces, seen: SeenFrames, read_stacks: Callable[[], None], mishaps: Mishaps
+    ) -> None:
+        self._spaces, self._seen, self._read_stacks, self._mishaps = spaces, seen, read_stacks, mishaps
         self._folders = TemporaryFolders()
         self._living: dict[Space, FollowedLogs] = {}
         self._all: dict[Space, FollowedLogs] = {}
@@ -94,9 +97,11 @@ class CodeLogs:
             pass
 
     def _read(self, space: Space, logs: FollowedLogs) -> bool:
-        replaced, more = logs.read(time.monotonic_ns())
-        if replaced and space in self._living:
-            self._renumber_seen(space, ((old.start, old.end) for old in replaced))
+        more = False
+        with self._mishaps.attempt():
+            replaced, more = logs.read(time.monotonic_ns())
+            if replaced and space in self._living:
+                self._renumber_seen(space, ((old.start, old.end) for old in replaced))
         return more
 
     def forget(self, space: Space, ranges: Iterable[Range]) -> None:

@@ -8,9 +8,13 @@ from tracer.procfs.loader import start_up_libraries
 from tracer.procfs.roots import OWN_ROOT, Root
 
 _SCRIPT_LINE = 256
+_MOST_SCRIPTS = 5
+"""As in the kernel: what is still a script after so many interpreters is not executed (fs/exec.c)."""
 
 
-def start_up_binaries(binaries: Binaries, path: str, name: str, root: Root = OWN_ROOT) -> list[OpenBinary]:
+def start_up_binaries(
+    binaries: Binaries, path: str, name: str, root: Root = OWN_ROOT, scripts: int = _MOST_SCRIPTS
+) -> list[OpenBinary]:
     """Open a program and what it will start with: its interpreter, if a script, its loader and libraries.
 
     `path`: as whoever starts it sees it, under `root`. Under another root than this process's the libraries are left
@@ -21,8 +25,8 @@ def start_up_binaries(binaries: Binaries, path: str, name: str, root: Root = OWN
         return []
     program = binaries.open([place], name)
     if program is None:
-        interpreter = _interpreter_of_script(place)
-        return start_up_binaries(binaries, interpreter, interpreter, root) if interpreter else []
+        interpreter = _interpreter_of_script(place) if scripts else None
+        return start_up_binaries(binaries, interpreter, interpreter, root, scripts - 1) if interpreter else []
     loader = program.image.interpreter
     if not root.is_own:
         found = binaries.open([root.place_of(loader)], loader) if loader is not None else None
