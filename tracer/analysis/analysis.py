@@ -14,6 +14,7 @@ from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.periods import periods
 from tracer.analysis.references import inherited_references, reference_leaks
 from tracer.analysis.setting_aside import set_aside
+from tracer.analysis.shown_names import shown_snapshot, shown_symbols
 from tracer.analysis.suppression import unused_notes
 from tracer.analysis.survivors import survivors
 from tracer.analysis.totals import allocation_totals, notes, type_rows
@@ -27,6 +28,7 @@ _DEFAULTS = AnalysisOptions()
 
 def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DEFAULTS) -> Findings:
     """Judge a snapshot. Pure: the same snapshot gives the same findings, in the same order."""
+    snapshot, symbols = shown_snapshot(snapshot), shown_symbols(symbols)
     everything = evidence = Evidence(snapshot, symbols, options.samples)
     if options.older_ns:
         evidence = Evidence(older_than(snapshot, options.older_ns, everything.end_ns), symbols, options.samples)

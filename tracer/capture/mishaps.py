@@ -7,20 +7,17 @@ attempt: no error ends the trace, and none goes unseen.
 from __future__ import annotations
 
 import signal
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
-from tracer.errors import CannotRead, RefleakError, UnsuitableTarget
+from tracer.errors import CannotRead, RefleakError, UnsuitableTarget, place_of
 from tracer.model.snapshot import Loss
 
 REASON = "something in the target could not be understood"
 TOO_SLOW = "took too long when the trace was to end"
 _REMEDY = "report it, with the program if you can give it away"
 _OF_THE_TARGET = (CannotRead, UnsuitableTarget)
-_PACKAGE = Path(__file__).parents[1]
 
 
 class _TooSlow(BaseException):
@@ -71,15 +68,3 @@ class Mishaps:
     @property
     def losses(self) -> tuple[Loss, ...]:
         return (Loss(f"{REASON} (first: {self.first})", self.count, _REMEDY),) if self.count else ()
-
-
-def place_of(error: BaseException) -> str:
-    """Return what an error is, with file and line of ours where it was raised."""
-    kind, module = type(error).__qualname__, type(error).__module__
-    kind = f"{module}.{kind}" if module != "builtins" and not module.startswith("tracer.") else kind
-    frames = [
-        f"{Path(frame.filename).relative_to(_PACKAGE)}:{frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if _PACKAGE in Path(frame.filename).parents and frame.filename != __file__
-    ]
-    return f"{kind} in {frames[-1]}" if frames else kind

@@ -27,6 +27,7 @@ from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
 from tracer.model.snapshot import Snapshot
+from tracer.model.visible import visible
 from tracer.report.formats import Format, ReportOptions, format_for, write_to_file
 from tracer.report.suppression_text import write_suppressions
 from tracer.report.text import TextOptions
@@ -166,5 +167,5 @@ def failure_status(findings: Findings, arguments: argparse.Namespace) -> int | N
     if not broken:
         return None
     if arguments.fail_on is not None:
-        print(f"refleak: failed: {'; '.join(broken)}", file=sys.stderr)
+        print(f"refleak: failed: {visible('; '.join(broken))}", file=sys.stderr)
     return _FAILED if arguments.error_exitcode is None else int(arguments.error_exitcode)
