@@ -22,6 +22,9 @@ from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.procfs.process import credentials
 
+_MOST_LOOKS = 128
+"""Pieces of a log that are read while someone is held for it, 32 MB: the rest comes when nobody waits."""
+
 
 class CodeLogs:
     """`read_stacks` takes all stacks out of their ring: those that are older than what a log says next."""
@@ -59,7 +62,8 @@ class CodeLogs:
         if logs is None:
             return
         logs.open_map()
-        self._read_all(space, logs)
+        while self._read(space, logs):  # it gives up what is too long
+            pass
         logs.close()
         if logs.folder is not None:
             self._folders.give_back(logs.folder)
@@ -93,8 +97,9 @@ class CodeLogs:
             self._spaces.renumber(space)  # a forked child's that had its parent's until now
 
     def _read_all(self, space: Space, logs: FollowedLogs) -> None:
-        while self._read(space, logs):
-            pass
+        for _ in range(_MOST_LOOKS):
+            if not self._read(space, logs):
+                break
 
     def _read(self, space: Space, logs: FollowedLogs) -> bool:
         more = False

@@ -28,6 +28,8 @@ DT_NEEDED, DT_STRTAB, DT_STRSZ, DT_SONAME = 1, 5, 10, 14
 NT_GNU_BUILD_ID = 3
 EM_X86_64 = 62
 
+_LARGEST_UNPACKED, _LEAST_LIMIT, _MOST_EXPANSION = 1 << 29, 1 << 20, 100
+"""Of a compressed section: debug information shrinks to a third or a tenth; what says more is made to fill memory."""
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 
@@ -160,6 +162,8 @@ class Image:
             return raw
         kind, _, size = struct.unpack_from("<IIQ", raw, 0)
         if kind != 1:
+            return memoryview(b"")
+        if size > min(_LARGEST_UNPACKED, _LEAST_LIMIT + _MOST_EXPANSION * len(raw)):
             return memoryview(b"")
         try:
             return memoryview(zlib.decompressobj().decompress(raw[24:], max_length=size))
