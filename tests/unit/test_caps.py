@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from full_snapshot import full_snapshot
+from hang_guard import no_hang
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,24 +33,6 @@ from tracer.recording.chunks import ChunkType, encode_chunk, file_header
 from tracer.recording.reader import read_recording
 from tracer.recording.recording import Info
 from tracer.recording.writer import RecordingWriter
-
-HANG_SECONDS = 30
-
-
-@contextmanager
-def no_hang() -> Iterator[None]:
-    """Fail instead of hanging: what is tested takes a second, and took minutes."""
-
-    def fail(_number: int, _frame: FrameType | None) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, fail)
-    signal.alarm(HANG_SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def function(number: int, start: int, size: int) -> GeneratedFunction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracer.analysis.allocations import allocation_leaks, inherited_allocations
 from tracer.analysis.code_ranges import code_ranges
-from tracer.analysis.doubts import doubts
+from tracer.analysis.doubts import doubts, loss_doubts
 from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
@@ -54,9 +54,12 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
         errors=error_findings(everything),
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
-        doubts=doubts(
-            snapshot.coverage.uncovered_copies,
-            (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
+        doubts=(
+            *(loss_doubts(snapshot.losses, judged) if everything.is_judged else ()),
+            *doubts(
+                snapshot.coverage.uncovered_copies,
+                (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
+            ),
         ),
         notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,

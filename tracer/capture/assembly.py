@@ -19,7 +19,7 @@ from tracer.capture.type_names import read_type_names
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
-from tracer.model.snapshot import ANONYMOUS, Binary, Loss, Mapping, Records, Snapshot
+from tracer.model.snapshot import ANONYMOUS, EVERY_KIND, Binary, Loss, Mapping, Records, Snapshot
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
@@ -119,17 +119,17 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
     if session.code.lost:
         yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")
     if session.sites.refused:
-        yield Loss("site not probed: too many", session.sites.refused, "give fewer specs")
+        yield Loss("site not probed: too many", session.sites.refused, "give fewer specs", EVERY_KIND)
     if session.follower.not_followed:
         reason = "child that was not traced from its start: it was not made by fork() or vfork()"
         if not session.programs.can_hold:
             reason = "child that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.not_followed, "none")
+        yield Loss(reason, session.follower.not_followed, "none", EVERY_KIND)
     if session.follower.started_unseen:
         reason = "program that was not traced from its start: its exec was not seen, or is of a kind unknown here"
         if not session.programs.can_hold:
             reason = "program that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.started_unseen, "none")
+        yield Loss(reason, session.follower.started_unseen, "none", EVERY_KIND)
 
 
 def take_snapshot(session: Session, *, running: bool = False, drain: bool = True) -> Snapshot:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from tracer.errors import CannotRead, RefleakError, UnsuitableTarget, place_of
-from tracer.model.snapshot import Loss
+from tracer.model.snapshot import EVERY_KIND, Loss
 
 REASON = "something in the target could not be understood"
 TOO_SLOW = "took too long when the trace was to end"
@@ -67,4 +67,4 @@ class Mishaps:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        return (Loss(f"{REASON} (first: {self.first})", self.count, _REMEDY),) if self.count else ()
+        return (Loss(f"{REASON} (first: {self.first})", self.count, _REMEDY, EVERY_KIND),) if self.count else ()
