@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+_GUARD = "mishaps.py"
+
 
 class RefleakError(Exception):
     """A failure with one line that says what is wrong and one that says what to do.
@@ -90,3 +96,15 @@ class SpecInvalid(RefleakError):
 
     exit_code = 76
     hint = "see docs/specs.md"
+
+
+def place_of(error: BaseException) -> str:
+    """Return what an error is, with file and line of ours where it was raised."""
+    kind, module = type(error).__qualname__, type(error).__module__
+    kind = f"{module}.{kind}" if module != "builtins" and not module.startswith("tracer.") else kind
+    frames = [
+        f"{Path(frame.filename).relative_to(_PACKAGE)}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if _PACKAGE in Path(frame.filename).parents and not frame.filename.endswith(_GUARD)
+    ]
+    return f"{kind} in {frames[-1]}" if frames else kind

@@ -17,7 +17,7 @@ LAYERS = {
     "cli": 3,
     "specs": 2, "sites": 2, "capture": 2, "recording": 2, "symbols": 2, "analysis": 2, "report": 2,
     "elf": 1, "procfs": 1, "books": 1, "guests": 1, "jit": 1,
-    "model": 0, "errors": 0,
+    "model": 0, "errors": 0, "files": 0,
 }  # fmt: skip
 LAYER_0_ONLY = {"analysis", "report"}
 OWNERS = {

@@ -332,7 +332,7 @@ def test_what_is_no_recording_says_why(tmp_path: Path, content: bytes, message: 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(CannotRead, match="No such file"):
         read_recording(tmp_path / "none")
-    with pytest.raises(CannotRead, match="Is a directory"):
+    with pytest.raises(CannotRead, match="is a directory"):
         read_recording(tmp_path)
 
 

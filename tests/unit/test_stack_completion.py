@@ -10,6 +10,7 @@ import pytest
 
 from tracer.capture import stack_completion
 from tracer.capture.full_walk import Walked
+from tracer.capture.mishaps import Mishaps
 from tracer.capture.stack_completion import StackCompletion
 from tracer.model import records
 from tracer.model.records import FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus
@@ -70,7 +71,7 @@ def test_a_copy_is_walked_by_the_mappings_that_it_came_with(monkeypatch: pytest.
     copy["id"], copy["pid"], copy["generation"] = 77, *SPACE
     completion.add([copy.tobytes()])
     known = []
-    completion.walk()
+    completion.walk(Mishaps())
     assert [found[1] for found in asked] == [BIAS]
     cut = Stack((IN_FILE | 0x1100,), StackStatus.UNSUPPORTED)
     assert completion.completed(77, cut) == Stack((IN_FILE | 0x1100, IN_FILE | 5))

@@ -285,7 +285,7 @@ def test_names_of_the_target_cannot_command_the_terminal() -> None:
     stack = code.stack(1, code.frame("evil\033[2J\n", "f.c:1"))
     live = blocks({"address": 1, "stack": stack})
     report = text(analyse(snapshot(code, allocations=live, notes=("a\033b",)), code.symbols))
-    assert "evil\\x1b[2J\\n" in report
+    assert "evil\\x1b[2J\\x0a" in report
     assert "\033" not in report
 
 

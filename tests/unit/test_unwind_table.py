@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from readelf_frames import readelf_functions
 
 from tracer.elf.call_frames import FrameSource
-from tracer.elf.image import Image
+from tracer.elf.image import PF_X, PT_LOAD, Image, Segment
 from tracer.elf.unwind_rules import Rule
 from tracer.elf.unwind_table import (
     ENTRY_BYTES,
@@ -319,3 +319,35 @@ def test_random_files_never_raise(data: bytes) -> None:
     if table is not None:
         check(table)
     build_table(Image(whole[:64] + data + whole[64 + len(data) :]))
+
+
+FAR = (1 << 64) - 1
+
+
+def damaged(position: int, number: int = FAR) -> Image:
+    """Return a file with a table whose header has a wrong number at a position of its first segment's or its own."""
+    header = b"\x01\x1b\x03\x3b".ljust(12, b"\0")
+    sections = [(".eh_frame_hdr", FRAMES - 0x1000, header)]
+    data = bytearray(elf(sections, [(TEXT, 0x1000)], header_at=FRAMES - 0x1000))
+    data[position : position + 8] = number.to_bytes(8, "little")
+    return Image(bytes(data), "damaged")
+
+
+def test_numbers_beyond_all_addresses_never_raise() -> None:
+    """Each number of the headers, one after the other, is one that fits into no signed number of 64 bits."""
+    for position in range(24, 24 + 40 + 4 * 56, 4):
+        build_table(damaged(position))
+
+
+@pytest.mark.parametrize(("address", "size"), [(FAR, 16), (1 << 63, 1 << 62), (TEXT, FAR)])
+def test_segments_beyond_all_addresses_cut_like_others(address: int, size: int) -> None:
+    segments = [Segment(PT_LOAD, PF_X, 0, address, 16, size)]
+    table = table_of_sources([FrameSource(frames().function(TEXT, 16).end(), FRAMES)], segments)
+    assert (table is not None) == (address == TEXT)
+
+
+@pytest.mark.parametrize("entry", [FAR, 1 << 63, (1 << 63) - 1])
+def test_an_entry_point_beyond_all_addresses_is_none(entry: int) -> None:
+    table = table_of_sources([FrameSource(frames().function(TEXT, 16).end(), FRAMES)], [], entry)
+    assert table is not None
+    assert table.first_link_page == TEXT >> 12

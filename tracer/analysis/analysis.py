@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracer.analysis.allocations import allocation_leaks, inherited_allocations
 from tracer.analysis.code_ranges import code_ranges
-from tracer.analysis.doubts import doubts, missing_notes
+from tracer.analysis.doubts import doubts, loss_doubts, missing_notes
 from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
@@ -14,6 +14,7 @@ from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.periods import periods
 from tracer.analysis.references import inherited_references, reference_leaks
 from tracer.analysis.setting_aside import set_aside
+from tracer.analysis.shown_names import shown_snapshot, shown_symbols
 from tracer.analysis.suppression import unused_notes
 from tracer.analysis.survivors import survivors
 from tracer.analysis.totals import allocation_totals, notes, type_rows
@@ -27,6 +28,7 @@ _DEFAULTS = AnalysisOptions()
 
 def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DEFAULTS) -> Findings:
     """Judge a snapshot. Pure: the same snapshot gives the same findings, in the same order."""
+    snapshot, symbols = shown_snapshot(snapshot), shown_symbols(symbols)
     everything = evidence = Evidence(snapshot, symbols, options.samples)
     if options.older_ns:
         evidence = Evidence(older_than(snapshot, options.older_ns, everything.end_ns), symbols, options.samples)
@@ -52,10 +54,14 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
         errors=error_findings(everything),
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
-        doubts=(*missing_notes(snapshot.coverage.missing), *doubts(
-            snapshot.coverage.uncovered_copies,
-            (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
-        )),
+        doubts=(
+            *missing_notes(snapshot.coverage.missing),
+            *(loss_doubts(snapshot.losses, judged) if everything.is_judged else ()),
+            *doubts(
+                snapshot.coverage.uncovered_copies,
+                (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
+            ),
+        ),
         notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,
         code=code_ranges(snapshot),

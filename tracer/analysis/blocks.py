@@ -97,7 +97,7 @@ def _measure(
         entry = _entry(
             key, kind, evidence, parts,
             size_min=min(low[span]), size_max=max(high[span]), instances=_instances(blocks, rows, evidence),
-            state=INHERITED if inherited else evidence.state(key[0], key[1]), sample=whole.sample(span),
+            state=INHERITED if inherited else evidence.state(key[0], key[1], kind), sample=whole.sample(span),
         )  # fmt: skip
         merged.append(MergedBlocks(entry, tuple(part[0] for part in parts), birth))
     return merged

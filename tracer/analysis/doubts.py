@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from tracer.model.snapshot import Missing, UncoveredCopies
+from tracer.analysis.evidence import OUTSTANDING
+from tracer.model.findings import Leak
+from tracer.model.snapshot import Loss, Missing, UncoveredCopies
 
 _CHANGES = ("get", "put", "delete")
 _ENDS = ("put", "delete")
@@ -54,3 +56,13 @@ def missing_notes(missing: Iterable[Missing]) -> tuple[str, ...]:
         else f"{name} was found nowhere, and nothing of it was counted: check its functions with `refleak probes`"
         for name in missing
     )  # fmt: skip
+
+
+def loss_doubts(losses: Iterable[Loss], leaks: Iterable[Leak]) -> tuple[str, ...]:
+    """Return what a report says first of entries that are not called leaks, since their end may have been lost."""
+    kinds = {leak.kind for leak in leaks if leak.state == OUTSTANDING}
+    hiding = [loss for loss in losses if kinds & set(loss.hides)]
+    if not hiding:
+        return ()
+    reasons = "; ".join(f"{loss.count:,} lost: {loss.reason}" for loss in hiding)
+    return (f"what seems to be alive may have been freed unseen, so it is not called a leak ({reasons})",)

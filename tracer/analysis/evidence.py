@@ -23,13 +23,19 @@ class Evidence:
         )
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
 
-    def state(self, pid: int, generation: int) -> str:
-        """Judge what was alive in a process: "leaked" only of a launched target that ended, not by exec."""
+    @property
+    def is_judged(self) -> bool:
+        """Whether the end of the trace is that of the target."""
+        return self.snapshot.mode == "launched" and self.snapshot.target_ended
+
+    def state(self, pid: int, generation: int, kind: str) -> str:
+        """Judge what was alive in a process: "leaked" only of a launched target that ended, not by exec, and only if
+        nothing was lost that may have ended an entry of this kind."""
         process = self.processes.get((pid, generation))
         if process is not None and process.by_exec:
             return ALIVE_AT_EXEC
-        launched = self.snapshot.mode == "launched" and self.snapshot.target_ended
-        if launched and process is not None and process.ended_ns is not None:
+        hidden = any(kind in loss.hides for loss in self.snapshot.losses)
+        if self.is_judged and not hidden and process is not None and process.ended_ns is not None:
             return LEAKED
         return OUTSTANDING
 

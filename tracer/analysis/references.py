@@ -123,7 +123,7 @@ class _Merge:
         """Judge; nothing is a leak for certain that may have been put where no probe is."""
         if self._inherited:
             return INHERITED
-        state = self._evidence.state(pid, generation)
+        state = self._evidence.state(pid, generation, "reference")
         uncovered = self._evidence.snapshot.coverage.uncovered_copies
         is_doubtful = state == LEAKED and may_have_ended(uncovered, self._types(rows, type_))
         return OUTSTANDING if is_doubtful else state

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from tracer.analysis.glob import LONGEST, Glob
 from tracer.model.findings import Leak
 from tracer.model.frames import Frame
 
@@ -30,16 +31,15 @@ class FrameLine:
             texts = (frame.path, frame.module)
         else:
             texts = (frame.file, None if frame.file is None else f"{frame.file}:{frame.line}")
-        return any(self._regex.fullmatch(text or "") is not None for text in texts)
+        return any(self._glob.matches(text or "") for text in texts)
 
     @property
     def is_allocator(self) -> bool:
         return self.kind == "fun" and _ALLOCATOR.fullmatch(self.pattern) is not None
 
     @cached_property
-    def _regex(self) -> re.Pattern[str]:
-        escaped = re.escape(self.pattern).replace(r"\*", ".*").replace(r"\?", ".")
-        return re.compile(escaped, re.DOTALL)
+    def _glob(self) -> Glob:
+        return Glob(self.pattern, one=True)
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,8 @@ def _frames(lines: list[str]) -> Iterator[FrameLine]:
         kind, colon, pattern = line.partition(":")
         if line == ELLIPSIS:
             yield FrameLine(ELLIPSIS)
+        elif len(pattern) > LONGEST:
+            raise ValueError(f"a pattern has more than {LONGEST:,} characters")
         elif colon and kind in FRAME_KINDS and pattern:
             yield FrameLine(kind, pattern)
         elif kind != "match-leak-kinds":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tracer.analysis.glob import LONGEST, Glob
 from tracer.analysis.stack_suppression import StackSuppression, parse_block
 from tracer.errors import SpecInvalid
 from tracer.model.findings import Leak
@@ -34,14 +34,14 @@ class Suppression:
 
     def matches(self, leak: Leak) -> bool:
         if self.kind == "ref":
-            return leak.kind == "reference" and self._whole.fullmatch(leak.type or "") is not None
+            return leak.kind == "reference" and self._whole.matches(leak.type or "")
         return any(self._found_in(frame) for frame in leak.stack)
 
     def _found_in(self, frame: Frame) -> bool:
         texts = (frame.function, frame.file, frame.path, frame.module)
         found = self._known.get(texts)
         if found is None:
-            found = any(text is not None and self._template.search(text) is not None for text in texts)
+            found = any(text is not None and self._template.matches(text) for text in texts)
             self._known[texts] = found
         return found
 
@@ -51,22 +51,16 @@ class Suppression:
         return {}
 
     @cached_property
-    def _template(self) -> re.Pattern[str]:
+    def _template(self) -> Glob:
         body = self.pattern.removeprefix("^").removesuffix("$")
-        before = r"\A" if self.pattern.startswith("^") else ""
-        after = r"\Z" if self.pattern.endswith("$") else ""
-        return re.compile(before + _starred(body) + after, re.DOTALL)
+        return Glob(body, self.pattern.startswith("^"), self.pattern.endswith("$"))
 
     @cached_property
-    def _whole(self) -> re.Pattern[str]:
-        return re.compile(_starred(self.pattern), re.DOTALL)
+    def _whole(self) -> Glob:
+        return Glob(self.pattern)
 
 
 Rule = Suppression | StackSuppression
-
-
-def _starred(pattern: str) -> str:
-    return ".*?".join(re.escape(piece) for piece in re.split(r"\*+", pattern))
 
 
 def parse_suppressions(text: str, name: str) -> tuple[Rule, ...]:
@@ -102,6 +96,8 @@ def _of_line(line: str, source: str) -> Suppression:
         raise SpecInvalid(f"{source}: not a suppression: {line[:60]!r}", _HINT)
     if not pattern.strip("^$* "):
         raise SpecInvalid(f"{source}: the pattern of `{line[:60]}` would match everything", _HINT)
+    if len(pattern) > LONGEST:
+        raise SpecInvalid(f"{source}: the pattern has more than {LONGEST:,} characters", _HINT)
     return Suppression(kind, pattern.strip(), source)
 
 

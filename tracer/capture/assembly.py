@@ -11,7 +11,7 @@ from tracer.books.inheritance import FREE_RECORD, GHOST_RECORD, inherited_alloca
 from tracer.books.merged_stacks import merge_stacks
 from tracer.books.merged_types import merge_types
 from tracer.capture import kernel
-from tracer.capture.class_types import read_class_types
+from tracer.capture.class_types import ClassTypes, read_class_types
 from tracer.capture.losses import describe, read_losses
 from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
@@ -19,7 +19,7 @@ from tracer.capture.type_names import read_type_names
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
-from tracer.model.snapshot import ANONYMOUS, Binary, Loss, Records, Snapshot
+from tracer.model.snapshot import ANONYMOUS, EVERY_KIND, Binary, Loss, Mapping, Records, Snapshot
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
@@ -106,6 +106,7 @@ class _Walk:
 
 def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
     yield from describe(counts)
+    yield from session.mishaps.losses
     if session.tables.refused:
         yield Loss("mapping table not kept: too many processes or mappings", session.tables.refused, "trace fewer")
     if session.rows.refused:
@@ -118,17 +119,17 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
     if session.code.lost:
         yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")
     if session.sites.refused:
-        yield Loss("site not probed: too many", session.sites.refused, "give fewer specs")
+        yield Loss("site not probed: too many", session.sites.refused, "give fewer specs", EVERY_KIND)
     if session.follower.not_followed:
         reason = "child that was not traced from its start: it was not made by fork() or vfork()"
         if not session.programs.can_hold:
             reason = "child that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.not_followed, "none")
+        yield Loss(reason, session.follower.not_followed, "none", EVERY_KIND)
     if session.follower.started_unseen:
         reason = "program that was not traced from its start: its exec was not seen, or is of a kind unknown here"
         if not session.programs.can_hold:
             reason = "program that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.started_unseen, "none")
+        yield Loss(reason, session.follower.started_unseen, "none", EVERY_KIND)
 
 
 def take_snapshot(session: Session, *, running: bool = False, drain: bool = True) -> Snapshot:
@@ -148,14 +149,16 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
     totals, lives = walk.totals()
     # live_events folds all that ended, before the statistics are read
     events = session.history.so_far() if running else session.history.live_events()
-    names = {**session.sites.types, **read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)}
-    classes = read_class_types(session.maps.fds["TYPES"], session.binaries, mappings, names)
+    names, classes = _types(session, mappings)
+    generated: dict[int, GeneratedFrame] = {}
+    with session.mishaps.attempt():
+        generated = _generated(session)
     snapshot = Snapshot(
         mode=session.mode,
         duration_ns=session.duration_ns,
         processes=processes,
         binaries=tuple(_binaries(session)),
-        generated=_generated(session),
+        generated=generated,
         mappings=mappings,
         sites=tuple(session.sites.infos),
         types={**names, **classes.names},
@@ -186,6 +189,16 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
     if session.completion.has_copies:
         snapshot = merge_stacks(snapshot)
     return merge_types(snapshot, classes.types)
+
+
+def _types(session: Session, mappings: tuple[Mapping, ...]) -> tuple[dict[int, str], ClassTypes]:
+    """Return the names of all types, and the types of all classes."""
+    names, classes = dict(session.sites.types), ClassTypes({}, {})
+    with session.mishaps.attempt():
+        names |= read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)
+    with session.mishaps.attempt():
+        classes = read_class_types(session.maps.fds["TYPES"], session.binaries, mappings, names)
+    return names, classes
 
 
 def _binaries(session: Session) -> Iterator[Binary]:

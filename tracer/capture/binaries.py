@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tracer.elf.image import PF_X, PT_LOAD, Image
-from tracer.elf.plain_file import open_plain
 from tracer.elf.symbol_table import SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
+from tracer.files.plain_file import open_plain
 from tracer.model.operations import Placement
 from tracer.model.snapshot import Binary, UncoveredCopies, Unresolved
 from tracer.procfs.maps import MapsEntry

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tracer.capture.followed_logs import FollowedLogs
 from tracer.capture.generated_ranges import Range, Space
+from tracer.capture.mishaps import Mishaps
 from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.spaces import Spaces
 from tracer.capture.temporary_folders import TemporaryFolders
@@ -21,12 +22,17 @@ from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.procfs.process import credentials
 
+_MOST_LOOKS = 128
+"""Pieces of a log that are read while someone is held for it, 32 MB: the rest comes when nobody waits."""
+
 
 class CodeLogs:
     """`read_stacks` takes all stacks out of their ring: those that are older than what a log says next."""
 
-    def __init__(self, spaces: Spaces, seen: SeenFrames, read_stacks: Callable[[], None]) -> None:
-        self._spaces, self._seen, self._read_stacks = spaces, seen, read_stacks
+    def __init__(
+        self, spaces: Spaces, seen: SeenFrames, read_stacks: Callable[[], None], mishaps: Mishaps
+    ) -> None:
+        self._spaces, self._seen, self._read_stacks, self._mishaps = spaces, seen, read_stacks, mishaps
         self._folders = TemporaryFolders()
         self._living: dict[Space, FollowedLogs] = {}
         self._all: dict[Space, FollowedLogs] = {}
@@ -56,7 +62,8 @@ class CodeLogs:
         if logs is None:
             return
         logs.open_map()
-        self._read_all(space, logs)
+        while self._read(space, logs):  # it gives up what is too long
+            pass
         logs.close()
         if logs.folder is not None:
             self._folders.give_back(logs.folder)
@@ -90,13 +97,16 @@ class CodeLogs:
             self._spaces.renumber(space)  # a forked child's that had its parent's until now
 
     def _read_all(self, space: Space, logs: FollowedLogs) -> None:
-        while self._read(space, logs):
-            pass
+        for _ in range(_MOST_LOOKS):
+            if not self._read(space, logs):
+                break
 
     def _read(self, space: Space, logs: FollowedLogs) -> bool:
-        replaced, more = logs.read(time.monotonic_ns())
-        if replaced and space in self._living:
-            self._renumber_seen(space, ((old.start, old.end) for old in replaced))
+        more = False
+        with self._mishaps.attempt():
+            replaced, more = logs.read(time.monotonic_ns())
+            if replaced and space in self._living:
+                self._renumber_seen(space, ((old.start, old.end) for old in replaced))
         return more
 
     def forget(self, space: Space, ranges: Iterable[Range]) -> None:

@@ -18,6 +18,9 @@ from tracer.procfs.process import Credentials
 
 _AT_ONCE = 1 << 18
 """Bytes read of a log before others get their turn: someone may be held meanwhile."""
+MOST_OF_MAP, MOST_OF_DUMP = 1 << 27, 1 << 30
+"""Bytes that are read of a log; what comes later is counted."""
+MOST_MALFORMED = 1 << 18
 _DUMP_NAME = re.compile(r"jit-\d+\.dump")
 _CLOCK_STEP_NS = 1_000_000_000
 _EVER = 1 << 63
@@ -41,6 +44,8 @@ class FollowedLogs:
     _dump: GrowingFile | None = None
     _map_reader: PerfMapReader = field(default_factory=PerfMapReader)
     _dump_reader: JitdumpReader = field(default_factory=JitdumpReader)
+    _map_bytes: int = 0
+    _dump_bytes: int = 0
     _whole_ns: dict[str, int] = field(default_factory=dict)
     """When all there was of a log had been read."""
 
@@ -54,7 +59,7 @@ class FollowedLogs:
 
     def open_map(self) -> bool:
         """Open the perf map, if it is there now and not one that an earlier process of this number left."""
-        if self._map is not None or self.folder is None:
+        if self._map is not None or self.folder is None or self._map_bytes:
             return False
         owners = (self.credentials.user, 0, os.geteuid())
         name = f"perf-{self.credentials.inner_pid}.map"
@@ -75,7 +80,7 @@ class FollowedLogs:
 
     def open_dump(self, entries: Iterable[MapsEntry]) -> bool:
         """Open the jitdump, if the process has mapped one as executable, which is how one makes itself known."""
-        if self._dump is not None:
+        if self._dump is not None or self._dump_bytes > MOST_OF_DUMP or self.dump_log.is_full:
             return False
         for entry in entries:
             if entry.executable and entry.inode and _DUMP_NAME.fullmatch(PurePath(entry.path).name):
@@ -92,17 +97,27 @@ class FollowedLogs:
         if self._map is not None:
             data = self._map.read(_AT_ONCE)
             after, more = self._whole_ns.get("map", self.began_ns), len(data) == _AT_ONCE
+            self._map_bytes += len(data)
             for line in self._map_reader.feed(data):
                 new = GeneratedFunction(line.start, line.start + line.size, line.name, after, now_ns)
                 replaced += self.map_log.add(new)
             if not more:
                 self._whole_ns["map"] = now_ns
+            elif self._map_bytes > MOST_OF_MAP or self.map_log.is_full or self._map_reader.malformed > MOST_MALFORMED:
+                self._give_up("perf map", self.map_log)
+                self._close_map()
+                more = False
         if self._dump is not None:
             data = self._dump.read(_AT_ONCE)
             more_of_dump = len(data) == _AT_ONCE
+            self._dump_bytes += len(data)
             replaced += self._read_dump(data, now_ns)
             if not more_of_dump:
                 self._whole_ns["dump"] = now_ns
+            elif self._dump_bytes > MOST_OF_DUMP or self.dump_log.is_full:
+                self._give_up("jitdump", self.dump_log)
+                self.close_dump()
+                more_of_dump = False
             more |= more_of_dump
         return replaced, more
 
@@ -139,6 +154,11 @@ class FollowedLogs:
             return self.parent.find(address, self.began_ns, self.began_ns)
         return NOTHING
 
+    def _give_up(self, what: str, log: CodeLog) -> None:
+        """Read no more of a log that is longer than any program needs; what is in it counts as one loss."""
+        log.lost += 1
+        self.notes.append(f"the {what} of process {self.pid} is too long: only its beginning was read")
+
     def close_dump(self) -> None:
         if self._dump is not None:
             self._dump.close()
@@ -147,6 +167,9 @@ class FollowedLogs:
     def close(self) -> None:
         """Close the files; what was read of them stays."""
         self.close_dump()
+        self._close_map()
+
+    def _close_map(self) -> None:
         if self._map is not None:
             self.passed = self.position()
             self._map.close()

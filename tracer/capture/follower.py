@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tracer.capture import kernel
-from tracer.capture.binaries import Binaries
+from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.maps import Maps
+from tracer.capture.mishaps import Mishaps
 from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook, Space
 from tracer.capture.spaces import Spaces
@@ -39,11 +40,11 @@ class Follower:
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface,
         frames: FrameRegistry, code: CodeLogs, book: ProcessBook,
-        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], *, can_hold: bool,
+        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], mishaps: Mishaps, *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
         self._jit, self._frames, self._code = jit, frames, code
-        self._clock, self._on_fork, self._can_hold = clock, on_fork, can_hold
+        self._clock, self._on_fork, self._mishaps, self._can_hold = clock, on_fork, mishaps, can_hold
         self._processes = maps.fds["PROCESSES"]
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
@@ -97,9 +98,10 @@ class Follower:
         return True
 
     def _handle(self, control: np.void) -> None:
-        """Handle a record; whoever is held by it is released after it, whatever happens."""
+        """Handle a record; whoever is held by it is released after it, whatever happens, and the trace goes on."""
         try:
-            self._handlers[int(control["kind"])](control)
+            with self._mishaps.attempt():
+                self._handlers[int(control["kind"])](control)
         finally:
             if control["ticket"]:
                 self._released[int(control["tid"]) % records.HOLD_SLOTS] = control["ticket"]
@@ -133,7 +135,9 @@ class Follower:
         if path:
             path = path_of_process(pid, path)
             environment = variables(pid, VARIABLES)  # mostly what it hands on: what it adds is seen when it is mapped
-            binaries = start_up_binaries(self._binaries, path, path, root_of(pid), environment)
+            binaries: Sequence[OpenBinary] = ()
+            with self._mishaps.attempt():
+                binaries = start_up_binaries(self._binaries, path, path, root_of(pid), environment)
             for binary in binaries:
                 self._prober.prepare(binary)
             self._prober.link(pid, binaries)
@@ -175,7 +179,8 @@ class Follower:
         self._book.name_again(pid)
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
         self._prober.link(pid, binaries)
-        self._jit.find_registered((pid, generation), binaries)
+        with self._mishaps.attempt():
+            self._jit.find_registered((pid, generation), binaries)
         self._code.settle((pid, generation))
 
     def _mapped(self, control: np.void) -> None:

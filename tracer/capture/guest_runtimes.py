@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.guest_programs import GuestPrograms
 from tracer.capture.maps import Maps
+from tracer.capture.mishaps import Mishaps
 from tracer.guests.debug_offsets import TABLE_BYTES
 from tracer.guests.lua_layout import LAYOUTS, VERSIONS
 from tracer.guests.python_layout import Offsets, python_layout
@@ -17,14 +17,15 @@ from tracer.model import records
 
 _RUNTIME, _VERSION, _CODE_TYPE = "_PyRuntime", "Py_Version", "PyCode_Type"
 _DEBUG_SYMBOLS = ("_Py_RefTotal", "_Py_NegativeRefcount")
+_VERSION_BYTES = 4
 _ADDRESS_MASK = (1 << 64) - 1
 
 
 class GuestRuntimes:
     """Finds Pythons once per binary. `programs`: what walks their frames; None where they are not wanted."""
 
-    def __init__(self, maps: Maps, programs: GuestPrograms | None) -> None:
-        self._programs = programs
+    def __init__(self, maps: Maps, programs: GuestPrograms | None, mishaps: Mishaps) -> None:
+        self._programs, self._mishaps = programs, mishaps
         self._pythons = maps.view("PYTHONS", records.PYTHON, records.TABLES)
         self._known: dict[int, Offsets | None] = {}
         self.notes: list[str] = []
@@ -56,7 +57,9 @@ class GuestRuntimes:
 
     def _offsets(self, binary: OpenBinary) -> Offsets | None:
         if binary.id not in self._known:
-            self._known[binary.id] = self._look_at(binary)
+            self._known[binary.id] = None
+            with self._mishaps.attempt():
+                self._known[binary.id] = self._look_at(binary)
         return self._known[binary.id]
 
     def _look_at(self, binary: OpenBinary) -> Offsets | None:
@@ -66,7 +69,8 @@ class GuestRuntimes:
         if where is None:
             found: Offsets | str = f"the Python in {binary.path} is older than 3.11"
         else:
-            version = struct.unpack("<I", bytes(binary.image.data[where : where + 4]))[0]
+            data = bytes(binary.image.data[where : where + _VERSION_BYTES])
+            version = int.from_bytes(data, "little") if len(data) == _VERSION_BYTES else 0
             runtime = binary.file_offset(_RUNTIME)
             head = b"" if runtime is None else bytes(binary.image.data[runtime : runtime + TABLE_BYTES])
             debug = [name for name in _DEBUG_SYMBOLS if binary.link_address(name) is not None]

@@ -25,6 +25,8 @@ _REGISTER, _UNREGISTER = 1, 2
 _DESCRIPTOR = struct.Struct("<IIQQ")
 _ENTRY = struct.Struct("<QQQQ")
 _LARGEST_IMAGE = 1 << 26
+MOST_IMAGE_BYTES = 1 << 28
+"""Of all images: they are kept to the end, for the names in them."""
 _LONGEST_LIST = 1 << 16
 _NO_ID = "there are no ids left"
 
@@ -56,6 +58,7 @@ class JitInterface:
         self._registered: dict[Space, dict[int, _Registered]] = {}
         """By the address of their list entry."""
         self._walked: dict[Space, set[int]] = {}
+        self._kept_bytes = 0
         self.refused: Counter[str] = Counter()
         """Images that could not be used, by reason."""
 
@@ -102,6 +105,9 @@ class JitInterface:
     def _add(self, space: Space, entry: _Entry, descriptor: int) -> None:
         self._remove(space, entry.address)
         read = partial(read_memory, space[0])
+        if self._kept_bytes + entry.image_size > MOST_IMAGE_BYTES:
+            self.refused["all images take too much memory"] += 1
+            return
         data = read(entry.image_address, entry.image_size) if 0 < entry.image_size <= _LARGEST_IMAGE else None
         if data is None or len(data) < entry.image_size:
             self.refused["its image could not be read"] += 1
@@ -115,6 +121,7 @@ class JitInterface:
         if binary is None:
             self.refused[_NO_ID] += 1
             return
+        self._kept_bytes += len(made.image.data)
         if made.table is not None:
             self._rows.add(binary, made.table)
         self._rows.use(binary)

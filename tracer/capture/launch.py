@@ -68,7 +68,7 @@ def find_command(command: str) -> str:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except PermissionError:  # a folder of PATH that is closed to this user: a shell passes over it
+    except OSError:  # a folder of PATH that is closed to this user, or a name too long: a shell passes over it
         return False
 
 

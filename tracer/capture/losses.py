@@ -7,29 +7,43 @@ from pathlib import Path
 
 from tracer.capture import kernel
 from tracer.model.records import LossKind
-from tracer.model.snapshot import Loss
+from tracer.model.snapshot import EVERY_KIND, Loss
 
 _MORE_OBJECTS = "--max-objects"
-_WORDS: dict[LossKind, tuple[str, str]] = {
-    LossKind.LIVE_FULL: ("live allocation not kept: the map was full", _MORE_OBJECTS),
-    LossKind.OBJECTS_FULL: ("live object not kept: the map was full", _MORE_OBJECTS),
-    LossKind.EVENTS_FULL: ("event not kept: the ring was full", "--ring-size"),
-    LossKind.STACKS_FULL: ("stack not stored: its ring was full", "--ring-size"),
-    LossKind.TOTALS_FULL: ("totals of a stack not kept: too many different stacks", "--max-stacks"),
-    LossKind.PENDING_FULL: ("call not followed: nested too deep", "none yet"),
+_NOTHING: tuple[str, ...] = ()
+_WORDS: dict[LossKind, tuple[str, str, tuple[str, ...]]] = {
+    LossKind.LIVE_FULL: ("live allocation not kept: the map was full", _MORE_OBJECTS, _NOTHING),
+    # An object that is deleted by its address is looked up in a map that may have been full.
+    LossKind.OBJECTS_FULL: ("live object not kept: the map was full", _MORE_OBJECTS, ("reference",)),
+    # Blocks and counts are kept in the kernel, mappings are made up of their events.
+    LossKind.EVENTS_FULL: ("event not kept: the ring was full", "--ring-size", ("mapping",)),
+    LossKind.STACKS_FULL: ("stack not stored: its ring was full", "--ring-size", _NOTHING),
+    LossKind.TOTALS_FULL: ("totals of a stack not kept: too many different stacks", "--max-stacks", _NOTHING),
+    LossKind.PENDING_FULL: ("call not followed: nested too deep", "none yet", ("reference", "allocation")),
+    # A block is taken at the entry of what frees it, a reference may be given back at a return that never came.
     LossKind.PENDING_STALE: (
         "call that never returned (longjmp, an exception, or a return probe that the kernel missed)",
-        "none: what it allocated is unknown",
+        "none: what it allocated is unknown", ("reference",),
     ),
-    LossKind.THREADS_FULL: ("event of one thread too many", "--max-threads"),
-    LossKind.PROCESSES_FULL: ("process not followed: too many", "--max-threads"),
-    LossKind.CONTROL_FULL: ("process event not kept: the ring was full", "run refleak with a higher priority"),
-    LossKind.HOLD_EXPIRED: ("a process ran on before its probes were in place", "run refleak with a higher priority"),
-    LossKind.TYPES_FULL: ("type name not kept: too many types", "--type"),
-    LossKind.UNWIND_REFUSED: ("event whose stack walk the kernel refused", "report it, with `refleak doctor`"),
-    LossKind.GUESTS_FULL: ("stack without the frames of its interpreter: their ring was full", "none"),
-    LossKind.ARGUMENT_UNREAD: ("argument that could not be read", "none: its page was not in memory"),
-}
+    LossKind.THREADS_FULL: ("event of one thread too many", "--max-threads", EVERY_KIND),
+    LossKind.PROCESSES_FULL: ("process not followed: too many", "--max-threads", EVERY_KIND),
+    LossKind.CONTROL_FULL: (
+        "process event not kept: the ring was full", "run refleak with a higher priority", EVERY_KIND
+    ),
+    # Its probes come one after the other: that of malloc may be in place before that of free.
+    LossKind.HOLD_EXPIRED: (
+        "a process ran on before its probes were in place", "run refleak with a higher priority", EVERY_KIND
+    ),
+    LossKind.TYPES_FULL: ("type name not kept: too many types", "--type", _NOTHING),
+    LossKind.UNWIND_REFUSED: (
+        "event whose stack walk the kernel refused", "report it, with `refleak doctor`", EVERY_KIND
+    ),
+    LossKind.GUESTS_FULL: ("stack without the frames of its interpreter: their ring was full", "none", _NOTHING),
+    LossKind.ARGUMENT_UNREAD: (
+        "argument that could not be read", "none: its page was not in memory", ("reference", "allocation")
+    ),
+}  # fmt: skip
+"""Reason, cure, and what may seem to be alive because of it."""
 
 
 def _possible_cpus() -> int:
@@ -50,4 +64,4 @@ def read_losses(map_fd: int) -> dict[LossKind, int]:
 def describe(counts: dict[LossKind, int]) -> tuple[Loss, ...]:
     """Return the losses that happened, as the report names them."""
     happened = ((_WORDS[kind], count) for kind, count in counts.items() if count)
-    return tuple(Loss(reason, count, remedy) for (reason, remedy), count in happened)
+    return tuple(Loss(reason, count, remedy, hides) for (reason, remedy, hides), count in happened)

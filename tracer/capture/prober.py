@@ -11,6 +11,7 @@ from tracer.capture.frame_registry import DEREGISTER_FUNCTIONS, INNERMOST_FUNCTI
 from tracer.capture.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.capture.links import EVERY_PROCESS, Attacher
 from tracer.capture.mapping_calls import mapping_calls
+from tracer.capture.mishaps import Mishaps
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
 from tracer.errors import NothingToProbe
@@ -123,9 +124,10 @@ class Prober:
     """Finds sites once per binary and attaches them once per process and binary."""
 
     def __init__(
-        self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher, *, follow: bool
+        self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher, mishaps: Mishaps, *,
+        follow: bool,
     ) -> None:
-        self._follow = follow
+        self._mishaps, self._follow = mishaps, follow
         self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
         self._holds: dict[int, list[_Hold]] = {}
         self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
@@ -138,13 +140,16 @@ class Prober:
         """Find a binary's sites, its holds and its unwind table."""
         if binary.id in self._holds:
             return
-        found = self._find_sites(binary.image)
-        self._unresolved += found.unresolved
-        self._uncovered += found.uncovered
-        self._sites.add(binary, found.placements)
-        self._holds[binary.id] = _holds(binary)
-        if binary.is_static or _is_libc(binary):
-            self._mapping_calls[binary.id] = mapping_calls(binary)
+        self._holds[binary.id] = []
+        with self._mishaps.attempt():
+            found = self._find_sites(binary.image)
+            self._unresolved += found.unresolved
+            self._uncovered += found.uncovered
+            self._sites.add(binary, found.placements)
+        with self._mishaps.attempt():
+            self._holds[binary.id] = _holds(binary)
+            if binary.is_static or _is_libc(binary):
+                self._mapping_calls[binary.id] = mapping_calls(binary)
         self._rows.install(binary)
 
     def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:

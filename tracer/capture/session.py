@@ -6,7 +6,7 @@ import os
 import select
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 from tracer.books.history import History
 from tracer.books.mapped import MappedMemory
 from tracer.capture import kernel
-from tracer.capture.binaries import Binaries, FindSites
+from tracer.capture.binaries import Binaries, FindSites, OpenBinary
 from tracer.capture.btf import kernel_offsets
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.code_logs import CodeLogs
@@ -29,6 +29,7 @@ from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
 from tracer.capture.losses import read_losses
 from tracer.capture.maps import COPY_RING_BYTES, Limits, Maps
+from tracer.capture.mishaps import Mishaps
 from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook
 from tracer.capture.programs import has_uprobe_multi, load_programs
@@ -47,6 +48,8 @@ from tracer.procfs import process as proc
 
 _TICK_SECONDS = 0.02
 _NICE = -10
+_PATIENCE_SECONDS = 1.0
+"""So long may what is under way go on when the trace is to end."""
 _STACK_HEADER = struct.Struct("<QII")
 
 
@@ -87,26 +90,29 @@ class Session:
         self.history = History()
         self.mapped = MappedMemory()
         self.checkpoints = Checkpoints()
+        self.mishaps = Mishaps()
         self.binaries = Binaries()
         self.maps = Maps.create(options.limits)
         self.programs = load_programs(
             self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests
         )
         self.sites = SiteTable(self.maps)
-        self.rows = UnwindRows(self.maps, options.cache)
-        self.guest_runtimes = GuestRuntimes(self.maps, self.programs.guests)
+        self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
+        self.guest_runtimes = GuestRuntimes(self.maps, self.programs.guests, self.mishaps)
         self.guests = GuestBook()
         self.tables = MappingTables(self.maps, self.guest_runtimes)
-        self.spaces = Spaces(self.binaries, self.rows, self.tables)
+        self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
         self.attacher = Attacher(self.programs)
-        self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
+        self.prober = Prober(
+            options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow
+        )
         self.seen = SeenFrames(self.binaries)
         self.jit = JitInterface(self.binaries, self.rows, self.spaces)
-        self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks)
+        self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks, self.mishaps)
         self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
         self.follower = Follower(
             self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
-            self._since_start, self._forked, can_hold=self.programs.can_hold,
+            self._since_start, self._forked, self.mishaps, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
         limits = options.limits
@@ -149,7 +155,9 @@ class Session:
         """Put all probes on a held child and let it go; raises NothingToProbe, or NoSuchTarget if it cannot exec."""
         self.mode, self._launched, self._pid = "launched", launched, launched.pid
         self._enter(launched.pid, ProcessState.WAITS)
-        binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()), environment=os.environ)
+        binaries: Sequence[OpenBinary] = ()
+        with self.mishaps.attempt():
+            binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()), environment=os.environ)
         self.prober.link(launched.pid, binaries)
         self.prober.check(path, binaries)
         self.follower.expect_exec(launched.pid)
@@ -166,17 +174,21 @@ class Session:
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
-        self.jit.find_registered((pid, 0), binaries)
-        self.code.find_dump((pid, 0))
-        self.code.settle((pid, 0))
+        with self.mishaps.attempt():
+            self.jit.find_registered((pid, 0), binaries)
+        with self.mishaps.attempt():
+            self.code.find_dump((pid, 0))
+            self.code.settle((pid, 0))
         self._arm()
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
-        self.jit.find_registered((pid, 0), binaries, anew=True)
+        with self.mishaps.attempt():
+            self.jit.find_registered((pid, 0), binaries, anew=True)
 
     def stop(self) -> None:
-        """End the trace at the next turn of the loop; safe in a signal handler."""
+        """End the trace at the next turn of the loop, which comes soon; safe in a signal handler."""
         self.stopped = True
+        self.mishaps.hurry(_PATIENCE_SECONDS)
 
     def ask_for_checkpoint(self) -> None:
         """Take a checkpoint at the next turn of the loop; safe in a signal handler."""
@@ -238,18 +250,26 @@ class Session:
     def _follow(self) -> None:
         """Handle what happened to processes; what was copied before it, by the mappings as they were."""
         happened = self._control.read_blobs()
-        self.completion.add(self._copy_ring.read_blobs())
+        self._copied()
         self.follower.handle(happened)
+
+    def _copied(self) -> None:
+        for blob in self._copy_ring.read_blobs():
+            with self.mishaps.attempt():
+                self.completion.add((blob,))
 
     def _drain_stacks(self) -> None:
         began = time.monotonic_ns()
         guests, stacks = self._guest_ring.read_blobs(), self._stack_ring.read_blobs()
-        self.completion.add(self._copy_ring.read_blobs())  # each was sent before its stack
-        self.completion.walk()
-        self.guests.add(guests)
+        self._copied()  # each was sent before its stack
+        self.completion.walk(self.mishaps)
+        for blob in guests:
+            with self.mishaps.attempt():
+                self.guests.add((blob,))
         for blob in stacks:
             self._keep_stack(blob)
-        self.guests.settle(self.stacks, self.completion.places)
+        with self.mishaps.attempt():
+            self.guests.settle(self.stacks, self.completion.places)
         self._stacks_until_ns = began
 
     def _keep_stack(self, blob: bytes) -> None:
@@ -307,4 +327,5 @@ class Session:
         self._shared["armed"] = 0
         self.attacher.detach_all()
         self.code.close()
+        self.mishaps.calm()
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tracer.capture.binaries import VDSO, Binaries, OpenBinary
 from tracer.capture.generated_ranges import GeneratedRanges, Range, Space
+from tracer.capture.mishaps import Mishaps
 from tracer.capture.tables import MappingTables, UnwindRows, Unwound
 from tracer.model.records import TABLE_MAPPINGS
 from tracer.model.snapshot import Mapping
@@ -24,8 +25,8 @@ PlacedFile = tuple[Mapping, OpenBinary, int]
 class Spaces:
     """The mappings of every traced process, over time."""
 
-    def __init__(self, binaries: Binaries, rows: UnwindRows, tables: MappingTables) -> None:
-        self._binaries, self._rows, self._tables = binaries, rows, tables
+    def __init__(self, binaries: Binaries, rows: UnwindRows, tables: MappingTables, mishaps: Mishaps) -> None:
+        self._binaries, self._rows, self._tables, self._mishaps = binaries, rows, tables, mishaps
         self._live: dict[tuple[int, int], dict[_Place, Mapping]] = {}
         self._ended: list[Mapping] = []
         self._executable: dict[Space, list[PlacedFile]] = {}
@@ -51,8 +52,10 @@ class Spaces:
         found: dict[_Place, PlacedFile] = {}
         entries = self.last_read = read_maps(pid)
         for entry in entries:
-            binary = self._binary(pid, entry)
-            bias = binary.bias_of(entry.start, entry.end, entry.file_offset) if binary else None
+            binary = bias = None
+            with self._mishaps.attempt():
+                binary = self._binary(pid, entry)
+                bias = binary.bias_of(entry.start, entry.end, entry.file_offset) if binary else None
             if binary is not None and bias is not None:
                 mapping = Mapping(
                     pid, generation, entry.start, entry.end, entry.file_offset, binary.id, entry.executable, now_ns,

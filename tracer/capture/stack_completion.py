@@ -12,6 +12,7 @@ from tracer.capture.copied_stack import CopiedStack
 from tracer.capture.full_walk import FullWalk, Walked
 from tracer.capture.generated_ranges import Range, Space
 from tracer.capture.maps import Maps
+from tracer.capture.mishaps import Mishaps
 from tracer.capture.spaces import PlacedFile, Spaces
 from tracer.elf.frame_index import FrameIndex
 from tracer.model.records import (
@@ -62,13 +63,14 @@ class StackCompletion:
             code, anonymous = _Code(self, copy.space), self._spaces.anonymous_id(copy.space)
             self._waiting.append((copy, FullWalk(copy, code.find, self._index_of, anonymous)))
 
-    def walk(self) -> None:
+    def walk(self, mishaps: Mishaps) -> None:
         """Walk the copies that were taken."""
-        for copy, walk in self._waiting:
-            walked = walk.run()
-            if walked is not None:
-                self._walked[copy.id] = copy.cut, walked
-        self._waiting.clear()
+        waiting, self._waiting = self._waiting, []
+        for copy, walk in waiting:
+            with mishaps.attempt():
+                walked = walk.run()
+                if walked is not None:
+                    self._walked[copy.id] = copy.cut, walked
 
     def completed(self, number: int, stack: Stack) -> Stack:
         """Return a stack as far as it could be walked: at least as far as it came from the kernel side."""

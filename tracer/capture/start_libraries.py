@@ -17,7 +17,7 @@ from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.elf import library_paths
 from tracer.elf.image import EM_X86_64, ET_DYN
 from tracer.elf.loader_cache import PATH, LoaderCache, read_loader_cache
-from tracer.elf.plain_file import open_plain
+from tracer.files.plain_file import open_plain
 from tracer.procfs.roots import Root
 
 LIBRARY_PATH, PRELOAD = VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.capture.start_libraries import VARIABLES, StartLibraries, seen_path
-from tracer.elf.plain_file import open_plain
+from tracer.files.plain_file import is_plain, read_start
 from tracer.procfs.roots import OWN_ROOT, Root
 
 _SCRIPT_LINE = 256
 _MOST_SCRIPTS = 5
-"""As in the kernel: a script's interpreter can be a script."""
+"""As in the kernel: what is still a script after so many interpreters is not executed (fs/exec.c)."""
 _MOST_KEPT = 16
 _NOTHING: Mapping[str, str] = {}
 
@@ -26,7 +25,7 @@ def start_up_binaries(
     """
     for _ in range(_MOST_SCRIPTS):
         place = root.place_of(path)
-        if not _is_file(place):
+        if not is_plain(place):
             return []
         program = binaries.open([place], name)
         if program is not None:
@@ -53,18 +52,9 @@ def _with_libraries(
     return known[key]
 
 
-def _is_file(path: str) -> bool:
-    """Tell whether it is a plain file; False where it may not be looked at, as in another user's mount."""
-    try:
-        return Path(path).is_file()
-    except OSError:
-        return False
-
-
 def _interpreter_of_script(path: str) -> str | None:
     try:
-        with open(open_plain(path), "rb") as file:
-            line = file.readline(_SCRIPT_LINE)
+        line = read_start(path, _SCRIPT_LINE).partition(b"\n")[0]
     except OSError:
         return None
     words = line[2:].split()

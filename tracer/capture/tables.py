@@ -16,6 +16,7 @@ from tracer.capture.binaries import OpenBinary
 from tracer.capture.extents import Extents
 from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.maps import PAGE_COUNT, ROW_COUNT, Maps
+from tracer.capture.mishaps import Mishaps
 from tracer.elf.unwind_cache import cached_table
 from tracer.elf.unwind_table import UnwindTable
 from tracer.model import records
@@ -40,8 +41,8 @@ class Unwound(Protocol):
 class UnwindRows:
     """The rows, pages and rules of all binaries, never moved. Those of code that a JIT took back are used again."""
 
-    def __init__(self, maps: Maps, cache: Path) -> None:
-        self._maps = maps
+    def __init__(self, maps: Maps, cache: Path, mishaps: Mishaps) -> None:
+        self._maps, self._mishaps = maps, mishaps
         self._rules = maps.view("RULES", records.RULE, records.RULES)
         self._rule_index: dict[bytes, int] = {bytes(records.RULE.itemsize): 0}
         self._free_rows, self._free_pages = Extents(ROW_COUNT), Extents(PAGE_COUNT)
@@ -57,9 +58,10 @@ class UnwindRows:
         if binary.has_table:
             return
         binary.has_table = True
-        table = cached_table(binary.image, self._cache)
-        if table is not None:
-            self.add(binary, table)
+        with self._mishaps.attempt():
+            table = cached_table(binary.image, self._cache)
+            if table is not None:
+                self.add(binary, table)
 
     def add(self, binary: Unwound, table: UnwindTable) -> None:
         """Make a table known as that of `binary`; `refused` counts those that do not fit."""

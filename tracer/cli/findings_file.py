@@ -14,6 +14,7 @@ from tracer.analysis.analysis import analyse
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.setting_aside import set_aside_again
 from tracer.errors import CannotRead
+from tracer.files.plain_file import read_plain, read_start
 from tracer.model.findings import Findings
 from tracer.model.frames import Frame, Symbols
 from tracer.model.snapshot import Binary
@@ -25,14 +26,14 @@ from tracer.symbols.class_names import class_names
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
+_LARGEST_REPORT = 1 << 28
+
 
 def read_findings(path: Path, arguments: argparse.Namespace, options: AnalysisOptions) -> Findings:
     """Return the findings of a recording or a JSON report. Raises CannotRead."""
     try:
-        with open(path, "rb") as file:
-            is_recording = file.read(len(MAGIC)) == MAGIC
-        if not is_recording:
-            return set_aside_again(read_json(path.read_bytes(), str(path)), options)
+        if read_start(path, len(MAGIC)) != MAGIC:
+            return set_aside_again(read_json(read_plain(path, _LARGEST_REPORT), str(path)), options)
     except OSError as error:
         raise CannotRead(f"cannot read {path}: {error.strerror}", "check the path") from None
     recording = read_recording(path)

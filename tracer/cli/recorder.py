@@ -16,6 +16,7 @@ from tracer.errors import CannotWrite
 from tracer.model.frames import Symbols
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Snapshot
+from tracer.model.visible import visible
 from tracer.recording.recording import Info
 from tracer.recording.writer import RecordingWriter
 
@@ -49,7 +50,7 @@ class Recorder:
             self._writer.checkpoint(take_snapshot(session, running=True), session.drain)
         except CannotWrite as error:
             self._failed = True
-            print(f"refleak: {error}; the trace goes on", file=sys.stderr)
+            print(f"refleak: {visible(str(error))}; the trace goes on", file=sys.stderr)
         now = time.monotonic()
         self._next = now + max(_EVERY_SECONDS, (now - began) / _MOST_SHARE)
 
@@ -57,7 +58,7 @@ class Recorder:
         self._writer.write_snapshot(snapshot, symbols if self._with_symbols else None)
 
     def next_command(self) -> str:
-        return f"refleak report {self._path}"
+        return f"refleak report {visible(str(self._path))}"
 
     def close(self) -> None:
         self._writer.close()

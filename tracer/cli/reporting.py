@@ -22,10 +22,12 @@ from tracer.cli.findings_file import read_findings
 from tracer.cli.recorder import is_recording
 from tracer.cli.report_file import report_file
 from tracer.errors import CannotRead, CannotWrite, UsageError
+from tracer.files.plain_file import open_plain, read_plain
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
 from tracer.model.snapshot import Snapshot
+from tracer.model.visible import visible
 from tracer.report.formats import Format, ReportOptions, format_for, write_to_file
 from tracer.report.suppression_text import write_suppressions
 from tracer.report.text import TextOptions
@@ -34,6 +36,7 @@ from tracer.symbols.options import SymbolOptions
 from tracer.symbols.symbolizer import symbolize
 
 _NONE: Symbols = {}
+_LARGEST_SUPPRESSIONS = 1 << 24
 _FAILED = 1
 """Exit status where --fail-on says so and --error-exitcode does not say which."""
 
@@ -64,7 +67,7 @@ def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
 def _suppressions(paths: Iterable[Path]) -> Iterator[Rule]:
     for path in paths:
         try:
-            yield from parse_suppressions(path.read_text(), str(path))
+            yield from parse_suppressions(read_plain(path, _LARGEST_SUPPRESSIONS).decode(), str(path))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not a text"
             raise CannotRead(f"cannot read {path}: {reason}", "check the path after --suppressions") from None
@@ -119,8 +122,8 @@ def check_output(arguments: argparse.Namespace) -> None:
     for directory in arguments.debug_dir:
         if not Path(directory).is_dir():
             raise CannotRead(f"there is no directory {directory}", "check the path after --debug-dir")
-    if arguments.baseline is not None and not os.access(arguments.baseline, os.R_OK):
-        raise CannotRead(f"cannot read {arguments.baseline}", "check the path after --baseline")
+    if arguments.baseline is not None:
+        _check_baseline(arguments.baseline)
     path = arguments.output
     if path is None:
         return
@@ -137,6 +140,13 @@ def check_output(arguments: argparse.Namespace) -> None:
             raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
     if not existed:
         path.unlink(missing_ok=True)
+
+
+def _check_baseline(path: Path) -> None:
+    try:
+        os.close(open_plain(path))
+    except OSError as error:
+        raise CannotRead(f"cannot read {path}: {error.strerror}", "check the path after --baseline") from None
 
 
 @contextmanager
@@ -160,5 +170,5 @@ def failure_status(findings: Findings, arguments: argparse.Namespace) -> int | N
     if not broken:
         return None
     if arguments.fail_on is not None:
-        print(f"refleak: failed: {'; '.join(broken)}", file=sys.stderr)
+        print(f"refleak: failed: {visible('; '.join(broken))}", file=sys.stderr)
     return _FAILED if arguments.error_exitcode is None else int(arguments.error_exitcode)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tracer.elf.image import EM_X86_64, Image
 from tracer.errors import NoSuchTarget, NotPermitted, UnsuitableTarget
+from tracer.files.plain_file import read_start
 
 _CAPABILITIES = {39: "CAP_BPF", 38: "CAP_PERFMON", 19: "CAP_SYS_PTRACE", 21: "CAP_SYS_ADMIN"}
 
@@ -27,9 +28,11 @@ def check_privileges() -> None:
 
 def check_program(path: str) -> None:
     """Raise what is wrong with a program that is to be launched; a script is judged by its interpreter."""
-    with open(path, "rb") as file:
-        if file.read(2) == b"#!":
+    try:
+        if read_start(path, 2) == b"#!":
             return
+    except OSError as error:
+        raise UnsuitableTarget(f"cannot read {path}: {error.strerror}", "check the command's path") from None
     _check_image(path, path)
 
 

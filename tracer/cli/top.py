@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import pickle
+import re
 import shlex
 import sys
 import tempfile
@@ -39,6 +40,7 @@ from tracer.model.top import TopSample
 from tracer.report.top_screen import DETAILS, ENTRIES, SORTS, TYPES, TopState, render
 
 NAME = "top"
+_UNUSUAL = re.compile(r"[^\w.+-]", re.ASCII)
 _MOST_SAMPLES = 1000
 _PAGE = 10
 
@@ -75,7 +77,7 @@ def _streams(command: str) -> tuple[Streams, str | None]:
     source = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if is_terminal[0] else 0
     if not (is_terminal[1] or is_terminal[2]):
         return Streams(source, 1, 2), None
-    sink, name = tempfile.mkstemp(prefix=f"refleak-{PurePath(command).name[:40]}-", suffix=".out")
+    sink, name = tempfile.mkstemp(prefix=f"refleak-{_UNUSUAL.sub('_', PurePath(command).name[:40])}-", suffix=".out")
     return Streams(source, sink if is_terminal[1] else 1, sink if is_terminal[2] else 2), name
 
 

@@ -37,6 +37,8 @@ from tracer.report.json_report import write_json_line
 
 NAME = "trace"
 STOPPED_EARLY = 130
+_PATIENCE_SECONDS = 5.0
+"""So long may what is under way go on when the target was asked to end: it may be held by it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -187,6 +189,7 @@ def _handle_signals(session: Session, child: Launched | None) -> None:
             session.stop()
         else:
             os.kill(child.pid, number)
+            session.mishaps.hurry(_PATIENCE_SECONDS)
 
     signal.signal(signal.SIGUSR1, lambda *_: session.ask_for_checkpoint())
     signal.signal(signal.SIGINT, interrupted)

@@ -21,6 +21,8 @@ from tracer.errors import RefleakError
 
 SYSTEM_DIRECTORY = "/usr/lib/debug"
 FETCH_TIMEOUT_S = 60.0
+_LARGEST_SUMMED = 1 << 32
+"""A sum over more, which may be a hole in a file, takes longer than its names are worth."""
 
 
 @dataclass(frozen=True)
@@ -125,21 +127,17 @@ class DebugFiles:
 
 
 def _build_id_of(path: Path) -> str | None:
-    with suppress(RefleakError, OSError, ValueError):
-        if path.is_file():  # opening a pipe would block
-            with Image.open(path) as image:
-                return image.build_id
+    with suppress(RefleakError, OSError, ValueError), Image.open(path) as image:
+        return image.build_id
     return None
 
 
 def _matches(path: Path, link: DebugLink, build_id: str | None) -> bool:
     """Compare build ids, which costs nothing, and where one is missing the whole file's CRC."""
-    with suppress(RefleakError, OSError, ValueError):
-        if path.is_file():
-            with Image.open(path) as image:
-                if build_id and image.build_id:
-                    return image.build_id == build_id
-                return zlib.crc32(image.data) == link.checksum
+    with suppress(RefleakError, OSError, ValueError), Image.open(path) as image:
+        if build_id and image.build_id:
+            return image.build_id == build_id
+        return len(image.data) <= _LARGEST_SUMMED and zlib.crc32(image.data) == link.checksum
     return False
 
 

@@ -44,7 +44,7 @@ def _through_header(image: Image) -> FrameSource | None:
             if version != 1 or form is None or relation not in (0x00, 0x10, 0x30):
                 return None
             address: int = struct.unpack_from(form, image.data, at + 4)[0]
-        except struct.error:
+        except (struct.error, OverflowError):  # a damaged offset, which may be beyond any file
             return None
         address += {0x00: 0, 0x10: header.link_address + 4, 0x30: header.link_address}[relation]
         return _segment_rest(image, address & (1 << 64) - 1)

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tracer.errors import CannotRead, UnsuitableTarget
+from tracer.files.plain_file import open_plain
 
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_GNU_EH_FRAME = 1, 2, 3, 4, 0x6474E550
@@ -31,6 +32,8 @@ NT_GNU_BUILD_ID = 3
 EM_X86_64 = 62
 
 _MOST_DYNAMIC = 1 << 14
+_LARGEST_UNPACKED, _LEAST_LIMIT, _MOST_EXPANSION = 1 << 29, 1 << 20, 100
+"""Of a compressed section: debug information shrinks to a third or a tenth; what says more is made to fill memory."""
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 
@@ -84,9 +87,9 @@ class Image:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], name: str | None = None) -> Image:
-        """Map the file at `path`; `name` is what errors call it."""
+        """Map the plain file at `path`; `name` is what errors call it."""
         try:
-            with open(path, "rb") as file:
+            with open(open_plain(path), "rb") as file:
                 if os.fstat(file.fileno()).st_size == 0:
                     raise UnsuitableTarget(f"{name or path} is not an ELF file")
                 return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(name or path))
@@ -163,6 +166,8 @@ class Image:
             return raw
         kind, _, size = struct.unpack_from("<IIQ", raw, 0)
         if kind != 1:
+            return memoryview(b"")
+        if size > min(_LARGEST_UNPACKED, _LEAST_LIMIT + _MOST_EXPANSION * len(raw)):
             return memoryview(b"")
         try:
             return memoryview(zlib.decompressobj().decompress(raw[24:], max_length=size))

@@ -20,6 +20,7 @@ _END_OF_USER_SPACE = 1 << 47
 _PADDING = 15
 """So much between two sections of an image holds no other image's code."""
 _LARGEST_FRAMES = 1 << 26
+_LARGEST_CODE = 1 << 30
 _ADDRESS_MASK = (1 << 64) - 1
 
 Range = tuple[int, int]
@@ -71,6 +72,8 @@ def _code(image: Image) -> list[Range]:
             merged.append((start, end))
     if not merged:
         raise UnsuitableTarget("it has no code at an address")
+    if sum(end - start for start, end in merged) > _LARGEST_CODE:
+        raise UnsuitableTarget("it has more code than an image can")
     return merged
 
 

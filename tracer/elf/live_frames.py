@@ -20,6 +20,7 @@ from tracer.model.records import RuleKind
 _AT_ONCE = 1 << 16
 _LARGEST = 1 << 26
 _LARGEST_CODE = 1 << 28
+_MOST_CODE = 1 << 30
 _END_OF_USER_SPACE = 1 << 47
 _NUMBER = struct.Struct("<I")
 _PAIR = struct.Struct("<II")
@@ -115,4 +116,6 @@ def _code(frames: CallFrames) -> tuple[Range, ...]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
+    if sum(end - start for start, end in merged) > _MOST_CODE:
+        raise UnsuitableTarget("its call frames are of impossible code")
     return tuple(merged)

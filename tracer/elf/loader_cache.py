@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tracer.elf.plain_file import open_plain
+from tracer.files.plain_file import open_plain
 
 PATH = "/etc/ld.so.cache"
 MOST_BYTES = 4 << 20

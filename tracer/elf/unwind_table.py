@@ -29,6 +29,8 @@ MAX_PADDING_BYTES = 15
 """Up to so much between two functions is padding, which never runs; a row saved is worth more."""
 
 
+_LAST = (1 << 63) - 1
+"""No code is above: a damaged header's numbers do not fit into int64."""
 ENTRY_BYTES = 128
 """As much behind the entry point belongs to it, unless another function begins there."""
 
@@ -73,7 +75,10 @@ def table_of_sources(
     Nobody calls the code at `entry`, where the kernel starts a program or its loader: it ends a stack. In the loader,
     which calls the constructors of libraries from there, it is assembly that no source describes.
     """
-    code = [(s.link_address, s.link_address + s.memory_size) for s in segments if s.type == PT_LOAD and s.flags & PF_X]
+    code = [
+        (min(s.link_address, _LAST), min(s.link_address + s.memory_size, _LAST))
+        for s in segments if s.type == PT_LOAD and s.flags & PF_X
+    ]  # fmt: skip
     rows = Programs()
     frames: CallFrames | None = None
     for source in sources:
@@ -84,7 +89,9 @@ def table_of_sources(
 
 def _with_entry(frames: CallFrames, entry: int) -> CallFrames:
     """Add the code at `entry` as a function of its own, up to the next one, if it is in none."""
-    if entry == 0 or len(frames.starts) == 0 or np.any((frames.starts <= entry) & (entry < frames.ends)):
+    if not 0 < entry <= _LAST - ENTRY_BYTES or len(frames.starts) == 0:
+        return frames
+    if np.any((frames.starts <= entry) & (entry < frames.ends)):
         return frames
     program = frames.rows.add(b"", 1, 1, UNSET._replace(return_address="undefined"), False)
     return replace(

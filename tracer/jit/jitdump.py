@@ -25,7 +25,12 @@ _MOVE = struct.Struct("<IIQQQQQ")
 _DEBUG_INFO = struct.Struct("<QQ")
 _DEBUG_ENTRY = struct.Struct("<QII")
 _SAME_NAME = b"\xff"
-_LARGEST_RECORD = 1 << 28
+_LARGEST_RECORD = 1 << 26
+_MOST_PLACES = 1 << 16
+"""Of one function."""
+_MOST_WAITING = 64
+"""Functions whose places came before them."""
+_LONGEST_NAME = 1 << 12
 _LARGEST_HEADER = 1 << 16
 _END_OF_USER_SPACE = 1 << 47
 
@@ -64,7 +69,8 @@ class JitdumpReader:
         self.refused: str | None = None
         self.malformed = 0
         self.closed = False
-        self._rest = b""
+        self._rest = bytearray()
+        self._needed = 0
         self._has_header = self._is_monotonic = False
         self._places: dict[int, tuple[Place, ...]] = {}
 
@@ -72,26 +78,35 @@ class JitdumpReader:
         """Return what the records say that `data` completes."""
         if self.refused is not None or self.closed:
             return []
-        buffer, at = self._rest + data, 0
+        buffer, at = self._rest, 0
+        buffer += data
+        if len(buffer) < self._needed:
+            return []
         if not self._has_header:
             at = self._header(buffer)
             if not self._has_header:
-                self._rest = buffer
                 return []
+        return self._records(buffer, at)
+
+    def _records(self, buffer: bytearray, at: int) -> list[CodeLoaded | CodeMoved]:
+        """Read the whole records from `at` on, and take them out of the buffer."""
         found: list[CodeLoaded | CodeMoved] = []
         while len(buffer) - at >= _RECORD.size and not self.closed:
             number, size, time_ns = _RECORD.unpack_from(buffer, at)
             if not _RECORD.size <= size <= _LARGEST_RECORD:
                 self.refused = "a record's size is impossible"
                 return found
+            self._needed = size
             if len(buffer) - at < size:
                 break
-            self._record(number, time_ns if self._is_monotonic else None, buffer[at + _RECORD.size : at + size], found)
+            body = bytes(memoryview(buffer)[at + _RECORD.size : at + size])
+            self._record(number, time_ns if self._is_monotonic else None, body, found)
             at += size
-        self._rest = buffer[at:]
+            self._needed = 0
+        del buffer[:at]
         return found
 
-    def _header(self, buffer: bytes) -> int:
+    def _header(self, buffer: bytearray) -> int:
         """Check the header once it is there; return its size."""
         if len(buffer) < _HEADER.size:
             return 0
@@ -120,6 +135,8 @@ class JitdumpReader:
                 found.append(CodeMoved(time_ns, old, new, size))
             elif number == _Id.DEBUG_INFO:
                 address, places = _debug_info(body)
+                if len(self._places) >= _MOST_WAITING:
+                    self._places.clear()
                 self._places[address] = places
             elif number == _Id.CLOSE:
                 self.closed = True
@@ -129,7 +146,8 @@ class JitdumpReader:
     def _load(self, time_ns: int | None, body: bytes) -> CodeLoaded:
         _, _, _, start, size, _ = _LOAD.unpack_from(body)
         _check(start, size)
-        name = body[_LOAD.size : body.index(0, _LOAD.size)].decode("utf-8", "replace")
+        end = body.index(0, _LOAD.size)
+        name = body[_LOAD.size : min(end, _LOAD.size + _LONGEST_NAME)].decode("utf-8", "replace")
         places = self._places.pop(start, ())
         self._places.clear()  # information is of the load that follows it
         return CodeLoaded(time_ns, start, size, name, _believable(name, places, start, start + size))
@@ -153,6 +171,8 @@ def _check(start: int, size: int) -> None:
 def _debug_info(body: bytes) -> tuple[int, tuple[Place, ...]]:
     address, count = _DEBUG_INFO.unpack_from(body)
     at, name, places = _DEBUG_INFO.size, "", []
+    if count > _MOST_PLACES:
+        raise ValueError("places")
     for _ in range(count):
         where, line, _ = _DEBUG_ENTRY.unpack_from(body, at)
         at += _DEBUG_ENTRY.size

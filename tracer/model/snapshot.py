@@ -24,6 +24,7 @@ from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, LIFE_BIN, Bala
 from tracer.model.statistics import Records as Records
 
 ANONYMOUS = "anonymous"
+EVERY_KIND = ("reference", "allocation", "mapping")
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,16 @@ class Stack:
 
 @dataclass(frozen=True)
 class Loss:
-    """Data that could not be kept: how much, why, and the option or action that cures it."""
+    """Data that could not be kept: how much, why, and the option or action that cures it.
+
+    `hides`: kinds of entries ("reference", "allocation", "mapping") that may seem to be alive because of it: their end
+    may be among what was lost. None of them is called a leak.
+    """
 
     reason: str
     count: int
     remedy: str
+    hides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

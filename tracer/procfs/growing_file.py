@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
+
+from tracer.files.plain_file import open_plain
 
 
 class GrowingFile:
@@ -20,12 +21,10 @@ class GrowingFile:
         """Open a plain file of one of the `owners` (user ids); None for all else: anybody may write to a folder for
         temporary files. `path` is relative to the descriptor `folder`, if there is one."""
         try:
-            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-            fd = os.open(path, flags, dir_fd=folder)
+            fd = open_plain(path, follow=False, folder=folder)
         except OSError:
             return None
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners:
+        if os.fstat(fd).st_uid not in owners:
             os.close(fd)
             return None
         return cls(fd)
@@ -34,13 +33,9 @@ class GrowingFile:
     def open_mapped(cls, path: str) -> GrowingFile | None:
         """Open a plain file that a process has mapped."""
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            return cls(open_plain(path))
         except OSError:
             return None
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            return None
-        return cls(fd)
 
     @property
     def modified_ns(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tracer.errors import CannotRead
+from tracer.files.plain_file import open_plain
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Loss, Records, Stack
 from tracer.recording.chunks import Chunk, ChunkType, check_file_header, damaged, read_payload, scan_chunks
@@ -20,6 +21,10 @@ from tracer.recording.recording import ARRAYS, Begin, Info, Recording, with_arra
 from tracer.recording.stack_table import decode_stacks
 from tracer.recording.symbol_table import decode_symbols
 
+_LEAST_UNPACKED, _MOST_EXPANSION = 1 << 29, 32
+"""A recording unpacks to at most so many bytes, or so many times its size: what says more is made to fill memory."""
+_LARGEST_DOCUMENT = 1 << 26
+_DOCUMENTS = (ChunkType.BEGIN, ChunkType.INFO, ChunkType.SYMBOLS, ChunkType.END)
 _RECORD_AGAIN = "record again: refleak or its machine stopped before the first data were written"
 
 
@@ -31,7 +36,7 @@ def read_recording(path: Path) -> Recording:
     """
     name = str(path)
     try:
-        with open(path, "rb") as file:
+        with open(open_plain(path), "rb") as file:
             return _Reader(file, name).read()
     except OSError as error:
         raise CannotRead(f"cannot read {name}: {error.strerror}", "check the path and its permissions") from None
@@ -40,10 +45,13 @@ def read_recording(path: Path) -> Recording:
 class _Reader:
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file, self._name = file, name
+        self._size = os.fstat(file.fileno()).st_size
+        self._room = max(_LEAST_UNPACKED, _MOST_EXPANSION * self._size)
+        """Bytes that may still be unpacked."""
 
     def read(self) -> Recording:
         check_file_header(self._file, self._name)
-        scan = scan_chunks(self._file, os.fstat(self._file.fileno()).st_size, self._name)
+        scan = scan_chunks(self._file, self._size, self._name)
         begin, end = self._last_group(scan.chunks)
         whole = end < len(scan.chunks)
         group = scan.chunks[begin:end]
@@ -75,6 +83,12 @@ class _Reader:
         return begins[-1], len(chunks)
 
     def _decoded(self, chunk: Chunk, decode: Any) -> Any:
+        self._room -= chunk.raw_bytes
+        if self._room < 0 or (chunk.type in _DOCUMENTS and chunk.raw_bytes > _LARGEST_DOCUMENT):
+            raise CannotRead(
+                f"{self._name} would unpack to more than {chunk.raw_bytes >> 20:,} MB at byte {chunk.offset:,}",
+                "no refleak made it: get it from where it was made",
+            )
         try:
             return decode(read_payload(self._file, chunk, self._name))
         except Malformed:

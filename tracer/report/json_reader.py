@@ -11,6 +11,7 @@ from tracer.model.findings import AllocationTotals, ErrorFinding, Findings, Fram
 from tracer.model.frames import Frame
 from tracer.model.selection import KEEPS_ALL, Sample, Selection
 from tracer.model.snapshot import Coverage
+from tracer.model.visible import visible
 from tracer.report.json_report import FORMAT, VERSION
 
 T = TypeVar("T", str, int, bool)
@@ -122,7 +123,7 @@ def _maybe(owner: Mapping[str, Any], key: str, kind: type[T]) -> T | None:
     value = owner.get(key)
     if value is not None and type(value) is not kind:
         raise _Unfit(f'"{key}" is not of type {kind.__name__}')
-    return value
+    return visible(value) if isinstance(value, str) else value
 
 
 def _get(owner: Mapping[str, Any], key: str, kind: type[T]) -> T:

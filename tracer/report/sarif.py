@@ -15,6 +15,7 @@ from typing import TextIO
 from tracer import __version__
 from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak
 from tracer.model.frames import Frame
+from tracer.model.visible import visible
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, short_place
 from tracer.report.sarif_rules import RULES
 from tracer.report.source_place import SourcePlace, main_frame, source_place
@@ -80,7 +81,7 @@ def _invocation(findings: Findings) -> Json:
         ],
     }
     if findings.processes and findings.processes[0].command:
-        made["properties"] = {"target": shlex.join(findings.processes[0].command)}
+        made["properties"] = {"target": visible(shlex.join(findings.processes[0].command))}
     return made
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Process, Unresolved
+from tracer.model.visible import visible
 from tracer.report.amounts import counted, duration
 from tracer.report.page import Page
 from tracer.report.selection_words import limits, rate
@@ -30,7 +31,7 @@ def add_scope(page: Page, findings: Findings) -> None:
 
 
 def command(process: Process) -> str:
-    return shlex.join(process.command) or process.executable or f"pid {process.pid}"
+    return visible(shlex.join(process.command) or process.executable or f"pid {process.pid}")
 
 
 def end(process: Process) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tracer.model.findings import Findings, Leak
+from tracer.model.visible import visible
 from tracer.report.stack_lines import name
 
 STACK_NOT_KEPT = "(stack not kept)"
@@ -64,7 +65,7 @@ def process_names(findings: Findings) -> dict[int, str]:
 
 
 def _program(executable: str | None, command: tuple[str, ...]) -> str:
-    return PurePath(executable or (command[0] if command else "")).name or "?"
+    return visible(PurePath(executable or (command[0] if command else "")).name) or "?"
 
 
 def _names(leak: Leak) -> tuple[str, ...]:

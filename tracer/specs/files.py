@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tracer.errors import CannotRead, SpecInvalid
+from tracer.files.plain_file import read_plain
 from tracer.specs.description import DescribedFunction, DescribedType, Description
 from tracer.specs.functions import MEMORY_OPERATIONS, REFERENCE_OPERATIONS, Defaults, parse_function
 from tracer.specs.places import parse_class
@@ -15,13 +16,14 @@ from tracer.specs.places import parse_class
 _TOP = ("name", "description", "libraries", "type", "allocator")
 _OF_TYPE = ("name", "counter", "class", "libraries", *REFERENCE_OPERATIONS)
 _OF_ALLOCATOR = ("name", "libraries", "wraps", *MEMORY_OPERATIONS)
+_LARGEST_SPEC = 1 << 24
 _AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def read_spec_file(path: Path) -> Description:
     """Read a spec; raises CannotRead, or SpecInvalid with FILE:LINE."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path, _LARGEST_SPEC).decode()
     except OSError as error:
         raise CannotRead(f"cannot read {path}: {error.strerror}", "check the path after --spec") from None
     except UnicodeDecodeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from tracer.elf.image import Image
 from tracer.errors import RefleakError
@@ -37,8 +36,6 @@ def _consequence(binary: Binary) -> str:
 def _on_disk(path: str) -> tuple[bool, str | None]:
     """Return whether an ELF file is at `path`, and its build id."""
     try:
-        if not Path(path).is_file():  # opening a pipe would block
-            return False, None
         with Image.open(path) as image:
             return True, image.build_id
     except (RefleakError, OSError, ValueError):

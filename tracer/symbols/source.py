@@ -12,6 +12,7 @@ from tracer.elf.debug_files import DebugFiles, has_dwarf, has_shared_dwarf
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import Symbol, SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
+from tracer.files.plain_file import is_plain
 from tracer.model.snapshot import Binary
 
 
@@ -27,7 +28,7 @@ class Source:
 
     @cached_property
     def tables(self) -> tuple[SymbolTable, ...]:
-        return tuple(read_symbol_table(image) for image in self.images)
+        return tuple(table for table in map(_table, self.images) if table is not None)
 
     def covering(self, link_address: int) -> Symbol | None:
         """Return the function whose size covers the address."""
@@ -62,8 +63,22 @@ class Source:
             image.close()
 
 
+def _table(image: Image) -> SymbolTable | None:
+    try:
+        return read_symbol_table(image)
+    except Exception:  # a damaged file, or one made to harm: it costs names, never the report
+        return None
+
+
 def open_source(binary: Binary, debug_files: DebugFiles) -> Source:
     """Open what is left of a binary; never another file that has taken its path."""
+    try:
+        return _opened(binary, debug_files)
+    except Exception as error:  # a damaged file, or one made to harm: it costs names, never the report
+        return Source(why_nothing=f"its file could not be understood ({type(error).__name__})")
+
+
+def _opened(binary: Binary, debug_files: DebugFiles) -> Source:
     image, why = _open_image(binary)
     build_id = binary.build_id or (image.build_id if image is not None else None)
     if image is not None and has_dwarf(image):
@@ -101,7 +116,7 @@ def _open(path: str) -> tuple[Image | None, str]:
     try:
         if not Path(path).exists():
             return None, "the file that ran is gone"
-        if not Path(path).is_file():  # opening a pipe would block
+        if not is_plain(path):
             return None, "its path is no file"
         return Image.open(path), ""
     except (RefleakError, OSError, ValueError) as error:

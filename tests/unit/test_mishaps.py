@@ -1,0 +1,139 @@
+"""What cannot be understood of a target is left out and counted, and whoever is held goes on."""
+
+from __future__ import annotations
+
+import struct
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from built_program import build
+
+from tracer.capture.binaries import Binaries
+from tracer.capture.follower import Follower
+from tracer.capture.guest_runtimes import GuestRuntimes
+from tracer.capture.mishaps import REASON, TOO_SLOW, Mishaps
+from tracer.capture.prober import Prober
+from tracer.capture.processes import ProcessBook
+from tracer.capture.start_up import start_up_binaries
+from tracer.elf.image import Image
+from tracer.errors import CannotRead, ProgramRefused, UnsuitableTarget
+from tracer.model import records
+from tracer.model.records import ControlKind
+
+
+def test_an_error_is_counted_and_the_first_is_named() -> None:
+    mishaps = Mishaps()
+    with mishaps.attempt():
+        struct.unpack("<I", b"")
+    with mishaps.attempt():
+        raise UnsuitableTarget("no ELF file")
+    (loss,) = mishaps.losses
+    assert loss.count == 2
+    assert loss.reason == f"{REASON} (first: struct.error)"
+    assert "report it" in loss.remedy
+
+
+def test_the_place_is_refleaks_own() -> None:
+    mishaps = Mishaps()
+    with mishaps.attempt():
+        Image(None)  # type: ignore[arg-type]
+    assert mishaps.first.startswith("TypeError in elf/image.py:")
+
+
+def test_nothing_is_lost_where_nothing_happened() -> None:
+    mishaps = Mishaps()
+    with mishaps.attempt():
+        pass
+    assert mishaps.losses == ()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), ProgramRefused("refused", "log")])
+def test_what_the_user_must_hear_of_passes(error: BaseException) -> None:
+    mishaps = Mishaps()
+    with pytest.raises(type(error)), mishaps.attempt():
+        raise error
+    assert mishaps.losses == ()
+
+
+def test_an_attempt_that_goes_on_is_given_up_when_the_trace_is_to_end() -> None:
+    mishaps = Mishaps()
+    mishaps.hurry(0.01)
+    try:
+        with mishaps.attempt():
+            while True:
+                time.monotonic()
+    finally:
+        mishaps.calm()
+    assert mishaps.losses[0].reason == f"{REASON} (first: {TOO_SLOW})"
+
+
+def fake_follower(handler: Any, mishaps: Mishaps) -> tuple[Follower, Any]:
+    shared = np.zeros(1, records.SHARED)
+    maps: Any = SimpleNamespace(fds={"PROCESSES": -1}, view=lambda *_: shared)
+    spaces: Any = SimpleNamespace(refresh=handler)
+    nothing: Any = SimpleNamespace()
+    follower = Follower(
+        maps, Binaries(), nothing, spaces, nothing, nothing, nothing, ProcessBook(), lambda ns: ns,
+        lambda *_: None, mishaps, can_hold=True,
+    )  # fmt: skip
+    return follower, shared
+
+
+@pytest.mark.parametrize("error", [OverflowError("int too big"), RecursionError(), CannotRead("gone"), MemoryError()])
+def test_who_is_held_goes_on_after_any_error(error: Exception) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    mishaps = Mishaps()
+    follower, shared = fake_follower(fails, mishaps)
+    control = np.zeros(1, records.CONTROL)
+    control["kind"], control["pid"], control["tid"], control["ticket"] = int(ControlKind.MAPPED), 7, 7, 11
+    follower.handle([control.tobytes()])
+    assert mishaps.count == 1
+    assert shared["released"][0][7 % records.HOLD_SLOTS] == 11
+
+
+def test_a_binary_without_sites_keeps_its_holds_and_its_rows(tmp_path: Path) -> None:
+    def fails(_: Image) -> Any:
+        raise TypeError
+
+    binary = Binaries().open([str(build(tmp_path, "int main(void) { return 0; }", "-static"))], "program")
+    assert binary is not None
+    installed = []
+    mishaps = Mishaps()
+    nothing: Any = SimpleNamespace(infos=[None])
+    rows: Any = SimpleNamespace(install=installed.append)
+    prober = Prober(fails, nothing, rows, nothing, mishaps, follow=True)
+    prober.prepare(binary)
+    assert (mishaps.count, installed) == (1, [binary])
+    prober.check("program", [binary])  # it still has the holds of a libc
+
+
+def test_a_script_that_is_its_own_interpreter_has_no_binaries(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(f"#!{script}\n")
+    assert start_up_binaries(Binaries(), str(script), "script") == []
+
+
+def test_a_script_of_a_script_of_a_program_has_binaries(tmp_path: Path) -> None:
+    (tmp_path / "outer").write_text(f"#!{tmp_path}/inner\n")
+    (tmp_path / "inner").write_text("#!/bin/true\n")
+    assert start_up_binaries(Binaries(), str(tmp_path / "outer"), "outer")[0].path == "/bin/true"
+
+
+def test_a_version_at_the_end_of_a_file_is_no_python() -> None:
+    symbols = SimpleNamespace(mentions=lambda _: True)
+    binary: Any = SimpleNamespace(
+        id=1, path="python", symbols=symbols, link_address=lambda _: 0x1000, file_offset=lambda _: 98,
+        image=SimpleNamespace(data=memoryview(bytes(100))),
+    )  # fmt: skip
+    maps: Any = SimpleNamespace(view=lambda _, dtype, count: np.zeros(count, dtype))
+    mishaps = Mishaps()
+    runtimes = GuestRuntimes(maps, None, mishaps)
+    assert runtimes._offsets(binary) is None
+    assert mishaps.losses == ()
+    assert "no frames of Python" in runtimes.notes[0]
