@@ -12,12 +12,13 @@ BENCH_PACKAGES := gcc libc6-dev git sqlite3 bpfcc-tools bpftrace heaptrack valgr
 DEB_PACKAGES := python3-numpy python3-pyelftools python3-psutil python3-tabulate python3-capstone python3-rich
 CFLAGS_DEMO := -g -O2 -Wall -Wextra
 
-.PHONY: help venv demo test lint bench perf docs deb clean
+.PHONY: help venv demo test fuzz lint bench perf docs deb clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo   install what is missing, trace examples/demo/leaky and print the report'
 	@echo 'make test   install what is missing and run all tests (kernel tests need root)'
+	@echo 'make fuzz   damaged input for every reader, a minute; SECONDS=3600 for an hour'
 	@echo 'make lint   ruff and mypy'
 	@echo 'make bench  the benchmark of docs/performance.md'
 	@echo 'make perf   build perf with the stubs and trace it (examples/perf)'
@@ -43,6 +44,11 @@ demo: venv examples/demo/leaky
 test: venv
 	.ci/install $(TEST_PACKAGES) $(DEB_PACKAGES)
 	$(PYTHON) -m pytest tests
+
+# An hour: make fuzz SECONDS=3600
+SECONDS := 60
+fuzz: venv
+	$(PYTHON) tests/unit/fuzz/fuzz_run.py $(SECONDS)
 
 lint: venv
 	$(PYTHON) -m ruff check .

@@ -71,6 +71,20 @@ def test_an_attempt_that_goes_on_is_given_up_when_the_trace_is_to_end() -> None:
     assert mishaps.losses[0].reason == f"{REASON} (first: {TOO_SLOW})"
 
 
+def test_short_attempts_go_on_when_the_trace_is_to_end() -> None:
+    """A tick of the clock within one says nothing: only its own length does."""
+    mishaps = Mishaps()
+    mishaps.hurry(0.1)
+    try:
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            with mishaps.attempt():
+                sum(range(1000))
+    finally:
+        mishaps.calm()
+    assert mishaps.losses == ()
+
+
 def fake_follower(handler: Any, mishaps: Mishaps) -> tuple[Follower, Any]:
     shared = np.zeros(1, records.SHARED)
     maps: Any = SimpleNamespace(fds={"PROCESSES": -1}, view=lambda *_: shared)

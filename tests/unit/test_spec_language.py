@@ -223,3 +223,9 @@ def test_the_examples_of_the_documentation_are_valid(tmp_path: Path) -> None:
             parse_type_option(words[words.index("--type") + 1])
             types += 1
     assert types == 6
+
+
+@pytest.mark.parametrize("value", ["9" * 12_000, "[" * 20_000])
+def test_what_toml_cannot_take_is_refused_in_a_line(value: str) -> None:
+    with pytest.raises(SpecInvalid, match=r"^spec\.toml:1: "):
+        parse_spec(f"[[type]]\nname = {value}\n", "spec.toml", "spec")

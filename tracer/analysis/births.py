@@ -50,7 +50,7 @@ def births(times: Column, sizes: Column, bounds: Indices, spans: Sequence[tuple[
     median = ordered[starts + (counts - 1) // 2]
     ends = np.maximum(np.array([end for _, end in spans], dtype=np.int64), last)
     tenth = (ordered - first[entry]) * TENTHS // np.maximum(ends - first, 1)[entry]
-    tenth = np.minimum(tenth, TENTHS - 1)
+    tenth = np.clip(tenth, 0, TENTHS - 1)  # times of a damaged recording may be beyond all numbers
     made = np.bincount(entry * TENTHS + tenth, minlength=entries * TENTHS).reshape(entries, TENTHS)
     late = np.add.reduceat(np.where(tenth > 0, sizes[order].astype(np.uint64), 0), starts)
     rows = zip(

@@ -7,6 +7,7 @@ attempt: no error ends the trace, and none goes unseen.
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -31,10 +32,13 @@ class Mishaps:
         self.count = 0
         self.first = ""
         self._depth = 0
+        self._began = self._patience = 0.0
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Let the body fail for any reason but the user's errors and requests to end."""
+        if not self._depth:
+            self._began = time.monotonic()
         self._depth += 1
         try:
             yield
@@ -53,16 +57,17 @@ class Mishaps:
             self.first = TOO_SLOW if isinstance(error, _TooSlow) else place_of(error)
 
     def hurry(self, seconds: float) -> None:
-        """Give up an attempt that is still under way after so many seconds, and then one every second."""
+        """Give up each attempt that takes longer than so many seconds, from now on."""
+        self._patience = seconds
         signal.signal(signal.SIGALRM, self._give_up)
-        signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+        signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
 
     def calm(self) -> None:
         """Let attempts take their time again."""
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _give_up(self, _number: int, _frame: FrameType | None) -> None:
-        if self._depth:
+        if self._depth and time.monotonic() - self._began >= self._patience:
             raise _TooSlow
 
     @property

@@ -212,6 +212,7 @@ class Session:
             self._shared["armed"] = 0
             self.drain()
             self._take_checkpoints()
+            self.mishaps.calm()
 
     def _take_checkpoints(self) -> None:
         """Take all that were asked for, the last ones of a trace that ends too."""

@@ -39,6 +39,8 @@ def parse_spec(text: str, source: str, name: str) -> Description:
         found = _AT_LINE.search(str(error))
         line = int(found[1]) if found and found[1] else text.count("\n") + 1
         raise SpecInvalid(f"{source}:{line}: {_AT_LINE.sub('', str(error))}") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+        raise SpecInvalid(f"{source}:1: it cannot be read: {error}") from None
     return _Reader(text, source).description(document, name)
 
 
