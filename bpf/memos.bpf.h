@@ -95,8 +95,6 @@ INLINE int has_same_tails(struct thread *thread, struct memo *memo)
 	return hash == memo->tail_hash;
 }
 
-#define MEMO_STRIDE 4	/* words compared between two looks at how many there are: the rest repeat the last one */
-
 /* Whether the stack in the window is the one of the memo: all that its walk read is as it was. */
 INLINE int is_unchanged(struct thread *thread, struct memo *memo)
 {
@@ -127,14 +125,9 @@ INLINE void repeat_last_word(struct memo *memo)
 
 	MASK(last, MEMO_WORDS);
 #pragma unroll
-	for (int j = 1; j < MEMO_STRIDE; j++) {
-		u64 word = last + j;
-
-		if (word >= MEMO_WORDS)
-			break;
-		MASK(word, MEMO_WORDS);
-		memo->place[word] = memo->place[last];
-		memo->value[word] = memo->value[last];
+	for (int j = 1; j < MEMO_STRIDE; j++) {	/* without a look whether there is room: Linux 6.12 forgets the mask there */
+		memo->place[last + j] = memo->place[last];
+		memo->value[last + j] = memo->value[last];
 	}
 }
 

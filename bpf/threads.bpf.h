@@ -20,6 +20,7 @@ struct pending {
 
 #define MEMOS 16
 #define MEMO_WORDS 256
+#define MEMO_STRIDE 4	/* words compared between two looks at how many there are: the rest repeat the last one */
 #define MEMO_REACH 8192
 #define MEMO_TAILS 48
 #define MEMO_GUESSES 32
@@ -84,8 +85,8 @@ struct memo {
 	u32 tails;
 	u64 tail_hash;	/* of the code at each of `tail` */
 	u64 tail[MEMO_TAILS];
-	u16 place[MEMO_WORDS];	/* words from sp */
-	u64 value[MEMO_WORDS];
+	u16 place[MEMO_WORDS + MEMO_STRIDE];	/* words from sp */
+	u64 value[MEMO_WORDS + MEMO_STRIDE];
 };
 
 struct thread {

@@ -1,7 +1,8 @@
 """Say what the kernel, the privileges and the tools here permit.
 
 Each line is ok, missing or untested (with these privileges), with what it means and what to install. The exit status
-is 0 where a trace would work, else that of the first obstacle. It changes nothing and works without root.
+is 0 where a trace would work, else that of the first obstacle. It changes nothing but its cache, and works without
+root.
 """
 
 from __future__ import annotations
