@@ -10,6 +10,7 @@ from types import ModuleType
 
 from tracer import __version__
 from tracer.cli import diff, discover, doctor, options, probes, report, specs, top, trace
+from tracer.elf.cache_folder import refusals
 from tracer.errors import NotPermitted, ProgramRefused, RefleakError
 
 _EXAMPLES = """\
@@ -56,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 141
+    finally:
+        for reason in refusals:
+            print(f"refleak: cache not used: {reason}", file=sys.stderr)
 
 
 def _print_error(error: RefleakError, words: Sequence[str], *, verbose: bool) -> int:

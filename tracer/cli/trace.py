@@ -28,7 +28,7 @@ from tracer.cli.reporting import check_output, failure_status, judge, symbolized
 from tracer.cli.site_finder import site_finder
 from tracer.cli.status_line import StatusLine
 from tracer.cli.target_check import check_pid, check_privileges, check_program
-from tracer.elf.unwind_cache import cache_directory
+from tracer.elf.cache_folder import cache_directory
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Snapshot
