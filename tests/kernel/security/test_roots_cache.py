@@ -24,7 +24,7 @@ def folder() -> Iterator[Path]:
 
 
 def leaks(folder: Path, *words: object, **variables: str) -> tuple[list[int], str]:
-    """Trace a program that leaks two blocks; return the sizes that were found and what was said."""
+    """Trace a program that leaks two blocks; return the bytes that were found and what was said."""
     report = folder / "report.json"
     report.unlink(missing_ok=True)
     run = under_sudo("-o", report, *words, "--exec", "./leaky", cwd=folder, variables=variables)
@@ -49,7 +49,7 @@ def test_another_users_programs_are_not_loaded(
 ) -> None:
     compiled(folder / "leaky", LEAKY)
     made = private_folders()
-    assert leaks(folder, REFLEAK_CACHE=str(made)) == ([7, 9], "")
+    assert leaks(folder, REFLEAK_CACHE=str(made)) == ([16], "")
     below = {"REFLEAK_CACHE": "", "XDG_CACHE_HOME": "refleak", "HOME": ".cache/refleak"}[variable]
     theirs = folder / "home" / below
     theirs.mkdir(parents=True)
@@ -60,7 +60,7 @@ def test_another_users_programs_are_not_loaded(
         os.chown(place, UID, UID)
     before = sorted(folder.rglob("*"))
     found, said = leaks(folder, **{variable: str(folder / "home")})
-    assert found == [7, 9]
+    assert found == [16]
     assert ("cache not used" in said) == (variable == "REFLEAK_CACHE")
     assert sorted(folder.rglob("*")) == before
 
@@ -73,9 +73,9 @@ def test_a_program_that_somebody_could_have_written(folder: Path, private_folder
     blinded(programs)
     os.chown(programs, UID, UID)
     found, said = leaks(folder, REFLEAK_CACHE=str(made))
-    assert found == [7, 9]
+    assert found == [16]
     assert f"cache not used: {programs} is another user's" in said
-    assert leaks(folder, REFLEAK_CACHE=str(made)) == ([7, 9], "")  # it was written anew
+    assert leaks(folder, REFLEAK_CACHE=str(made)) == ([16], "")  # it was written anew
 
 
 def test_nothing_is_made_in_a_home(folder: Path) -> None:
@@ -83,7 +83,7 @@ def test_nothing_is_made_in_a_home(folder: Path) -> None:
     (folder / "home").mkdir()
     os.chown(folder / "home", UID, UID)
     variables = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home/cache")}
-    assert leaks(folder, "--guest", "auto", **variables)[0] == [7, 9]
+    assert leaks(folder, "--guest", "auto", **variables)[0] == [16]
     assert under_sudo("probes", "./leaky", cwd=folder, variables=variables).returncode == 0
     assert under_sudo("doctor", cwd=folder, variables=variables).returncode == 0
     assert list((folder / "home").iterdir()) == []
