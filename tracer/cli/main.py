@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tracer import __version__
+from tracer.capture.open_files import EXHAUSTED
 from tracer.cli import diff, discover, doctor, options, probes, report, specs, top, trace
 from tracer.elf.cache_folder import refusals
-from tracer.errors import NotPermitted, ProgramRefused, RefleakError
+from tracer.errors import NotPermitted, ProgramRefused, RefleakError, TooFewFiles
 
 _EXAMPLES = """\
 examples:
@@ -53,10 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(command.run(parsed))
     except RefleakError as error:
         return _print_error(error, words, verbose=getattr(parsed, "verbose", False))
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         return 141
+    except OSError as error:
+        if error.errno not in EXHAUSTED:
+            raise
+        return _print_error(TooFewFiles("no more files may be opened"), words, verbose=False)
+    except KeyboardInterrupt:
+        return 130
     finally:
         for reason in refusals:
             print(f"refleak: cache not used: {reason}", file=sys.stderr)

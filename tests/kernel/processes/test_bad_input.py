@@ -142,7 +142,16 @@ def test_unwritable_output(tmp_path: Path, place: str) -> None:
 
 
 def test_output_that_runs_full() -> None:
-    refused("-o", "/dev/full", "--exec", "/bin/true", status=74, says="/dev/full", hint="free space")
+    """The report is not lost: it goes where it goes without -o."""
+    result = subprocess.run(
+        [REFLEAK, "-o", "/dev/full", "--exec", "/bin/true"], capture_output=True, text=True, env=environment(),
+        timeout=120,
+    )  # fmt: skip
+    assert result.returncode == errors.CannotWrite.exit_code, result.stderr
+    *report, error, hint = result.stderr.splitlines()
+    assert any(line.startswith("refleak: ") for line in report)
+    assert error == "refleak: cannot write /dev/full: No space left on device"
+    assert "free space" in hint
 
 
 @pytest.mark.parametrize(
