@@ -7,6 +7,7 @@ import pwd
 import signal
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,7 +98,8 @@ class Launched:
 
     def release(self) -> None:
         """Let it exec; raises NoSuchTarget if that fails."""
-        os.write(self._go, _GO)
+        with suppress(BrokenPipeError):  # it has ended, and told why
+            os.write(self._go, _GO)
         told = os.read(self._failure, 4)
         self._close()
         if told:

@@ -48,6 +48,15 @@ def test_no_user_of_that_number(folder: Path) -> None:
     assert not (folder / "ran").exists()
 
 
+@pytest.mark.parametrize("capability", ["setuid", "setgid"])
+def test_who_cannot_become_the_user_runs_nothing(folder: Path, capability: str) -> None:
+    without = ("setpriv", f"--bounding-set=-{capability}", "--inh-caps=-all", REFLEAK)
+    run = under_sudo("--exec", "/usr/bin/touch", "ran", cwd=folder, refleak=without)
+    assert run.returncode == 66
+    assert run.stderr.startswith("refleak: cannot run /usr/bin/touch: Operation not permitted\n")
+    assert not (folder / "ran").exists()
+
+
 def limited(limit: tuple[int, int], folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     def limit_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
