@@ -46,6 +46,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run refleak; return its exit status. No traceback reaches a user."""
     gc.set_threshold(*_COLLECT_AT)
+    refusals.clear()
     words = list(sys.argv[1:] if arguments is None else arguments)
     name = words[0] if words and words[0] in COMMANDS else ""
     parsed = parser_of(name).parse_args(words[1:] if name else words)
