@@ -14,7 +14,7 @@ from benchmarks.many_libraries import build_libraries
 from benchmarks.methods import REFLEAK, refleak_report
 from benchmarks.programs import Programs
 from benchmarks.samples import Samples, text_of_ratio
-from benchmarks.settings import Settings
+from benchmarks.settings import CACHE, Settings
 from benchmarks.tables import Results, Table
 
 _LIBRARIES = 300
@@ -24,7 +24,7 @@ _TRACEPOINTS = 3
 
 def attach(programs: Programs, settings: Settings) -> Results:
     """Measure the time from the command to the probes in place, with refleak's cache empty and full."""
-    count, cache = settings.count(_LIBRARIES, 10), settings.folder / "attach-cache"
+    count, cache = settings.count(_LIBRARIES, 10), CACHE
     cold, warm, reason = Samples(), Samples(), ""
     try:
         folder = _libraries(settings.folder / "libraries", count)
@@ -55,7 +55,7 @@ def _libraries(folder: Path, count: int) -> Path:
 def _seconds(program: Path, folder: Path, count: int, cache: Path, settings: Settings) -> float:
     with _waiting([str(program), str(folder), str(count)]) as target, refleak_report() as report:
         command: Command = [REFLEAK, "-q", "--format", "json", "-o", report, "-p", str(target.pid)]
-        with running(command, environment={"XDG_CACHE_HOME": str(cache)}) as tracer:
+        with running(command, environment={"REFLEAK_CACHE": str(cache)}) as tracer:
             while not _is_armed(tracer.pid):
                 _check(tracer, settings)
                 time.sleep(0.005)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FULL_SECONDS = 540
+CACHE = Path("/var/cache/refleak-benchmark")
+"""Root's refleak takes no cache below /tmp, where settings.folder is."""
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 

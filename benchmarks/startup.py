@@ -10,7 +10,7 @@ from benchmarks.commands import Command, Unmeasured, run
 from benchmarks.methods import loss_of, refleak_command, refleak_report
 from benchmarks.programs import Programs
 from benchmarks.samples import Samples, text_of_ratio
-from benchmarks.settings import Settings
+from benchmarks.settings import CACHE, Settings
 from benchmarks.tables import Results, Table
 
 _PEAK = Path(__file__).parent / "peak.py"
@@ -25,7 +25,7 @@ def _traced(
     refleak."""
     with refleak_report() as report:
         words = (*before, *refleak_command(report, command))
-        finished = run(words, settings.timeout_seconds, environment={"XDG_CACHE_HOME": str(cache)}).checked()
+        finished = run(words, settings.timeout_seconds, environment={"REFLEAK_CACHE": str(cache)}).checked()
         try:
             first, last = map(int, finished.stdout.split())
         except ValueError:
@@ -35,7 +35,7 @@ def _traced(
 
 def start_up(programs: Programs, settings: Settings) -> Results:
     """Measure the time to the first instruction, with refleak's cache empty and full."""
-    cold, warm, cache = Samples(), Samples(), settings.folder / "cache"
+    cold, warm, cache = Samples(), Samples(), CACHE
     reason = ""
     for index in range(settings.rounds):
         shutil.rmtree(cache, ignore_errors=True)
@@ -53,7 +53,7 @@ def start_up(programs: Programs, settings: Settings) -> Results:
 
 def million_blocks(programs: Programs, settings: Settings) -> Results:
     """Measure the time from the target's end to refleak's, and its memory, with a million live blocks."""
-    blocks, cache = settings.count(_BLOCKS, 1000), settings.folder / "cache"
+    blocks, cache = settings.count(_BLOCKS, 1000), CACHE
     stacks = min(_STACKS, max(1, blocks // 10))
     after, peak, notes = Samples(), Samples(), []
     for index in range(min(_MILLION_ROUNDS, settings.rounds)):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("kernel") and (reason := kernel_tests_lack()):
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def private_folders() -> Iterator[Callable[[], Path]]:
+    """Give a function that makes folders for a cache: root takes none below /tmp, to which everybody may write."""
+    base = Path(tempfile.mkdtemp(prefix="refleak-tests-", dir="/var/cache" if os.geteuid() == 0 else None))
+    yield lambda: Path(tempfile.mkdtemp(dir=base))
+    shutil.rmtree(base)
 
 
 def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

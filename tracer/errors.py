@@ -79,6 +79,13 @@ class ProgramRefused(RefleakError):
         self.log = log
 
 
+class TooFewFiles(RefleakError):
+    """Too few files may be open at a time."""
+
+    exit_code = 79
+    hint = "raise the hard limit of open files (ulimit -Hn, prlimit --nofile, LimitNOFILE of a service)"
+
+
 class CannotWrite(RefleakError):
     exit_code = 74
     hint = "check the path, its permissions and the free space"

@@ -11,7 +11,9 @@ from tracer import __version__
 _ENVIRONMENT = (
     ("DEBUGINFOD_URLS", "servers that debuginfod-find asks for debug files"),
     ("NO_COLOR", "no colour, whatever the terminal can"),
-    ("XDG_CACHE_HOME", "where the cache is, instead of ~/.cache"),
+    ("REFLEAK_CACHE", "the folder of the cache, which only its user may write to, nor to those above it as root"),
+    ("XDG_CACHE_HOME", "where the cache of a user other than root is, instead of ~/.cache; that of root is "
+     "/var/cache/refleak"),
 )
 
 

@@ -20,7 +20,6 @@ TIMEOUT_SECONDS = 180
 WHOLE_SHARE = 0.999
 ENVIRONMENT = {
     "PATH": os.defpath, "LC_ALL": "C", "HOME": "/nonexistent", "PYTHONHASHSEED": "0", "GIT_CONFIG_NOSYSTEM": "1",
-    "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path("~/.cache").expanduser())),
 }  # fmt: skip
 SQL = """
 create table t(a integer primary key, b text);

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import unittest.mock
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -141,10 +142,15 @@ def test_either_symbolizer_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(check.is_obstacle for check in none.values())
 
 
-def test_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "absent"))
+def test_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, private_folders: Callable[[], Path]) -> None:
+    folder = private_folders()
+    monkeypatch.setenv("REFLEAK_CACHE", str(folder / "absent"))
     assert doctor._cache().state is CheckState.OK
-    assert not (tmp_path / "absent").exists()
+    assert not (folder / "absent").exists()
+    folder.chmod(0o777)
+    monkeypatch.setenv("REFLEAK_CACHE", str(folder))
+    assert doctor._cache().state is CheckState.MISSING
+    folder.chmod(0o700)
     monkeypatch.setattr(doctor.os, "access", lambda path, mode: mode == os.F_OK)
     assert doctor._cache().state is CheckState.MISSING
 

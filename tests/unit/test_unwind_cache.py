@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracer.elf import unwind_cache
+from tracer.elf.cache_folder import OF_ROOT, cache_directory
 from tracer.elf.image import Image
-from tracer.elf.unwind_cache import cache_directory, cached_table
+from tracer.elf.unwind_cache import cached_table
 from tracer.elf.unwind_table import UnwindTable, build_table
 
 TEXT, FRAMES = 0x401000, 0x500000
@@ -51,6 +53,11 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     counting = Builder()
     monkeypatch.setattr(unwind_cache, "build_table", counting)
     return counting
+
+
+@pytest.fixture
+def tmp_path(private_folders: Callable[[], Path]) -> Path:
+    return private_folders()
 
 
 def only_file(directory: Path) -> Path:
@@ -111,8 +118,8 @@ def test_a_truncated_file_is_built_anew(tmp_path: Path, builder: Builder, keep: 
 
 @settings(max_examples=150, deadline=None)
 @given(at=st.integers(0, 1 << 30), bit=st.integers(0, 7))
-def test_a_flipped_bit_anywhere_is_found(tmp_path_factory: pytest.TempPathFactory, at: int, bit: int) -> None:
-    directory, image, builder = tmp_path_factory.mktemp("cache"), binary(3), Builder()
+def test_a_flipped_bit_anywhere_is_found(private_folders: Callable[[], Path], at: int, bit: int) -> None:
+    directory, image, builder = private_folders(), binary(3), Builder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unwind_cache, "build_table", builder)
         cached_table(image, directory)
@@ -197,13 +204,28 @@ def test_a_cache_that_cannot_be_used_costs_no_table(tmp_path: Path, place: str) 
         assert [path.is_dir() for path in (tmp_path / "cache").iterdir()] == [True]  # no temporary file stays
 
 
-def test_the_directory_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_directory_of_a_user_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tracer.elf.cache_folder.os.geteuid", lambda: 1000)
+    monkeypatch.delenv("REFLEAK_CACHE", raising=False)
     monkeypatch.setenv("HOME", "/home/someone")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert cache_directory() == Path("/home/someone/.cache/refleak")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache_directory() == Path("/home/someone/.cache/refleak")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "refleak"
+
+
+def test_that_of_root_does_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tracer.elf.cache_folder.os.geteuid", lambda: 0)
+    monkeypatch.delenv("REFLEAK_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == OF_ROOT
+
+
+def test_a_directory_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REFLEAK_CACHE", str(tmp_path / "refleak"))
     assert cache_directory() == tmp_path / "refleak"
     cached_table(binary())
     assert only_file(tmp_path / "refleak").suffix == ".unwind"

@@ -10,13 +10,13 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from tracer.elf.cache_folder import read_own, write_own
 from tracer.errors import BccMissing, ProgramRefused
 
 PLACEHOLDER = 0x5EAF0000
@@ -79,7 +79,7 @@ def cache_key(source: str, flags: Sequence[str], headers: Sequence[Path]) -> str
 def read_cached(path: Path) -> dict[str, bytes] | None:
     """Return the programs of a cache file, or None where it is absent or damaged."""
     try:
-        data = path.read_bytes()
+        data = read_own(path)
         if not data.startswith(_MAGIC):
             return None
         checksum, size = struct.unpack_from("<16sI", data, len(_MAGIC))
@@ -101,7 +101,4 @@ def write_cached(path: Path, programs: Mapping[str, bytes]) -> None:
     header = json.dumps({name: len(code) for name, code in programs.items()}).encode()
     body = header + b"".join(programs.values())
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(_MAGIC + hashlib.blake2b(body, digest_size=16).digest() + struct.pack("<I", len(header)) + body)
-        Path(file.name).replace(path)
+        write_own(path, _MAGIC, hashlib.blake2b(body, digest_size=16).digest(), struct.pack("<I", len(header)), body)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tracer.capture import kernel
 from tracer.capture.kernel import ProgramType
+from tracer.elf.cache_folder import read_own, write_own
 
 _CALLS = 300
 _ROUNDS = 3
@@ -123,14 +124,11 @@ def known_costs(directory: Path) -> dict[str, float]:
     name = hashlib.blake2b(f"{system.release} {system.version} {system.machine}".encode(), digest_size=8).hexdigest()
     path = directory / f"instruction-costs-{name}.json"
     with suppress(OSError, ValueError, AttributeError):
-        cached = json.loads(path.read_text())
+        cached = json.loads(read_own(path))
         if set(cached) == set(_SAMPLES) and all(isinstance(value, float) for value in cached.values()):
             return dict(cached)
     costs = measure_costs()
     if costs:
         with suppress(OSError):
-            directory.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_suffix(f".{os.getpid()}")
-            temporary.write_text(json.dumps(costs))
-            temporary.replace(path)
+            write_own(path, json.dumps(costs).encode())
     return costs

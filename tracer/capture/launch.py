@@ -7,9 +7,11 @@ import pwd
 import signal
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tracer.capture.open_files import restore_limit
 from tracer.errors import NoSuchTarget, NotPermitted, UsageError
 
 _GO = b"g"
@@ -29,17 +31,21 @@ class User:
 
 
 def user_of(name: str | None) -> User | None:
-    """Return the user to become: `name`, else the one who called sudo, else None for no change."""
+    """Return the user to become: `name`, else the one who called sudo, else None for no change.
+
+    Raises UsageError where there is none of that name or number: what sudo's caller starts is never run as root.
+    """
     if name is None:
-        if os.geteuid() != 0 or not os.environ.get("SUDO_UID", "").isdigit():
-            return None
-        uid = int(os.environ["SUDO_UID"])
-        if uid == 0:
+        caller = os.environ.get("SUDO_UID", "")
+        if os.geteuid() != 0 or caller in ("", "0"):
             return None
         try:
-            entry = pwd.getpwuid(uid)
-        except KeyError:
-            return None
+            entry = pwd.getpwuid(int(caller))
+        except (KeyError, ValueError, OverflowError):
+            raise UsageError(
+                f"there is no user with the number {caller!r}, which SUDO_UID names",
+                "name the user that the target is to run as: --user NAME (--user root for root)",
+            ) from None
     else:
         try:
             entry = pwd.getpwnam(name)
@@ -92,7 +98,8 @@ class Launched:
 
     def release(self) -> None:
         """Let it exec; raises NoSuchTarget if that fails."""
-        os.write(self._go, _GO)
+        with suppress(BrokenPipeError):  # it has ended, and told why
+            os.write(self._go, _GO)
         told = os.read(self._failure, 4)
         self._close()
         if told:
@@ -167,6 +174,7 @@ def _ignored_at_start(mask: str) -> set[signal.Signals]:
 
 
 def _become_target(path: str, command: Sequence[str], user: User | None, go: int) -> None:
+    restore_limit()
     environment = dict(os.environ)
     ignored = _ignored_at_start(environment.pop(_IGNORED, ""))
     for number in _SIGNALS_OF_PYTHON:

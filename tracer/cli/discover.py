@@ -11,11 +11,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from tracer.cli.report_file import report_file
 from tracer.elf.debug_facts import DebugFacts, read_debug_facts
 from tracer.elf.debug_files import DebugFiles, has_dwarf
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
-from tracer.errors import CannotWrite, NothingToProbe
+from tracer.errors import NothingToProbe
 from tracer.specs.discovery import Proposal, discover
 from tracer.specs.toml_text import spec_text
 
@@ -60,10 +61,8 @@ def _write(text: str, path: Path | None) -> None:
     if path is None:
         sys.stdout.write(text)
         return
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
+    with report_file(path) as file:
+        file.write(text.encode())
 
 
 def _summarise(proposals: list[Proposal], facts: DebugFacts) -> None:

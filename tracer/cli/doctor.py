@@ -20,7 +20,7 @@ from tracer.capture.instruction_costs import known_costs
 from tracer.capture.program_checks import programs_check, programs_untested, verified_programs
 from tracer.cli import options
 from tracer.cli.target_check import check_privileges, missing_capabilities
-from tracer.elf.unwind_cache import cache_directory
+from tracer.elf.cache_folder import Refused, cache_directory, open_folder
 from tracer.errors import ProgramRefused
 from tracer.model.checks import Check, CheckState
 from tracer.report.check_list import write_checks, write_checks_json
@@ -113,10 +113,17 @@ def _cache() -> Check:
     try:
         directory = cache_directory()
     except RuntimeError:
-        return Check("cache", CheckState.MISSING, meaning, "set HOME or XDG_CACHE_HOME")
+        return Check("cache", CheckState.MISSING, meaning, "set HOME or REFLEAK_CACHE")
+    try:
+        os.close(open_folder(directory))
+    except Refused as error:
+        return Check("cache", CheckState.MISSING, f"{directory} {error.strerror}: {meaning}",
+                     "take the rights from others, or set REFLEAK_CACHE")  # fmt: skip
+    except OSError:
+        pass  # it is made when it is needed
     if os.access(_nearest_that_exists(directory), os.W_OK | os.X_OK):
         return Check("cache", CheckState.OK, f"{directory}: {meaning}")
-    return Check("cache", CheckState.MISSING, f"{directory}: {meaning}", "make it writable, or set XDG_CACHE_HOME")
+    return Check("cache", CheckState.MISSING, f"{directory}: {meaning}", "make it writable, or set REFLEAK_CACHE")
 
 
 def _nearest_that_exists(path: Path) -> Path:

@@ -12,9 +12,19 @@ from types import ModuleType
 from typing import NoReturn
 
 from tracer import __version__
+from tracer.capture.open_files import EXHAUSTED
 from tracer.cli import diff, discover, doctor, options, probes, report, specs, top, trace
 from tracer.cli.standard_streams import flush_streams, give_up_streams, open_missing_streams
-from tracer.errors import CannotWrite, NotPermitted, ProgramRefused, RefleakError, UsageError, place_of
+from tracer.elf.cache_folder import refusals
+from tracer.errors import (
+    CannotWrite,
+    NotPermitted,
+    ProgramRefused,
+    RefleakError,
+    TooFewFiles,
+    UsageError,
+    place_of,
+)
 from tracer.model.visible import shortened, visible
 
 _EXAMPLES = """\
@@ -61,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run refleak; return its exit status. No traceback reaches a user."""
     gc.set_threshold(*_COLLECT_AT)
     open_missing_streams()
+    refusals.clear()
     words = list(sys.argv[1:] if arguments is None else arguments)
     status = 0
     try:
@@ -86,14 +97,19 @@ def _run(words: Sequence[str]) -> int:
         return _print_error(error, words, verbose=is_verbose)
     except KeyboardInterrupt:
         return 130
-    except OSError:
-        raise
+    except OSError as error:
+        if error.errno not in EXHAUSTED:
+            raise
+        return _print_error(TooFewFiles("no more files may be opened"), words, verbose=False)
     except Exception as error:
         if is_verbose:
             traceback.print_exc()
         _say(f"refleak: it failed by itself: {place_of(error)}: {error}")
         _say("         report it, with what is printed if -v is given too")
         return _FAILED_BY_ITSELF
+    finally:
+        for reason in refusals:
+            _say(f"refleak: cache not used: {reason}")
 
 
 def _reason(error: OSError) -> str:

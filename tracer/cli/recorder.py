@@ -65,8 +65,7 @@ class Recorder:
 
     def discard(self) -> None:
         """Remove the file: there was no trace."""
-        self._writer.close()
-        self._path.unlink(missing_ok=True)
+        self._writer.discard()
 
 
 def recorder_of(arguments: argparse.Namespace) -> Recorder | None:

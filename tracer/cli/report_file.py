@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tracer.errors import CannotWrite
+from tracer.recording.output_place import is_in_place, output_place
 
 
 @contextmanager
 def report_file(path: Path) -> Iterator[BinaryIO]:
     """Give a stream to write to; at the end, what was written stands under `path`, unless the body raised.
 
-    The old file stays until then, and keeps its owner and mode; a link is followed. What is no regular file, and a
-    file in a directory that is not ours to change, is written in place. Raises CannotWrite.
+    The old file stays until then, and keeps its owner and mode; a link is followed (see output_place). What is no
+    regular file, and a file in a directory that is not ours to change, is written in place. Raises CannotWrite.
     """
     try:
-        target = path.resolve()
-        if not _is_replaceable(target):
-            with open(target, "wb") as stream:
+        target = output_place(path)
+        if is_in_place(target) or not os.access(target.parent, os.W_OK):
+            with open(target, "wb", opener=_open_there) as stream:
                 yield stream
             return
         with _replacement(target) as stream:
@@ -32,10 +33,9 @@ def report_file(path: Path) -> Iterator[BinaryIO]:
         raise CannotWrite(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _is_replaceable(target: Path) -> bool:
-    if target.exists() and not target.is_file():
-        return False
-    return os.access(target.parent, os.W_OK)
+def _open_there(path: str, flags: int) -> int:
+    """Open what is there; a link only where it was one when it was judged."""
+    return os.open(path, flags | (0 if Path(path).is_symlink() else os.O_NOFOLLOW), 0o666)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import errno
+import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -28,6 +28,7 @@ from tracer.model.frames import Symbols
 from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
 from tracer.model.snapshot import Snapshot
 from tracer.model.visible import visible
+from tracer.recording.output_place import check_writable
 from tracer.report.formats import Format, ReportOptions, format_for, write_to_file
 from tracer.report.suppression_text import write_suppressions
 from tracer.report.text import TextOptions
@@ -132,14 +133,10 @@ def check_output(arguments: argparse.Namespace) -> None:
             f"{path} is to be a recording: it has no format {arguments.format}",
             f"record first, then: refleak report {path} --format {arguments.format} -o FILE",
         )
-    existed = path.exists()
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666))
+        check_writable(path)
     except OSError as error:
-        if error.errno != errno.ENXIO:  # a pipe that nobody reads yet
-            raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
-    if not existed:
-        path.unlink(missing_ok=True)
+        raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
 
 
 def _check_baseline(path: Path) -> None:
@@ -155,11 +152,10 @@ def output_stream(path: Path | None, usual: TextIO) -> Iterator[TextIO]:
         yield usual
         usual.flush()
         return
-    try:
-        with open(path, "w", encoding="utf-8") as stream:
-            yield stream
-    except OSError as error:
-        raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
+    with report_file(path) as file:
+        stream = io.TextIOWrapper(file, "utf-8", write_through=True)
+        yield stream
+        stream.detach()
 
 
 def failure_status(findings: Findings, arguments: argparse.Namespace) -> int | None:

@@ -11,10 +11,10 @@ from pathlib import Path
 from tracer.capture.binaries import FoundSites
 from tracer.capture.instruction_costs import known_costs
 from tracer.cli.catalogue import catalogue_of
+from tracer.elf.cache_folder import cache_directory
 from tracer.elf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
-from tracer.elf.unwind_cache import cache_directory
 from tracer.guests.lua_layout import lua_version, luajit_version
 from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.snapshot import Unresolved

@@ -18,6 +18,7 @@ from typing import Protocol
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.launch import Launched, find_command, launch, user_of
 from tracer.capture.maps import Limits
+from tracer.capture.open_files import raise_limit
 from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.cli import options
 from tracer.cli.catalogue import catalogue_of
@@ -29,11 +30,12 @@ from tracer.cli.reporting import check_output, failure_status, judge, symbolized
 from tracer.cli.site_finder import site_finder
 from tracer.cli.status_line import StatusLine
 from tracer.cli.target_check import check_pid, check_privileges, check_program
-from tracer.elf.unwind_cache import cache_directory
+from tracer.elf.cache_folder import cache_directory
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Snapshot
 from tracer.report.json_report import write_json_line
+from tracer.report.text import TextOptions, write_text
 
 NAME = "trace"
 STOPPED_EARLY = 130
@@ -83,6 +85,7 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
+    raise_limit()
     check_output(arguments)
     options.selection_of(arguments)
     catalogue_of(arguments)  # raises what is wrong with the specs, before anything is started
@@ -124,7 +127,11 @@ def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recor
     if is_stream(arguments):
         write_json_line(findings, usual)
     else:
-        write_report(findings, arguments, usual)
+        try:
+            write_report(findings, arguments, usual)
+        except CannotWrite as error:
+            failure = failure or error
+            write_text(findings, sys.stderr, TextOptions(top=arguments.top, tree=arguments.tree))
     if failure is not None:
         raise failure
     if recorder is not None:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tracer.elf.cache_folder import cache_directory, open_folder
 from tracer.elf.image import SHT_NOBITS, Image
 from tracer.errors import RefleakError
 
@@ -116,6 +117,7 @@ class DebugFiles:
             answer = subprocess.run(
                 [self._fetcher, "debuginfo", build_id],
                 stdin=subprocess.DEVNULL, capture_output=True, timeout=self._fetch_timeout_s, check=False,
+                env=_fetch_environment(),
             )
         except (OSError, subprocess.TimeoutExpired):
             self._fetcher = None
@@ -124,6 +126,18 @@ class DebugFiles:
         if answer.returncode != 0 or _build_id_of(path) != build_id:
             return None
         return DebugFile(str(path), "debuginfod")
+
+
+def _fetch_environment() -> dict[str, str]:
+    """Return what debuginfod-find gets: as root it keeps its files in root's cache, in nobody's home.
+
+    Raises OSError where root has no such folder.
+    """
+    if os.geteuid() != 0:
+        return dict(os.environ)
+    directory = cache_directory() / "debuginfod"
+    os.close(open_folder(directory, create=True))
+    return {**os.environ, "DEBUGINFOD_CACHE_PATH": str(directory)}
 
 
 def _build_id_of(path: Path) -> str | None:

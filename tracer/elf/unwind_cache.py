@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-import tempfile
 import time
 import zlib
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tracer.elf.cache_folder import cache_directory, read_own, write_own
 from tracer.elf.frame_source import frame_sources
 from tracer.elf.image import Image
 from tracer.elf.unwind_table import RULE_MASK, UnwindTable, build_table, start_of
@@ -33,12 +33,6 @@ _START = struct.Struct("<8sII")
 _LAYOUT = struct.Struct("<32sQIII")
 """Key, first link page, lengths of the arrays of pages (0: there is no table), rows and rules, which follow."""
 _HEADER_BYTES = _START.size + _LAYOUT.size
-
-
-def cache_directory() -> Path:
-    """Return where tables are kept: $XDG_CACHE_HOME/refleak, else ~/.cache/refleak."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base.startswith("/") else Path("~/.cache").expanduser()) / "refleak"
 
 
 def cached_table(image: Image, directory: Path | None = None, limit_bytes: int = LIMIT_BYTES) -> UnwindTable | None:
@@ -80,7 +74,7 @@ def _key(image: Image) -> bytes:
 
 def _read(path: Path, key: bytes) -> UnwindTable | None:
     """Read a file of the cache; raises ValueError where it is damaged or of another version, OSError."""
-    data = path.read_bytes()
+    data = read_own(path)
     if len(data) < _HEADER_BYTES:
         raise ValueError("no header")
     magic, version, checksum = _START.unpack_from(data)
@@ -111,18 +105,7 @@ def _write(path: Path, key: bytes, table: UnwindTable | None) -> None:
         first_page, arrays = table.first_link_page, [table.pages, table.rows, table.rules]
     lengths = [len(array) for array in arrays] or [0, 0, 0]
     contents = b"".join((_LAYOUT.pack(key, first_page, *lengths), *(array.tobytes() for array in arrays)))
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix="new-", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with open(handle, "wb") as file:
-            file.write(_START.pack(_MAGIC, VERSION, zlib.crc32(contents)))
-            file.write(contents)
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    write_own(path, _START.pack(_MAGIC, VERSION, zlib.crc32(contents)), contents)
 
 
 def _evict(directory: Path, limit_bytes: int) -> None:

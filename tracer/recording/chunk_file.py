@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tracer.errors import CannotWrite
 from tracer.recording.chunks import PLAIN_VERSION, file_header
+from tracer.recording.output_place import is_in_place, open_replacing
 
 OpenFile = Callable[[Path, bool], io.RawIOBase]
 """Opens a path for writing and reading, unbuffered; True: what is there is replaced."""
@@ -16,7 +18,7 @@ _COPY_BYTES = 1 << 20
 
 
 def open_file(path: Path, replace: bool) -> io.RawIOBase:
-    return open(path, "w+b" if replace else "x+b", buffering=0)
+    return open_replacing(path) if replace else open(path, "x+b", buffering=0)
 
 
 class ChunkFile:
@@ -60,7 +62,19 @@ class ChunkFile:
 
     def discard(self) -> None:
         self._file.close()
-        self.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            if not is_in_place(self.path):
+                self.path.unlink()
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether the file can be found where it was put: its folder may be gone."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
+        except io.UnsupportedOperation:  # no file of the system's
+            return True
+        except OSError:
+            return False
 
     def move_to(self, path: Path) -> None:
         self.path.replace(path)

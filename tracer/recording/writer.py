@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 
+from tracer.errors import CannotWrite
 from tracer.model.frames import Symbols
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Snapshot, Stack
 from tracer.recording.chunk_file import ChunkFile, OpenFile, cannot_write, open_file
 from tracer.recording.chunks import PLAIN_VERSION, VERSION, ChunkType, encode_chunk
 from tracer.recording.columns import encode_records
+from tracer.recording.output_place import is_in_place, output_place
 from tracer.recording.plain import to_plain
 from tracer.recording.recording import BULK, Info, arrays_of
 from tracer.recording.stack_table import STACKS, encode_stacks
@@ -46,7 +49,8 @@ class RecordingWriter:
         self._holds = ""
         self._between: Callable[[], None] = _nothing
         try:
-            self._file = ChunkFile(path, opener, replace=force, version=self._version)
+            self._place = output_place(path) if force else path
+            self._file = ChunkFile(self._place, opener, replace=force, version=self._version)
             self._keep(ChunkType.INFO, json.dumps(to_plain(info)).encode())
         except OSError as error:
             raise cannot_write(path, error) from None
@@ -82,6 +86,8 @@ class RecordingWriter:
         self.append_stacks(snapshot.stacks)
         self._write(snapshot, symbols, partial=False, anew=self._group_bytes > 0)
         self._holds = "the whole trace"
+        if not self._file.is_there:
+            raise CannotWrite(f"cannot write {self._path}: it was moved or removed meanwhile")
 
     def _write(self, snapshot: Snapshot, symbols: Symbols | None, *, partial: bool, anew: bool) -> None:
         if anew and self._write_anew(snapshot, symbols, partial):
@@ -97,14 +103,16 @@ class RecordingWriter:
         """Write a new file and put it in the old one's place; on failure the old one stays as it was."""
         fresh = None
         try:
-            path = self._path.with_name(self._path.name + ".new")
-            fresh = ChunkFile(path, self._opener, replace=True, version=self._version)
+            if is_in_place(self._place):
+                return False
+            path = self._place.with_name(f".{self._place.name[:100]}.{secrets.token_hex(8)}.new")
+            fresh = ChunkFile(path, self._opener, replace=False, version=self._version)
             kept = []
             for start, end in self._kept:
                 kept.append((fresh.size_bytes, fresh.size_bytes + end - start))
                 fresh.copy_from(self._file, start, end)
             size = _append_group(fresh, _group(snapshot, symbols, partial), self._between)
-            fresh.move_to(self._path)
+            fresh.move_to(self._place)
         except OSError:
             if fresh is not None:
                 fresh.discard()
@@ -116,6 +124,10 @@ class RecordingWriter:
 
     def close(self) -> None:
         self._file.close()
+
+    def discard(self) -> None:
+        """Remove the file."""
+        self._file.discard()
 
 
 def _append_group(file: ChunkFile, group: Iterator[tuple[ChunkType, bytes]], between: Callable[[], None]) -> int:

@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -115,10 +116,10 @@ def test_without_privileges(targets: Path, tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_bcc_missing(tmp_path: Path) -> None:
+def test_bcc_missing(tmp_path: Path, private_folders: Callable[[], Path]) -> None:
     packages = REFLEAK.parent / ".venv/lib"
     assert packages.is_dir()
-    cache = tmp_path / "cache"
+    cache = private_folders()
     marker = tmp_path / "ran"
     code = (
         "import sys; sys.path.insert(0, sys.argv.pop(1)); sys.modules['bcc'] = None;"
@@ -126,7 +127,7 @@ def test_bcc_missing(tmp_path: Path) -> None:
     )
     result = subprocess.run(
         [REFLEAK.parent / ".venv/bin/python", "-c", code, REFLEAK.parent, "--exec", "/bin/touch", marker],
-        capture_output=True, text=True, env=environment() | {"XDG_CACHE_HOME": str(cache)}, timeout=60,
+        capture_output=True, text=True, env=environment() | {"REFLEAK_CACHE": str(cache)}, timeout=60,
     )  # fmt: skip
     assert result.returncode == errors.BccMissing.exit_code, result.stderr
     assert "python3-bpfcc" in result.stderr and "Traceback" not in result.stderr
@@ -141,7 +142,16 @@ def test_unwritable_output(tmp_path: Path, place: str) -> None:
 
 
 def test_output_that_runs_full() -> None:
-    refused("-o", "/dev/full", "--exec", "/bin/true", status=74, says="/dev/full", hint="free space")
+    """The report is not lost: it goes where it goes without -o."""
+    result = subprocess.run(
+        [REFLEAK, "-o", "/dev/full", "--exec", "/bin/true"], capture_output=True, text=True, env=environment(),
+        timeout=120,
+    )  # fmt: skip
+    assert result.returncode == errors.CannotWrite.exit_code, result.stderr
+    *report, error, hint = result.stderr.splitlines()
+    assert any(line.startswith("refleak: ") for line in report)
+    assert error == "refleak: cannot write /dev/full: No space left on device"
+    assert "free space" in hint
 
 
 @pytest.mark.parametrize(
