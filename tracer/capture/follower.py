@@ -128,6 +128,7 @@ class Follower:
         """Before an exec: find the probes of what is going to run, and link those that would come too late."""
         pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
         self._arrived.pop(pid, None)
+        self._binaries.recheck()
         if path:
             path = path_of_process(pid, path)
             binaries = start_up_binaries(self._binaries, path, path, root_of(pid))
@@ -148,6 +149,7 @@ class Follower:
             self._frames.ended((pid, before.generation))
         self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
         self._arrived.pop(pid, None)
+        self._binaries.recheck()
         binaries = self._spaces.refresh(pid, generation, now)
         is_expected = pid in self._expected
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)
@@ -170,6 +172,7 @@ class Follower:
     def _loaded(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])
         self._book.name_again(pid)
+        self._binaries.recheck()
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
         self._prober.link(pid, binaries)
         self._jit.find_registered((pid, generation), binaries)
@@ -177,6 +180,7 @@ class Follower:
 
     def _mapped(self, control: np.void) -> None:
         """The program changed its executable memory itself."""
+        self._binaries.recheck()
         pid, generation, start = int(control["pid"]), int(control["generation"]), int(control["address"])
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
         if binaries and control["kind"] == ControlKind.MAPPED:

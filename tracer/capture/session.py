@@ -100,6 +100,7 @@ class Session:
         self.spaces = Spaces(self.binaries, self.rows, self.tables)
         self.attacher = Attacher(self.programs)
         self.prober = Prober(options.find_sites, self.sites, self.rows, self.attacher, follow=options.follow)
+        self.binaries.on_stale = self.prober.withdraw
         self.seen = SeenFrames(self.binaries)
         self.jit = JitInterface(self.binaries, self.rows, self.spaces)
         self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks)

@@ -28,7 +28,8 @@ def start_up_binaries(binaries: Binaries, path: str, name: str, root: Root = OWN
     if not root.is_own:
         found = binaries.open([root.place_of(loader)], loader) if loader is not None else None
         return [program, found] if found is not None else [program]
-    if program.start_up is None:  # asked once: what another environment adds is seen when it is mapped
+    # asked once for these files: what another environment adds is seen when it is mapped
+    if program.start_up is None or any(b.is_stale for b in program.start_up):
         paths = [loader, *start_up_libraries(place, loader)] if loader is not None else []
         opened = (binaries.open([library], library) for library in paths)
         program.start_up = list({b.id: b for b in (program, *opened) if b is not None}.values())
