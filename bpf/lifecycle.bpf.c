@@ -234,6 +234,22 @@ INLINE int wait_for_release(struct pt_regs *ctx, u64 wanted)
 }
 
 /*
+ * Read the path of a program that is about to be exec'd, whose page the process
+ * may never have touched: that of a literal. A read of a string does not bring
+ * a page in, a copy does; of the page behind only if the string goes on there.
+ * No branches, since each has the loop of a hold verified once more.
+ */
+INLINE void read_path(char *path, u64 from)
+{
+	s64 length;
+
+	bpf_copy_from_user(VALUE(void, DELAY), 1, (void *)from);
+	length = bpf_probe_read_user_str(path, PATH_BYTES, (void *)from);
+	bpf_copy_from_user(VALUE(void, DELAY), 1, (void *)(from + ((length >> 63) & (PATH_BYTES - 1))));
+	bpf_probe_read_user_str(path, PATH_BYTES, (void *)from);
+}
+
+/*
  * Hold the current thread until the tracer is ready for it.
  *
  * The attach cookie is the kind in its low byte; the rest is the distance from
@@ -275,7 +291,7 @@ int on_hold(struct pt_regs *ctx)
 	if (kind == CONTROL_EXECUTES_AT)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)
-		bpf_probe_read_user_str(control->path, sizeof(control->path), (void *)path);
+		read_path(control->path, path);
 	wanted = control->ticket;
 	bpf_ringbuf_submit(control, WAKE_NOW);
 	if (!wait_for_release(ctx, wanted) && (bpf_get_attach_cookie(ctx) & 255) != CONTROL_FORKS)

@@ -1,6 +1,7 @@
 """The binaries of the target: each opened once, when it is first seen, and kept open to the end.
 
-A file that is later unlinked, replaced by an upgrade, or vanishes with its container can thus still be read.
+A file that is later unlinked, replaced by an upgrade, or vanishes with its container can thus still be read. One that
+is rewritten in place is another binary from then on.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from tracer.capture.file_version import FileVersion, version_of
 from tracer.elf.image import PF_X, PT_LOAD, Image
 from tracer.elf.symbol_table import SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
@@ -28,6 +30,7 @@ class FoundSites:
 
 END_OF_IDS = 0xE000
 VDSO = "[vdso]"
+_LONGEST_INSTRUCTION = 15
 FindSites = Callable[[Image], FoundSites]
 """Resolves and places the sites of one binary."""
 
@@ -54,6 +57,14 @@ class OpenBinary:
     """"jit": no file, but an image that a JIT made, in memory."""
     jit_descriptor: int | None = None
     """Link address of __jit_debug_descriptor, if it tells gdb of code that it makes."""
+    version: FileVersion | None = None
+    """Of its file when it was opened; None where it stands in no file."""
+    is_stale: bool = False
+    """Its file holds other bytes by now."""
+    build_id: str | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.build_id = self.image.build_id  # now: the file may be rewritten
 
     @property
     def open_path(self) -> str:
@@ -86,6 +97,14 @@ class OpenBinary:
                 return offset
         return None
 
+    def code_at(self, file_offset: int) -> bytes:
+        """Return an instruction's bytes, and some more, as its image has them."""
+        return bytes(self.image.data[file_offset : file_offset + _LONGEST_INSTRUCTION])
+
+    def code_now(self, file_offset: int) -> bytes:
+        """Return the same as the file has them now."""
+        return os.pread(self.fd, _LONGEST_INSTRUCTION, file_offset)
+
     def link_address(self, symbol: str) -> int | None:
         return next((found.address for found in self.symbols.find(symbol)), None)
 
@@ -102,7 +121,9 @@ class OpenBinary:
         if self.fd < 0:  # only now: a JIT may make more images than a process may have files
             self.fd = _in_memory("jit", self.image.data)
         path = f"/proc/{os.getpid()}/fd/{self.fd}"
-        return Binary(self.id, self.path, self.image.build_id, path, self.deleted, self.kind)
+        return Binary(
+            self.id, self.path, self.build_id, None if self.is_stale else path, self.deleted or self.is_stale, self.kind
+        )
 
 
 class Binaries:
@@ -114,34 +135,73 @@ class Binaries:
     def __init__(self) -> None:
         self._by_file: dict[tuple[int, int], OpenBinary | None] = {}
         self._by_entry: dict[tuple[str, int], OpenBinary | None] = {}
+        self._no_binaries: dict[tuple[int, int], FileVersion] = {}
+        """Files that are no 64-bit ELF file."""
         self.all: list[OpenBinary] = []
         """Those of files; the one with id N is at N - 1."""
         self.generated: dict[int, OpenBinary] = {}
         """Those that a JIT made, by id."""
         self._lowest_generated = END_OF_IDS
+        self.on_stale: Callable[[OpenBinary], None] = lambda _: None
+        """Hears of each binary whose file was rewritten, before the file's next version is opened."""
+
+    def recheck(self) -> None:
+        """Look at all files again: what was rewritten is stale."""
+        for binary in self._by_file.values():
+            if binary is not None:
+                self._is_current(binary)
+
+    def _is_current(self, binary: OpenBinary) -> bool:
+        if binary.version is None or binary.is_stale:
+            return not binary.is_stale
+        now = binary.version.now(binary.fd)
+        if now is None:
+            binary.is_stale = True
+            self.on_stale(binary)
+            return False
+        binary.version = now
+        return True
 
     def mapped(self, entry: MapsEntry, paths: Sequence[str]) -> OpenBinary | None:
-        """Return the binary behind a line of /proc/PID/maps; opened only when its device and inode are new."""
+        """Return the binary behind a line of /proc/PID/maps; opened only when its device and inode are new, or what was
+        opened is stale. What was no binary is looked at again where code is mapped."""
         key = (entry.device, entry.inode)
-        if key not in self._by_entry:
+        known = self._by_entry.get(key)
+        if key not in self._by_entry or (known.is_stale if known is not None else entry.executable):
             self._by_entry[key] = self.open(paths, entry.path, deleted=entry.deleted)
         return self._by_entry[key]
 
     def open(self, paths: Sequence[str], name: str, *, deleted: bool = False) -> OpenBinary | None:
         """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file."""
         for path in paths:
-            try:
+            with suppress(OSError):
                 fd = open_plain(path)
-            except OSError:
-                continue
-            status = os.fstat(fd)
-            identity = (status.st_dev, status.st_ino)
-            if identity in self._by_file:
-                os.close(fd)
-                return self._by_file[identity]
-            self._by_file[identity] = self._open_image(fd, name, deleted)
-            return self._by_file[identity]
+                try:
+                    return self._opened(fd, name, deleted)
+                except OSError:
+                    os.close(fd)
         return None
+
+    def _opened(self, fd: int, name: str, deleted: bool) -> OpenBinary | None:
+        """Return the binary of an open file, and keep or close the descriptor; raises OSError."""
+        status = os.fstat(fd)
+        identity = (status.st_dev, status.st_ino)
+        known = self._by_file.get(identity)
+        refused = self._no_binaries.get(identity)
+        if known is not None and self._is_current(known):
+            os.close(fd)
+            return known
+        if refused is not None and refused.now(fd) is not None:
+            os.close(fd)
+            return None
+        version = version_of(fd)
+        binary = self._open_image(fd, name, deleted)
+        if binary is None:
+            self._no_binaries[identity] = version
+        else:
+            binary.version = version
+        self._by_file[identity] = binary
+        return binary
 
     def _open_image(self, fd: int, name: str, deleted: bool) -> OpenBinary | None:
         try:

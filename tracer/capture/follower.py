@@ -132,6 +132,7 @@ class Follower:
         """Before an exec: find the probes of what is going to run, and link those that would come too late."""
         pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
         self._arrived.pop(pid, None)
+        self._binaries.recheck()
         if path:
             path = path_of_process(pid, path)
             environment = variables(pid, VARIABLES)  # mostly what it hands on: what it adds is seen when it is mapped
@@ -155,6 +156,7 @@ class Follower:
             self._frames.ended((pid, before.generation))
         self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
         self._arrived.pop(pid, None)
+        self._binaries.recheck()
         binaries = self._spaces.refresh(pid, generation, now)
         is_expected = pid in self._expected
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)
@@ -177,6 +179,7 @@ class Follower:
     def _loaded(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])
         self._book.name_again(pid)
+        self._binaries.recheck()
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
         self._prober.link(pid, binaries)
         with self._mishaps.attempt():
@@ -185,6 +188,7 @@ class Follower:
 
     def _mapped(self, control: np.void) -> None:
         """The program changed its executable memory itself."""
+        self._binaries.recheck()
         pid, generation, start = int(control["pid"]), int(control["generation"]), int(control["address"])
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
         if binaries and control["kind"] == ControlKind.MAPPED:

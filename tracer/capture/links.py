@@ -18,15 +18,19 @@ from itertools import chain
 
 from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
+from tracer.capture.breakpoints import remove_breakpoints
 from tracer.capture.programs import Programs
 from tracer.errors import KernelLacks
 from tracer.model.operations import Operation, Placement, SiteFlag
 from tracer.model.records import ControlKind
 
 EVERY_PROCESS = 0
+_NO_BINARY = 0
 _MOST_ENDED = 32
 """Ended processes whose links wait: each costs the living some 10 ns a hit."""
 _Placed = tuple[int, Placement]
+_Links = dict[int, list[int]]
+"""Descriptors by the binary that they are in; 0 for those in none."""
 _CLOSERS = 128
 """Links closed at a time at the end. Each close waits some 40 ms for the kernel's readers, all for the same ones."""
 _PATIENCE_SECONDS = 0.1
@@ -38,9 +42,11 @@ class Attacher:
 
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
-        self._fds: dict[int, list[int]] = {}
-        self._ended: deque[list[int]] = deque()
-        self._to_close: deque[int] = deque()
+        self._fds: dict[int, _Links] = {}
+        self._ended: deque[_Links] = deque()
+        self._to_close: deque[tuple[int, int]] = deque()
+        self._being_closed: tuple[int, int] | None = None
+        """Binary, and the thread that closes a link of it."""
         self._closer = ThreadPoolExecutor(1, thread_name_prefix="detach")
         self._quiet = threading.Event()
         self._quiet.set()
@@ -77,7 +83,7 @@ class Attacher:
         self, pid: int, binary: OpenBinary, program: int, places: Sequence[tuple[int, int]], *, at_return: bool
     ) -> None:
         """Attach a program to (file offset, cookie) each, by one link or by a perf event each."""
-        fds = self._fds.setdefault(pid, [])
+        fds = self._fds.setdefault(pid, {}).setdefault(binary.id, [])
         if self._programs.multi:
             offsets, cookies = [offset for offset, _ in places], [cookie for _, cookie in places]
             fds.append(kernel.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=at_return))
@@ -113,7 +119,7 @@ class Attacher:
 
     def attach_tracepoints(self) -> None:
         """Watch forks, execs and exits; raises KernelLacks."""
-        fds = self._fds.setdefault(EVERY_PROCESS, [])
+        fds = self._fds.setdefault(EVERY_PROCESS, {}).setdefault(_NO_BINARY, [])
         for program, name in (
             ("on_fork", "sched_process_fork"), ("on_exec", "sched_process_exec"), ("on_exit", "sched_process_exit"),
         ):
@@ -125,24 +131,44 @@ class Attacher:
     def detach(self, pid: int) -> None:
         """Close what is attached to a process that ended, but not yet: each close takes the locks that an attach needs
         too, for which someone may be held. Only when many wait, the oldest are closed, one after the other."""
-        self._ended.append(self._fds.pop(pid, []))
+        self._ended.append(self._fds.pop(pid, {}))
         if len(self._ended) > _MOST_ENDED:
-            for fd in self._ended.popleft():
-                self._to_close.append(fd)
-                self._closer.submit(self._close_next)
+            for binary, fds in self._ended.popleft().items():
+                for fd in fds:
+                    self._to_close.append((binary, fd))
+                    self._closer.submit(self._close_next)
+
+    def withdraw(self, binary: OpenBinary) -> None:
+        """Take a binary's breakpoints out of every process, and out of whatever maps its file from now on.
+
+        The links of processes that ended too: the kernel keeps one copy of the instruction at each place of a file for
+        all of its links, and whoever comes to that place executes the copy.
+        """
+        fds = list(chain(*(links.pop(binary.id, []) for links in (*self._fds.values(), *self._ended))))
+        waiting = []
+        with suppress(IndexError):
+            while True:
+                waiting.append(self._to_close.popleft())
+        fds += [fd for of, fd in waiting if of == binary.id]
+        self._to_close.extend((of, fd) for of, fd in waiting if of != binary.id)
+        closed = self._being_closed
+        remove_breakpoints(fds, [closed[1]] if closed is not None and closed[0] == binary.id else [])
 
     def _close_next(self) -> None:
         self._quiet.wait(_PATIENCE_SECONDS)
-        with suppress(IndexError):  # the end took them all
-            _close_quietly(self._to_close.popleft())
+        with suppress(IndexError):  # the end, or a withdrawal, took them all
+            binary, fd = self._to_close.popleft()
+            self._being_closed = binary, threading.get_native_id()
+            _close_quietly(fd)
+            self._being_closed = None
 
     def detach_all(self) -> None:
         """Close everything and wait for it."""
         self._closer.shutdown(wait=False, cancel_futures=True)
-        left = list(chain(*self._ended, *self._fds.values()))
+        left = list(chain(*(fds for links in (*self._ended, *self._fds.values()) for fds in links.values())))
         with suppress(IndexError):
             while True:  # one by one: none may be closed twice, since its number may be another's by then
-                left.append(self._to_close.popleft())
+                left.append(self._to_close.popleft()[1])
         with ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach") as closers:
             closers.map(_close_quietly, left)
         self._ended.clear()

@@ -12,6 +12,7 @@ from tracer.capture.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.capture.links import EVERY_PROCESS, Attacher
 from tracer.capture.mapping_calls import mapping_calls
 from tracer.capture.mishaps import Mishaps
+from tracer.capture.restored_code import restore_code
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
 from tracer.errors import NothingToProbe
@@ -133,6 +134,8 @@ class Prober:
         self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
         self._linked: dict[int, dict[int, OpenBinary]] = {}
         self._held: set[int] = set()
+        self._code: dict[int, dict[int, bytes]] = {}
+        """What stood at the places of each binary's probes when they were found."""
         self._unresolved: list[Unresolved] = []
         self._uncovered: list[UncoveredCopies] = []
 
@@ -150,15 +153,36 @@ class Prober:
             self._holds[binary.id] = _holds(binary)
             if binary.is_static or _is_libc(binary):
                 self._mapping_calls[binary.id] = mapping_calls(binary)
+        with self._mishaps.attempt():
+            self._code[binary.id] = {at: binary.code_at(at) for at in self._places(binary)}
         self._rows.install(binary)
+
+    def withdraw(self, binary: OpenBinary) -> None:
+        """Take away the probes of a binary whose file was rewritten: at its places there is other code now."""
+        users = [linked for linked in self._linked.values() if linked.pop(binary.id, None) is not None]
+        if users or binary.id in self._held:
+            self._held.discard(binary.id)
+            self._attacher.withdraw(binary)
+            for pid in self._linked:
+                restore_code(pid, binary, self._places(binary))
+
+    def _places(self, binary: OpenBinary) -> set[int]:
+        """Return where in its file a binary has probes."""
+        sites = (offset for _, p in binary.placements for offset in (p.file_offset, p.return_offset))
+        holds = (hold.file_offset for hold in self._holds.get(binary.id, ()))
+        return {*sites, *holds, *(offset for offset, _ in self._mapping_calls.get(binary.id, ()))}
 
     def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
         """Attach to a process what it does not have yet; stops quietly where it is gone."""
         linked = self._linked.setdefault(pid, {})
         for binary in binaries:
-            if binary.id in linked:
+            if binary.id in linked or binary.is_stale:
                 continue
             self.prepare(binary)
+            if any(binary.code_now(at) != code for at, code in self._code[binary.id].items()):
+                binary.is_stale = True  # rewritten since, within one tick of the file system's clock
+                self.withdraw(binary)
+                continue
             linked[binary.id] = binary
             try:
                 self._attacher.attach_sites(pid, binary)

@@ -106,6 +106,7 @@ class Session:
         self.prober = Prober(
             options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow
         )
+        self.binaries.on_stale = self.prober.withdraw
         self.seen = SeenFrames(self.binaries)
         self.jit = JitInterface(self.binaries, self.rows, self.spaces)
         self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks, self.mishaps)

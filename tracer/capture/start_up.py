@@ -44,7 +44,7 @@ def _with_libraries(
         return [program, *StartLibraries(binaries, root, environment).of(program, path)]
     key = (path, *(environment.get(name, "") for name in VARIABLES))
     known = program.start_up
-    if key not in known:
+    if key not in known or any(binary.is_stale for binary in known[key]):
         if len(known) >= _MOST_KEPT:
             known.clear()
         found = [program, *StartLibraries(binaries, root, environment).of(program, path)]

@@ -35,10 +35,13 @@ def _text(data: bytes) -> str:
 
 
 def _name_in_file(value: np.void, binaries: Binaries, mappings: Sequence[Mapping]) -> str:
+    """Return the name, unless files of several names, or one that was rewritten, were mapped where it stands."""
     pointer, space = int(value["pointer"]), (int(value["pid"]), int(value["generation"]))
+    found = set()
     for mapping in mappings:
         if (mapping.pid, mapping.generation) == space and mapping.start <= pointer < mapping.end:
             binary: OpenBinary = binaries.all[mapping.binary - 1]
             at = pointer - mapping.start + mapping.file_offset
-            return _text(bytes(binary.image.data[at : at + records.NAME_BYTES]))
-    return f"type named at {pointer:#x}"
+            found.add(None if binary.is_stale else _text(bytes(binary.image.data[at : at + records.NAME_BYTES])))
+    name = found.pop() if len(found) == 1 else None
+    return f"type named at {pointer:#x}" if name is None else name

@@ -1,0 +1,52 @@
+"""What a file held when it was opened, as far as it can be told without reading all of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+
+_HEAD_BYTES = _TAIL_BYTES = 4096
+"""ELF and program headers, and the build id, stand at the start; section headers at the end."""
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class FileVersion:
+    """One state of a file: another one has other bytes, or may have."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    digest: bytes
+    """Of both ends of the file."""
+
+    def now(self, fd: int) -> FileVersion | None:
+        """Return the version that the same file, opened as `fd`, has now; None where its bytes are others.
+
+        A change of ctime alone may be one of its name or owner: then the digest decides, since a copy may have been
+        given the old mtime.
+        """
+        status = os.fstat(fd)
+        if (status.st_size, status.st_mtime_ns) != (self.size, self.mtime_ns):
+            return None
+        if status.st_ctime_ns == self.ctime_ns:
+            return self
+        now = version_of(fd)
+        return now if now.digest == self.digest else None
+
+    @property
+    def file(self) -> tuple[int, int]:
+        return self.device, self.inode
+
+
+def version_of(fd: int) -> FileVersion:
+    """Return the version of an open file; raises OSError."""
+    status = os.fstat(fd)
+    ends = os.pread(fd, _HEAD_BYTES, 0) + os.pread(fd, _TAIL_BYTES, max(0, status.st_size - _TAIL_BYTES))
+    digest = hashlib.blake2b(ends, digest_size=_DIGEST_BYTES).digest()
+    return FileVersion(
+        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, digest
+    )  # fmt: skip
