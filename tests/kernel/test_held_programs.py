@@ -33,11 +33,12 @@ def touches_stack(instruction: Instruction) -> bool:
     return (code & 7 == LOAD and source == FRAME_POINTER) or (code & 7 in STORES and target == FRAME_POINTER)
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+@pytest.fixture(scope="module", params=[0, 1], ids=["initial-namespace", "in-a-container"])
+def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    values = {**kernel_offsets(), "NAMESPACE_LEVEL": request.param}
     maps = Maps.create(Limits())
     try:
-        return compiled(maps, kernel_offsets(), FRAMES_PER_PROGRAM[0], Path(tmp_path_factory.mktemp("cache")))
+        return compiled(maps, values, FRAMES_PER_PROGRAM[0], Path(tmp_path_factory.mktemp("cache")))
     finally:
         maps.close()
 

@@ -22,7 +22,9 @@ from tracer.capture.bytecode import (
 from tracer.capture.guest_programs import GuestPrograms
 from tracer.capture.kernel import ProgramType
 from tracer.capture.maps import CALLS_BYTES, DELAY_BYTES, GUEST_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
+from tracer.capture.namespaces import own_pid_namespace
 from tracer.errors import NotPermitted, ProgramRefused
+from tracer.model import records
 
 FRAMES_PER_PROGRAM = (32, 8)
 """Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
@@ -31,9 +33,9 @@ HOLD_TURNS, HOLD_READS = 4000, 20
 _AT_ONCE = 4
 
 _HEADERS = (
-    "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "tables.bpf.h", "code.h",
-    "tails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "luajit.bpf.h",
-    "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
+    "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "tables.bpf.h",
+    "code.h", "tails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h", "python.bpf.h", "lua.bpf.h",
+    "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "copies.bpf.c", "guests.bpf.c",
             "lifecycle.bpf.c", "mappings.bpf.c")  # fmt: skip
@@ -182,13 +184,17 @@ def load_programs(
 ) -> Programs:
     """Load all programs, walking as many frames in one as the verifier accepts.
 
-    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters.
+    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters. The
+    numbers of processes are those of this process's pid namespace.
     Raises BccMissing, ProgramRefused, NotPermitted.
     """
+    namespace = own_pid_namespace(offsets)
+    maps.view("SHARED", records.SHARED, 1)["pid_namespace"] = namespace.address
+    values = {**offsets, "NAMESPACE_LEVEL": namespace.level}
     refusal: ProgramRefused | None = None
     for frames in FRAMES_PER_PROGRAM:
         try:
-            return _load_all(compiled(maps, offsets, frames, cache), maps, multi, guests)
+            return _load_all(compiled(maps, values, frames, cache), maps, multi, guests)
         except ProgramRefused as error:
             refusal = refusal or error
     assert refusal is not None
