@@ -83,3 +83,10 @@ class SpecInvalid(RefleakError):
 
     exit_code = 76
     hint = "see docs/specs.md"
+
+
+class TraceFails(RefleakError):
+    """A trace runs, and does not see what happens: what `refleak doctor` finds where it traces a child of its own."""
+
+    exit_code = 78
+    hint = "report it, with what `refleak doctor` prints"

@@ -1,7 +1,8 @@
 """Say what the kernel, the privileges and the tools here permit.
 
-Each line is ok, missing or untested (with these privileges), with what it means and what to install. The exit status
-is 0 where a trace would work, else that of the first obstacle. It changes nothing and works without root.
+Each line is ok, missing or untested (with these privileges), with what it means and what to install. Where nothing
+stands against it, a child that keeps one block and one reference is traced, and both must be found. The exit status is
+0 where that worked, else that of the first obstacle. It changes nothing and works without root.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from tracer.capture.abilities import bcc_check, kernel_checks
 from tracer.capture.instruction_costs import known_costs
+from tracer.cli import self_trace
 from tracer.cli.target_check import missing_capabilities
 from tracer.elf.unwind_cache import cache_directory
 from tracer.model.checks import Check, CheckState
@@ -35,9 +37,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the checks; return 0, or the status of the first obstacle."""
     missing = missing_capabilities()
     checks = [*kernel_checks(missing), *_costs(bool(missing)), bcc_check(), *_tools(), _cache()]
+    checks.append(_trace(checks))
     write = write_checks_json if arguments.format == "json" else write_checks
     write(checks, sys.stdout)
     return next((check.exit_code for check in checks if check.is_obstacle), 0)
+
+
+def _trace(checks: Sequence[Check]) -> Check:
+    """Trace a child, where nothing stands against it: the proof of all that the other checks say."""
+    if any(check.is_obstacle for check in checks):
+        return Check(self_trace.NAME, CheckState.UNTESTED, "a child of this process, traced as a proof")
+    return self_trace.self_trace()
 
 
 def _costs(unprivileged: bool) -> Iterator[Check]:
