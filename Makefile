@@ -10,15 +10,19 @@ TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3 groff-base ba
 BENCH_PACKAGES := gcc libc6-dev git sqlite3 bpfcc-tools bpftrace heaptrack valgrind
 # What refleak's Debian package depends on: a test runs it without .venv.
 DEB_PACKAGES := python3-numpy python3-pyelftools python3-psutil python3-tabulate python3-capstone python3-rich
+KERNEL_PACKAGES := qemu-system-x86 kmod file
+KERNELS := 6.1 6.12 7.2
+KERNEL_SUITE := smoke
 CFLAGS_DEMO := -g -O2 -Wall -Wextra
 
-.PHONY: help venv demo test fuzz lint bench perf docs deb clean
+.PHONY: help venv demo test fuzz test-kernels lint bench perf docs deb clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo   install what is missing, trace examples/demo/leaky and print the report'
 	@echo 'make test   install what is missing and run all tests (kernel tests need root)'
 	@echo 'make fuzz   damaged input for every reader, a minute; SECONDS=3600 for an hour'
+	@echo 'make test-kernels  the smoke suite on kernels of the distribution (KERNELS, KERNEL_SUITE)'
 	@echo 'make lint   ruff and mypy'
 	@echo 'make bench  the benchmark of docs/performance.md'
 	@echo 'make perf   build perf with the stubs and trace it (examples/perf)'
@@ -49,6 +53,10 @@ test: venv
 SECONDS := 60
 fuzz: venv
 	$(PYTHON) tests/unit/fuzz/fuzz_run.py $(SECONDS)
+# In virtual machines: docs/kernels.md.
+test-kernels: venv
+	.ci/install $(TEST_PACKAGES) $(KERNEL_PACKAGES)
+	$(PYTHON) -m tests.kernels --suite $(KERNEL_SUITE) --write docs/kernels.md $(KERNELS)
 
 lint: venv
 	$(PYTHON) -m ruff check .

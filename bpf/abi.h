@@ -321,7 +321,7 @@ struct control {
 	u64 length;	/* mapped, unmapped: bytes; exit: wait status; frames: where they begin */
 	u64 ticket;	/* held: what to release */
 	u32 pid;
-	u32 tid;
+	u32 tid;	/* the kernel's own number: names the slot of a hold */
 	u32 parent;
 	u16 generation;
 	u16 kind;
@@ -555,6 +555,7 @@ struct shared {
 	u64 min_size;	/* blocks that are kept: of at least so many bytes */
 	u64 max_size;
 	u64 sample_bytes; /* mean distance of the draws; 0: all blocks are kept */
+	u64 pid_namespace;	/* address of refleak's, where it is not the initial one */
 	u64 released[HOLD_SLOTS];
 };
 

@@ -5,22 +5,6 @@ struct tracepoint {
 	u64 argument[3];
 };
 
-INLINE u64 read_word(u64 address)
-{
-	u64 value = 0;
-
-	bpf_probe_read_kernel(&value, 8, (void *)address);
-	return value;
-}
-
-INLINE u32 read_half(u64 address)
-{
-	u32 value = 0;
-
-	bpf_probe_read_kernel(&value, 4, (void *)address);
-	return value;
-}
-
 INLINE struct control *new_control(u16 kind, u32 pid)
 {
 	struct control *control = bpf_ringbuf_reserve(MAP(CONTROL), sizeof(*control), 0);
@@ -33,7 +17,7 @@ INLINE struct control *new_control(u16 kind, u32 pid)
 	control->time_ns = bpf_ktime_get_ns();
 	control->kind = kind;
 	control->pid = pid;
-	control->tid = (u32)bpf_get_current_pid_tgid();
+	control->tid = kernel_tid();
 	return control;
 }
 
@@ -45,7 +29,7 @@ INLINE void next_epoch(void)
 /* A forked child goes on where its maker is: in the same calls of an interpreter. */
 INLINE void copy_guest(u32 child)
 {
-	struct guest *guest = guest_of(bpf_get_current_pid_tgid());
+	struct guest *guest = guest_of(current_ids());
 
 	if (guest)
 		put(MAP(GUESTS), &child, guest, ANY);
@@ -54,7 +38,7 @@ INLINE void copy_guest(u32 child)
 int on_fork(struct tracepoint *ctx)
 {
 	u64 parent_task = ctx->argument[0], child_task = ctx->argument[1];
-	u32 parent = read_half(parent_task + TASK_TGID), child = read_half(child_task + TASK_TGID);
+	u32 parent = pid_of(parent_task), child = pid_of(child_task);
 	struct process *forker = find(MAP(PROCESSES), &parent);
 	struct process process = {};
 	struct process *before;
@@ -98,10 +82,10 @@ int on_fork(struct tracepoint *ctx)
 
 int on_exec(struct tracepoint *ctx)
 {
-	u64 id = bpf_get_current_pid_tgid();
-	u32 pid = id >> 32, tid = id, no_table = 0;
+	u64 id = current_ids();
+	u32 pid = id >> 32, tid = id, key = kernel_tid(), no_table = 0;
 	struct process *process = find(MAP(PROCESSES), &pid);
-	struct thread *thread = find(MAP(THREADS), &tid);
+	struct thread *thread = find(MAP(THREADS), &key);
 	struct control *control;
 
 	if (!process)
@@ -111,7 +95,7 @@ int on_exec(struct tracepoint *ctx)
 	drop(MAP(COPY_OF), &tid);
 	if (thread) {
 		flush_totals(thread);
-		drop(MAP(THREADS), &tid);
+		drop(MAP(THREADS), &key);
 	}
 	process->own_generation++;
 	process->generation = process->own_generation;
@@ -133,11 +117,11 @@ int on_exec(struct tracepoint *ctx)
 
 int on_exit(struct tracepoint *ctx)
 {
-	u64 id = bpf_get_current_pid_tgid();
+	u64 id = current_ids();
 	u64 task = ctx->argument[0], signal;
-	u32 pid = id >> 32, tid = id, code;
+	u32 pid = id >> 32, tid = id, key = kernel_tid(), code;
 	struct process *process = find(MAP(PROCESSES), &pid);
-	struct thread *thread = find(MAP(THREADS), &tid);
+	struct thread *thread = find(MAP(THREADS), &key);
 	struct control *control;
 
 	drop(MAP(CALLS), &tid);
@@ -151,7 +135,7 @@ int on_exit(struct tracepoint *ctx)
 		if (pending->slot && pending->had_old == 1)	/* killed inside realloc: its block was alive */
 			keep_block(thread, pending->address, SITES->site[index].group, &pending->old);
 		flush_totals(thread);
-		drop(MAP(THREADS), &tid);
+		drop(MAP(THREADS), &key);
 	}
 	if (!process || process->state == PROCESS_ENDED)
 		return 0;
@@ -172,7 +156,7 @@ int on_exit(struct tracepoint *ctx)
 }
 
 /*
- * Wait until a ticket is released; returns 0 where that took too long.
+ * Wait until a ticket is released; count it where that took too long.
  *
  * The thread sleeps in no queue and gets no signal: it goes round this loop,
  * whose helper reschedules, until its ticket is released or the loop is at its
@@ -189,6 +173,7 @@ int on_exit(struct tracepoint *ctx)
  * stack. A test looks at the code.
  */
 #define NOWHERE ((void *)-1)
+#define MAY_EXPIRE 1ULL	/* in a ticket: nothing is lost by a maker that goes on too early */
 
 /* What a held thread waits for. */
 struct hold {
@@ -197,11 +182,16 @@ struct hold {
 	u64 no_flags;	/* 0, which the verifier does not know */
 };
 
+INLINE u64 new_ticket(int may_expire)
+{
+	return (bpf_ktime_get_ns() & ~MAY_EXPIRE) | (may_expire ? MAY_EXPIRE : 0);
+}
+
 /* Look whether the thread is released, else let some time pass. */
 INLINE int hold_turn(void)
 {
-	u64 slot = (u32)bpf_get_current_pid_tgid(), code;
-	u32 tid = slot;
+	u32 tid = kernel_tid();
+	u64 slot = tid, code;
 	struct hold *hold = find(MAP(HOLDS), &tid);
 	void *task;
 
@@ -217,20 +207,22 @@ INLINE int hold_turn(void)
 	return 0;
 }
 
-INLINE int wait_for_release(struct pt_regs *ctx, u64 wanted)
+INLINE void wait_for_release(struct pt_regs *ctx, u64 wanted)
 {
-	u32 tid = bpf_get_current_pid_tgid();
+	u32 tid = kernel_tid();
 	struct hold hold = { .ticket = wanted, .code = ctx->ip }, *kept;
 	u64 turns;
 
 	put(MAP(HOLDS), &tid, &hold, ANY);
 	kept = find(MAP(HOLDS), &tid);
 	if (!kept)
-		return 0;
+		return;
 	turns = bpf_loop_of(HOLD_TURNS, (void *)TURN_hold, 0, kept->no_flags);
-	tid = bpf_get_current_pid_tgid();
+	tid = kernel_tid();
+	kept = find(MAP(HOLDS), &tid);
+	if (turns >= HOLD_TURNS && kept && !(kept->ticket & MAY_EXPIRE))
+		lose(LOSS_HOLD_EXPIRED);
 	drop(MAP(HOLDS), &tid);
-	return turns < HOLD_TURNS;
 }
 
 /*
@@ -258,7 +250,7 @@ INLINE void read_path(char *path, u64 from)
  */
 int on_hold(struct pt_regs *ctx)
 {
-	u64 id = bpf_get_current_pid_tgid();
+	u64 id = current_ids();
 	s64 cookie = bpf_get_attach_cookie(ctx);
 	u32 pid = id >> 32;
 	u16 kind = cookie & 255;
@@ -282,7 +274,7 @@ int on_hold(struct pt_regs *ctx)
 	control = new_control(kind, pid);
 	if (!control)
 		return 0;
-	control->ticket = bpf_ktime_get_ns();
+	control->ticket = new_ticket(kind == CONTROL_FORKS);
 	control->generation = process->generation;
 	control->length = path;
 	BARRIER(path);
@@ -294,7 +286,6 @@ int on_hold(struct pt_regs *ctx)
 		read_path(control->path, path);
 	wanted = control->ticket;
 	bpf_ringbuf_submit(control, WAKE_NOW);
-	if (!wait_for_release(ctx, wanted) && (bpf_get_attach_cookie(ctx) & 255) != CONTROL_FORKS)
-		lose(LOSS_HOLD_EXPIRED);	/* nothing is lost by a maker that goes on too early */
+	wait_for_release(ctx, wanted);
 	return 0;
 }

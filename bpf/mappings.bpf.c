@@ -170,7 +170,7 @@ INLINE void read_change(struct pt_regs *ctx, struct change *change, u32 number, 
 
 INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 {
-	u64 id = bpf_get_current_pid_tgid(), removal, ticket = 0;
+	u64 id = current_ids(), removal, ticket = 0;
 	u32 pid = id >> 32, *number;
 	struct process *process = find(MAP(PROCESSES), &pid);
 	struct change change = {};
@@ -199,11 +199,11 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 	control->address = change.start;
 	control->length = ctx->si;
 	if (can_wait && change.wait)
-		ticket = control->time_ns;
+		ticket = new_ticket(0);
 	control->ticket = ticket;
 	bpf_ringbuf_submit(control, WAKE_NOW);
-	if (ticket && !wait_for_release(ctx, ticket))
-		lose(LOSS_HOLD_EXPIRED);
+	if (ticket)
+		wait_for_release(ctx, ticket);
 	return 0;
 }
 

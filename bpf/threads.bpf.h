@@ -174,38 +174,39 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 /* The current thread if it is traced and the probes are armed, else NULL. */
 INLINE struct thread *current_thread(void)
 {
-	u64 id = bpf_get_current_pid_tgid();
-	u32 tid = id, pid = id >> 32;
+	u32 key = kernel_tid();
 	struct thread *thread;
 
 	if (!SHARED->armed)
 		return 0;
-	thread = find(MAP(THREADS), &tid);
+	thread = find(MAP(THREADS), &key);
 	if (!thread) {
+		u64 id = current_ids();
+		u32 pid = id >> 32;
 		struct process *process = find(MAP(PROCESSES), &pid);
 
 		if (!process || process->state != PROCESS_TRACED)
 			return 0;
-		put(MAP(THREADS), &tid, BLANK_THREAD, NOEXIST);
-		thread = find(MAP(THREADS), &tid);
+		put(MAP(THREADS), &key, BLANK_THREAD, NOEXIST);
+		thread = find(MAP(THREADS), &key);
 		if (!thread) {
 			lose(LOSS_THREADS_FULL);
 			return 0;
 		}
-		thread->tid = tid;
+		thread->tid = id;
 		thread->epoch = ~0ULL;
 	}
 	if (thread->epoch != current_epoch())
-		refresh_thread(thread, pid);
+		refresh_thread(thread, current_ids() >> 32);
 	return thread->traced ? thread : 0;
 }
 
 /* The current thread's record, for a program that was tail-called. */
 INLINE struct thread *same_thread(void)
 {
-	u32 tid = bpf_get_current_pid_tgid();
+	u32 key = kernel_tid();
 
-	return find(MAP(THREADS), &tid);
+	return find(MAP(THREADS), &key);
 }
 
 INLINE struct key key_of(struct thread *thread, u64 address, u16 group)

@@ -105,6 +105,13 @@ class SpecInvalid(RefleakError):
     hint = "see docs/specs.md"
 
 
+class TraceFails(RefleakError):
+    """A trace runs, and does not see what happens: what `refleak doctor` finds where it traces a child of its own."""
+
+    exit_code = 78
+    hint = "report it, with what `refleak doctor` prints"
+
+
 def place_of(error: BaseException) -> str:
     """Return what an error is, with file and line of ours where it was raised."""
     kind, module = type(error).__qualname__, type(error).__module__

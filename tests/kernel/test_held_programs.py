@@ -39,11 +39,12 @@ def calls(code: list[Instruction], helper: int) -> list[int]:
     return [at for at, (op, source, _, imm) in enumerate(code) if (op, source, imm) == (CALL, 0, helper)]
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Linked]:
+@pytest.fixture(scope="module", params=[0, 1], ids=["initial-namespace", "in-a-container"])
+def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Linked]:
+    values = {**kernel_offsets(), "NAMESPACE_LEVEL": request.param}
     maps = Maps.create(Limits())
     try:
-        return compiled(maps, kernel_offsets(), Path(tmp_path_factory.mktemp("cache")))
+        return compiled(maps, values, Path(tmp_path_factory.mktemp("cache")))
     finally:
         maps.close()
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tracer.capture import abilities, program_checks
-from tracer.cli import doctor
+from tracer.cli import doctor, self_trace
 from tracer.cli.main import main
-from tracer.errors import BccMissing, KernelLacks
+from tracer.errors import BccMissing, KernelLacks, ProgramRefused
 from tracer.model.checks import Check, CheckState
 from tracer.model.verified import Verified
 from tracer.report.check_list import write_checks, write_checks_json
@@ -81,6 +81,31 @@ def test_status_is_that_of_the_first_obstacle(
     assert main(["doctor"]) == status
 
 
+def test_only_a_trace_that_finds_all_says_that_it_can_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blind = Check("trace", CheckState.MISSING, "blocks found: 0", "report it", 78)
+    monkeypatch.setattr(doctor, "kernel_checks", lambda missing: [OK])
+    monkeypatch.setattr(doctor, "bcc_check", lambda: OK)
+    monkeypatch.setattr(doctor, "_costs", lambda unprivileged: [])
+    monkeypatch.setattr(self_trace, "self_trace", lambda: blind)
+    assert main(["doctor"]) == 78
+    assert "refleak cannot trace here: trace: report it" in capsys.readouterr().out
+    monkeypatch.setattr(self_trace, "self_trace", lambda: Check("trace", CheckState.OK, "both found"))
+    assert main(["doctor"]) == 0
+    assert "refleak can trace here" in capsys.readouterr().out
+
+
+def test_a_trace_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_child: object) -> None:
+        raise ProgramRefused("the kernel refused the BPF program on_call", "log")
+
+    monkeypatch.setattr(self_trace, "_traced", refused)
+    check = self_trace.self_trace()
+    assert (check.state, check.exit_code) == (CheckState.MISSING, 73)
+    assert "the kernel refused the BPF program on_call" in check.meaning
+
+
 def test_without_privileges_it_says_what_it_could_not_test(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,7 +115,7 @@ def test_without_privileges_it_says_what_it_could_not_test(
     assert checks["privileges"]["meaning"] == "CAP_BPF, CAP_PERFMON missing"
     assert checks["privileges"]["remedy"] == "run the same command with sudo"
     untested = {name for name, check in checks.items() if check["state"] == "untested"}
-    assert untested == {"BPF", "links", "holds", "costs", "programs"}
+    assert untested == {"BPF", "links", "holds", "costs", "programs", "trace"}
 
 
 def test_costs_are_said_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:

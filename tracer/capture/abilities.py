@@ -13,6 +13,7 @@ from tracer.capture import kernel
 from tracer.capture.btf import MEMBERS, kernel_offsets
 from tracer.capture.bytecode import bcc_version
 from tracer.capture.kernel import MapType, ProgramType
+from tracer.capture.namespaces import check_namespaces, is_own_namespace_initial
 from tracer.capture.programs import has_uprobe_multi
 from tracer.errors import BccMissing, KernelLacks, NotPermitted, UnsuitableTarget
 from tracer.model.checks import Check, CheckState
@@ -31,7 +32,9 @@ def kernel_checks(missing_capabilities: list[str]) -> Iterator[Check]:
     yield Check("kernel", CheckState.OK, f"Linux {platform.release()}")
     yield _architecture()
     yield _privileges(missing_capabilities)
-    privileged = not missing_capabilities
+    namespaces = _namespaces()
+    yield namespaces
+    privileged = not missing_capabilities and namespaces.state is CheckState.OK
     yield _ring_buffer(privileged)
     yield _type_information()
     yield _uprobes()
@@ -68,6 +71,16 @@ def _privileges(missing: list[str]) -> Check:
     return Check(
         "privileges", CheckState.MISSING, f"{', '.join(missing)} missing", NotPermitted.hint, NotPermitted.exit_code
     )
+
+
+def _namespaces() -> Check:
+    try:
+        check_namespaces()
+    except NotPermitted as error:
+        return Check("namespaces", CheckState.MISSING, str(error), error.hint, error.exit_code)
+    if is_own_namespace_initial("pid"):
+        return Check("namespaces", CheckState.OK, "process numbers are the kernel's own")
+    return Check("namespaces", CheckState.OK, "process numbers are this container's, of the processes that it can see")
 
 
 def _untested(name: str, meaning: str) -> Check:

@@ -20,6 +20,7 @@ _EXTRA_PER_ITEM = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 
 MEMBERS: Mapping[str, str] = {
     "TASK_TGID": "task_struct.tgid",
+    "TASK_THREAD_PID": "task_struct.thread_pid",
     "TASK_MM": "task_struct.mm",
     "TASK_SIGNAL": "task_struct.signal",
     "TASK_EXIT_CODE": "task_struct.exit_code",
@@ -27,6 +28,9 @@ MEMBERS: Mapping[str, str] = {
     "TASK_UTASK": "task_struct.utask",
     "SIGNAL_LIVE": "signal_struct.live",
     "SIGNAL_GROUP_EXIT_CODE": "signal_struct.group_exit_code",
+    "SIGNAL_PIDS": "signal_struct.pids",
+    "PID_LEVEL": "pid.level",
+    "PID_NUMBERS": "pid.numbers",
     "BPRM_FILENAME": "linux_binprm.filename",
     "UTASK_INSTANCES": "uprobe_task.return_instances",
     "INSTANCE_STACK": "return_instance.stack",

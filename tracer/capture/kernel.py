@@ -33,6 +33,7 @@ class Command(IntEnum):
     MAP_LOOKUP = 1
     MAP_UPDATE = 2
     PROG_LOAD = 5
+    PROG_TEST_RUN = 10
     RAW_TRACEPOINT_OPEN = 17
     BTF_LOAD = 18
     MAP_LOOKUP_BATCH = 24
@@ -183,6 +184,11 @@ def load_program(
         if log_bytes:
             error.filename = log.value.decode("utf-8", "replace")
         raise
+
+
+def run_program(program_fd: int) -> None:
+    """Run a raw tracepoint's program once, in this thread and without a context."""
+    bpf(Command.PROG_TEST_RUN, struct.pack("<I", program_fd), 80)
 
 
 def open_raw_tracepoint(program_fd: int, name: str) -> int:

@@ -179,7 +179,7 @@ class Prober:
             if binary.id in linked or binary.is_stale:
                 continue
             self.prepare(binary)
-            if any(binary.code_now(at) != code for at, code in self._code[binary.id].items()):
+            if any(binary.code_now(at) != code for at, code in self._code.get(binary.id, {}).items()):
                 binary.is_stale = True  # rewritten since, within one tick of the file system's clock
                 self.withdraw(binary)
                 continue

@@ -24,7 +24,9 @@ from tracer.capture.kernel import ProgramType
 from tracer.capture.linking import Linked, link, marks
 from tracer.capture.loading import load, verify
 from tracer.capture.maps import CALLS_BYTES, DELAY_BYTES, GUEST_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
+from tracer.capture.namespaces import own_pid_namespace
 from tracer.errors import ProgramRefused
+from tracer.model import records
 from tracer.model.verified import Verified
 
 HOLD_TURNS, HOLD_READS = 4000, 20
@@ -32,9 +34,9 @@ HOLD_TURNS, HOLD_READS = 4000, 20
 _AT_ONCE = 4
 
 _HEADERS = (
-    "abi.h", "maps.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "tables.bpf.h", "code.h",
-    "tails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h", "python.bpf.h", "lua.bpf.h", "luajit.bpf.h",
-    "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
+    "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "tables.bpf.h",
+    "code.h", "tails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h", "python.bpf.h", "lua.bpf.h",
+    "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "copies.bpf.c", "guests.bpf.c",
             "lifecycle.bpf.c", "mappings.bpf.c", "turns.bpf.c")  # fmt: skip
@@ -174,15 +176,16 @@ def load_programs(
 ) -> Programs:
     """Load all programs.
 
-    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters.
+    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters. The
+    numbers of processes are those of this process's pid namespace.
     Raises BccMissing, ProgramRefused, NotPermitted.
     """
-    return _load_all(compiled(maps, offsets, cache), maps, multi, guests)
+    return _load_all(compiled(maps, _in_own_namespace(maps, offsets), cache), maps, multi, guests)
 
 
 def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:
     """Show each program to the kernel's verifier; raises BccMissing, NotPermitted."""
-    code = compiled(maps, offsets, cache)
+    code = compiled(maps, _in_own_namespace(maps, offsets), cache)
     attach = kernel.ATTACH_UPROBE_MULTI if multi else 0
     for name in _NAMES:
         if name in _TRACEPOINTS:
@@ -190,3 +193,10 @@ def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, mult
         else:
             told = verify(code, name, ProgramType.KPROBE, attach, sleepable=name in _HOLDS)
             yield replace(told, is_needed=name not in _DISPENSABLE)
+
+
+def _in_own_namespace(maps: Maps, offsets: Mapping[str, int]) -> dict[str, int]:
+    """Return the values that the programs are compiled with; they are told of the namespace itself in SHARED."""
+    namespace = own_pid_namespace(offsets)
+    maps.view("SHARED", records.SHARED, 1)["pid_namespace"] = namespace.address
+    return {**offsets, "NAMESPACE_LEVEL": namespace.level}

@@ -1,8 +1,8 @@
 """Say what the kernel, the privileges and the tools here permit.
 
-Each line is ok, missing or untested (with these privileges), with what it means and what to install. The exit status
-is 0 where a trace would work, else that of the first obstacle. It changes nothing but its cache, and works without
-root.
+Each line is ok, missing or untested (with these privileges), with what it means and what to install. Where nothing
+stands against it, a child that keeps one block and one reference is traced, and both must be found. The exit status is
+0 where that worked, else that of the first obstacle. It changes nothing but its cache, and works without root.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from tracer.capture.abilities import bcc_check, kernel_checks
 from tracer.capture.instruction_costs import known_costs
 from tracer.capture.program_checks import programs_check, programs_untested, verified_programs
-from tracer.cli import options
+from tracer.cli import options, self_trace
 from tracer.cli.target_check import check_privileges, missing_capabilities
 from tracer.elf.cache_folder import Refused, cache_directory, open_folder
 from tracer.errors import ProgramRefused
@@ -48,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     missing = missing_capabilities()
     checks = [*kernel_checks(missing), *_costs(bool(missing)), bcc_check()]
     checks += [_programs(checks), *_tools(), _cache()]
+    checks.append(_trace(checks))
     write = write_checks_json if arguments.format == "json" else write_checks
     write(checks, sys.stdout)
     return next((check.exit_code for check in checks if check.is_obstacle), 0)
@@ -73,6 +74,13 @@ def _programs(checks: Sequence[Check]) -> Check:
         return programs_check(cache_directory())
     except (OSError, RuntimeError):  # no home to keep bytecode in: a trace says so
         return programs_untested()
+
+
+def _trace(checks: Sequence[Check]) -> Check:
+    """Trace a child, where nothing stands against it: the proof of all that the other checks say."""
+    if any(check.is_obstacle for check in checks):
+        return Check(self_trace.NAME, CheckState.UNTESTED, "a child of this process, traced as a proof")
+    return self_trace.self_trace()
 
 
 def _costs(unprivileged: bool) -> Iterator[Check]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tracer.capture.namespaces import check_namespaces
 from tracer.elf.image import EM_X86_64, Image
 from tracer.errors import NoSuchTarget, NotPermitted, UnsuitableTarget
 from tracer.files.plain_file import read_start
@@ -24,6 +25,7 @@ def check_privileges() -> None:
     missing = missing_capabilities()
     if missing:
         raise NotPermitted(f"tracing is not permitted: {', '.join(missing)} missing")
+    check_namespaces()
 
 
 def check_program(path: str) -> None:

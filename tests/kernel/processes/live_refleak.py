@@ -8,8 +8,9 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,17 @@ class LiveRefleak:
 
     def _is_armed(self) -> bool:
         kinds = []
-        for entry in Path(f"/proc/{self.pid}/fdinfo").iterdir():
+        for entry in chain.from_iterable(Path(f"/proc/{pid}/fdinfo").iterdir() for pid in self._and_children()):
             try:
                 kinds.append(entry.read_text())
             except OSError:
                 continue
         return sum("tp_name:" in text and "link_id:" in text for text in kinds) == 3
+
+    def _and_children(self) -> tuple[int, ...]:
+        """Return the numbers of the process that was started and of its children: refleak's own may be one."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return self.pid, *map(int, children)
 
     def end(self) -> Run:
         """Close the target's stdin, wait for the end and return the report."""
@@ -89,10 +95,13 @@ class LiveRefleak:
 
 @contextmanager
 def live_refleak(
-    output: Path, *words: object, variables: Mapping[str, str] | None = None
+    output: Path, *words: object, variables: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
 ) -> Iterator[LiveRefleak]:
-    """Start refleak with these words after its options for the report; it is killed at the end if it still runs."""
-    command = [str(REFLEAK), "--format", "json", "-o", str(output), *map(str, words)]
+    """Start refleak with these words after its options for the report; it is killed at the end if it still runs.
+
+    `prefix`: a command that starts it elsewhere.
+    """
+    command = [*prefix, str(REFLEAK), "--format", "json", "-o", str(output), *map(str, words)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
         env=environment() | dict(variables or {}), start_new_session=True,

@@ -1,0 +1,110 @@
+"""Run a suite of kernel tests on each given kernel: python -m tests.kernels --suite smoke 6.1 6.12 7.2.
+
+Suites: doctor (only `refleak doctor`), smoke (tests/kernel/smoke.txt), all (tests/kernel).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.kernels.machine import CHECKOUT, TARGETS, Machine, machine_here
+from tests.kernels.packages import SUITES, Kernel, NoKernel, fetch
+from tests.kernels.results import Outcome, read_outcome, table, with_table
+
+SMOKE = CHECKOUT / "tests" / "kernel" / "smoke.txt"
+PYTHON = CHECKOUT / ".venv" / "bin" / "python"
+_SECONDS = {"doctor": 900.0, "smoke": 3600.0, "all": 6 * 3600.0}
+_LAST_LINES = 15
+
+
+def cache_folder() -> Path:
+    """Return where kernels are kept: below $XDG_CACHE_HOME or ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path("~/.cache").expanduser()) / "refleak-kernels"
+
+
+def smoke_tests(text: str) -> list[str]:
+    """Return the test ids of a list with one in each line, and comments."""
+    lines = (line.partition(" #")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def tests_of(suite: str) -> list[str]:
+    return ["tests/kernel"] if suite == "all" else smoke_tests(SMOKE.read_text())
+
+
+def words_of(suite: str, tests: Sequence[str], folder: Path) -> list[str]:
+    """Return what runs in the machine."""
+    if suite == "doctor":
+        return [str(CHECKOUT / "refleak"), "doctor"]
+    # An empty cache of pytest's own: the checkout cannot be written there.
+    options = ["-q", "-p", "no:cacheprovider", f"--junitxml={folder / 'junit.xml'}", f"--basetemp={folder / 'pytest'}"]
+    return [str(PYTHON), "-m", "pytest", *options, *(tests or tests_of(suite))]
+
+
+def run_on(machine: Machine, kernel: Kernel, suite: str, tests: Sequence[str], folder: Path) -> Outcome:
+    """Boot a kernel, run the suite in it and return how it went; its files stay in the folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    status = machine.run(kernel, folder, words_of(suite, tests, folder), _SECONDS[suite])
+    if status is None:
+        return Outcome(kernel.version, kernel.release, suite, problem="the machine did not come to an end in time")
+    if suite == "doctor":
+        failed = () if status == 0 else ("doctor",)
+        return Outcome(kernel.version, kernel.release, suite, passed=int(status == 0), failed=failed)
+    return read_outcome(kernel.version, kernel.release, suite, folder / "junit.xml")
+
+
+def build_targets() -> None:
+    """Build the targets here: the checkout cannot be written in the machine, where a compiler would be slow too."""
+    subprocess.run(["make", "-s", "-C", str(TARGETS.parent), f"OUT={TARGETS}"], check=True, timeout=600)
+
+
+def _last_lines(folder: Path) -> str:
+    try:
+        lines = (folder / "output").read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return ""
+    return "".join(f"    {line}\n" for line in lines[-_LAST_LINES:] if line.isprintable())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.kernels", description=__doc__)
+    parser.add_argument("versions", nargs="+", metavar="VERSION", help=f"of {', '.join(SUITES)}")
+    parser.add_argument("--suite", choices=tuple(_SECONDS), default="smoke")
+    parser.add_argument("--test", action="append", default=[], metavar="ID", help="these tests, not the suite's")
+    parser.add_argument("--write", type=Path, help="put the table into this document")
+    arguments = parser.parse_args()
+    if arguments.write and arguments.test:
+        parser.error("--write needs a whole suite")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and take the machine along
+    cache = cache_folder()
+    build_targets()
+    outcomes, machine = [], None
+    for version in arguments.versions:
+        try:
+            kernel = fetch(version, cache)
+        except NoKernel as error:
+            outcomes.append(Outcome(version, "", arguments.suite, problem=str(error)))
+            continue
+        machine = machine or machine_here(cache, kernel)
+        folder = cache / f"run-{version}"
+        outcome = run_on(machine, kernel, arguments.suite, arguments.test, folder)
+        outcomes.append(outcome)
+        print(f"Linux {kernel.release}, {'KVM' if machine.kvm else 'emulated'}:", flush=True)
+        print(_last_lines(folder), flush=True)
+    print(table(outcomes))
+    if arguments.write:
+        arguments.write.write_text(with_table(arguments.write.read_text(), outcomes))
+    return 0 if all(outcome.is_good for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

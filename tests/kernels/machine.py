@@ -1,0 +1,120 @@
+"""Boots a kernel in a virtual machine with this machine's root file system, read-only but for one folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kernels.packages import Kernel
+
+CHECKOUT = Path(__file__).parents[2]
+_KVM = Path("/dev/kvm")
+_KVM_GET_API_VERSION, _KVM_API = 0xAE00, 12
+_KVM_TRIAL_SECONDS = 60
+# The emulated processor has AVX2 in a version that sorts of numpy do not survive.
+TARGETS = CHECKOUT / "tests" / "kernel" / "targets" / "build"
+_VARIABLES = {"REFLEAK_TARGETS": str(TARGETS), "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3",
+              "REFLEAK_NO_SKIPS": "1", "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How to boot here."""
+
+    vng: Path
+    kvm: bool
+    memory: str = "3G"
+    processors: int = 2
+
+    def command(self, kernel: Kernel, folder: Path, script: Path) -> list[str]:
+        """Return the command that boots a kernel and runs a script; `folder` can be written there."""
+        acceleration = [] if self.kvm else ["--disable-kvm"]
+        return [
+            str(self.vng), "--run", str(kernel.image), *acceleration, "--memory", self.memory,
+            "--cpus", str(self.processors), "--force-9p", "--verbose", "--rwdir", str(folder),
+            "--", "bash", str(script),
+        ]  # fmt: skip
+
+    def run(self, kernel: Kernel, folder: Path, words: Sequence[str], seconds: float) -> int | None:
+        """Run a command of the checkout in a booted kernel; return its status, None where it did not come to one.
+
+        What it says is in `output` in the folder, what the machine says in `console`.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        status, run = folder / "status", folder / "run.sh"
+        status.unlink(missing_ok=True)
+        run.write_text(guest_script(folder, words))
+        environment = os.environ | {"PATH": f"{self.vng.parent}:{os.environ.get('PATH', os.defpath)}"}
+        with (folder / "console").open("wb") as console:
+            process = subprocess.Popen(
+                self.command(kernel, folder, run), stdin=subprocess.DEVNULL, stdout=console, stderr=console,
+                env=environment, cwd=CHECKOUT, start_new_session=True,
+            )  # fmt: skip
+            try:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(seconds)
+            finally:
+                _end(process)
+        return int(status.read_text()) if status.exists() and status.read_text().strip() else None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the machine with all that it consists of: a session of its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def guest_script(folder: Path, words: Sequence[str]) -> str:
+    """Return what runs in the machine."""
+    home = folder / "home"
+    exports = {**_VARIABLES, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TMPDIR": str(folder / "tmp")}
+    lines = [
+        "#!/bin/bash",
+        "mount -t tracefs none /sys/kernel/tracing 2>/dev/null",
+        "mount -t bpf none /sys/fs/bpf 2>/dev/null",
+        *(f"export {name}={shlex.quote(value)}" for name, value in exports.items()),
+        'mkdir -p "$HOME" "$TMPDIR"',
+        f"cd {shlex.quote(str(CHECKOUT))}",
+        f"uname -r >{shlex.quote(str(folder / 'release'))}",
+        f"{shlex.join(words)} >{shlex.quote(str(folder / 'output'))} 2>&1",
+        f"echo $? >{shlex.quote(str(folder / 'status'))}",
+        "sync",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def install_vng(cache: Path) -> Path:
+    """Return virtme-ng's `vng`, installed into an environment of its own where it is not there yet."""
+    folder = cache / "virtme-ng"
+    if not (folder / "bin" / "vng").exists():
+        venv.create(folder, with_pip=True, clear=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "virtme-ng"], check=True, timeout=600, stdout=sys.stderr)
+    return folder / "bin" / "vng"
+
+
+def may_have_kvm(device: Path = _KVM) -> bool:
+    """Return whether the kernel here offers KVM; a machine may fail on it all the same."""
+    try:
+        with device.open("rb+", buffering=0) as file:
+            return fcntl.ioctl(file, _KVM_GET_API_VERSION) == _KVM_API
+    except OSError:
+        return False
+
+
+def machine_here(cache: Path, trial: Kernel) -> Machine:
+    """Return how to boot: with KVM only where a machine came up with it."""
+    fast = Machine(install_vng(cache), kvm=True)
+    if may_have_kvm() and fast.run(trial, cache / "trial", ["true"], _KVM_TRIAL_SECONDS) == 0:
+        return fast
+    return Machine(fast.vng, kvm=False)

@@ -1,0 +1,180 @@
+"""tests/kernels: which packages make a kernel, what a JUnit file says, and the table that comes of it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.kernels.__main__ import SMOKE, smoke_tests, words_of  # noqa: E402
+from tests.kernels.machine import Machine, guest_script, may_have_kvm  # noqa: E402
+from tests.kernels.packages import Kernel, NoKernel, choose, for_suite  # noqa: E402
+from tests.kernels.results import BEGIN, END, Outcome, read_outcome, table, with_table  # noqa: E402
+
+NAMES = """
+    linux-image-6.1.0-9-amd64 linux-image-6.1.0-56-amd64 linux-image-6.1.0-57-cloud-amd64 linux-image-6.1.0-58-rt-amd64
+    linux-image-6.1.0-59-amd64-dbg linux-image-6.1.0-60-amd64-unsigned linux-image-amd64 linux-image-6.12.9+bpo-amd64
+    linux-image-6.12.107+deb13-amd64 linux-image-6.12.107+deb13-rt-amd64 linux-headers-6.12.200+deb13-amd64
+    linux-binary-7.2.9+deb14-amd64 linux-modules-7.2.9+deb14-amd64 linux-binary-7.2.13+deb14-amd64
+    linux-modules-7.2.13+deb14-amd64 linux-binary-7.2.14+deb14-amd64 linux-binary-7.2.13+deb14-cloud-amd64
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "packages"),
+    [
+        ("6.1", ("linux-image-6.1.0-56-amd64",)),
+        ("6.12", ("linux-image-6.12.107+deb13-amd64",)),
+        ("7.2", ("linux-binary-7.2.13+deb14-amd64", "linux-modules-7.2.13+deb14-amd64")),
+    ],
+)
+def test_the_newest_plain_kernel_is_chosen(version: str, packages: tuple[str, ...]) -> None:
+    assert choose(NAMES.split(), version) == packages
+    assert choose(reversed(NAMES.split()), version) == packages
+
+
+@pytest.mark.parametrize("version", ["6.2", "7.2.14", "amd64"])
+def test_no_such_kernel(version: str) -> None:
+    with pytest.raises(NoKernel, match=f"no package has Linux {version}"):
+        choose(NAMES.split(), version)
+
+
+STANZAS = """Types: deb
+URIs: http://archive.example/debian
+Suites: bookworm bookworm-updates
+Components: main
+
+Types: deb
+URIs: http://archive.example/security
+Suites: bookworm-security
+Components: main
+
+Types: deb
+URIs: http://vendor.example
+Suites: nodistro
+Components: main
+"""
+
+
+def test_stanzas_get_another_suite_and_other_vendors_are_left_out() -> None:
+    trixie = for_suite(STANZAS, "bookworm", "trixie")
+    assert [line for line in trixie.splitlines() if line.startswith("Suites")] == [
+        "Suites: trixie trixie-updates", "Suites: trixie-security",
+    ]  # fmt: skip
+    assert "vendor" not in trixie
+    assert for_suite(STANZAS, "bookworm", "sid") == (
+        "Types: deb\nURIs: http://archive.example/debian\nSuites: sid\nComponents: main\n"
+    )
+    assert for_suite(STANZAS, "jammy", "sid") == ""
+
+
+@pytest.mark.parametrize(
+    ("image", "release"),
+    [("boot/vmlinuz-6.1.0-56-amd64", "6.1.0-56-amd64"), ("usr/lib/modules/7.2.13-amd64/vmlinuz", "7.2.13-amd64")],
+)
+def test_a_release_is_read_off_the_image_s_path(image: str, release: str) -> None:
+    assert Kernel("x", Path("/kernels") / image).release == release
+
+
+JUNIT = """<?xml version="1.0"?><testsuites><testsuite>
+<testcase classname="tests.kernel.test_stacks" name="test_whole" time="1.25"/>
+<testcase classname="tests.kernel.test_stacks" name="test_cut[2]" time="2.5"><failure>why</failure></testcase>
+<testcase classname="tests.kernel.test_maps" name="test_map" time="0.25"><skipped message="no"/></testcase>
+<testcase classname="tests.kernel.test_maps" name="test_end" time="1"><failure/></testcase>
+<testcase classname="tests.kernel.test_maps" name="test_end" time="0"><error message="teardown"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_result_is_read(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").write_text(JUNIT)
+    outcome = read_outcome("6.1", "6.1.0-56-amd64", "smoke", tmp_path / "junit.xml")
+    assert (outcome.passed, outcome.skipped, outcome.seconds) == (1, 1, 5.0)
+    assert outcome.failed == ("test_stacks::test_cut[2]", "test_maps::test_end")
+    assert not outcome.is_good
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "the machine wrote no result"),
+        (JUNIT[:200], "the machine's result is cut short"),
+        ("<testsuites><testsuite/></testsuites>", "no test was run"),
+    ],
+)
+def test_a_result_that_is_none_is_never_good(tmp_path: Path, text: str | None, problem: str) -> None:
+    if text is not None:
+        (tmp_path / "junit.xml").write_text(text)
+    outcome = read_outcome("6.1", "6.1.0-56-amd64", "smoke", tmp_path / "junit.xml")
+    assert (outcome.problem, outcome.is_good) == (problem, False)
+
+
+OUTCOMES = [
+    Outcome("6.1", "6.1.0-56-amd64", "smoke", 40, 0, (), 301.6),
+    Outcome("6.12", "6.12.107+deb13-amd64", "all", 36, 0, ("a::b", "a::c", "a::d", "a::e"), 250.0),
+    Outcome("7.2", "", "smoke", problem="no package has Linux 7.2"),
+]
+
+
+def test_the_table_has_a_row_for_each_kernel() -> None:
+    assert table(OUTCOMES) == (
+        "| kernel | release | suite | passed | failed | skipped | seconds | |\n"
+        "|---|---|---|---|---|---|---|---|\n"
+        "| 6.1 | 6.1.0-56-amd64 | smoke | 40 | 0 | 0 | 302 | all pass |\n"
+        "| 6.12 | 6.12.107+deb13-amd64 | all | 36 | 4 | 0 | 250 | a::b, a::c, a::d, ... |\n"
+        "| 7.2 |  | smoke | 0 | 0 | 0 | 0 | no package has Linux 7.2 |\n"
+    )
+    assert [outcome.is_good for outcome in OUTCOMES] == [True, False, False]
+
+
+def test_the_table_goes_between_its_marks() -> None:
+    document = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    written = with_table(document, OUTCOMES)
+    assert written.startswith(f"before\n{BEGIN}\n\n| kernel |")
+    assert written.endswith(f" |\n\n{END}\nafter\n")
+    assert with_table(written, OUTCOMES) == written
+    assert with_table(with_table(document, OUTCOMES[1:]), OUTCOMES[:1]) == written  # rows of other kernels stay
+    assert with_table((ROOT / "docs/kernels.md").read_text(), OUTCOMES).count("| kernel |") == 1
+
+
+def test_without_kvm_the_machine_is_emulated() -> None:
+    kernel = Kernel("6.1", Path("/k/boot/vmlinuz-6.1"))
+    machines = [Machine(Path("/vng"), kvm=kvm) for kvm in (True, False)]
+    fast, slow = (machine.command(kernel, Path("/rw"), Path("/rw/run.sh")) for machine in machines)
+    assert "--disable-kvm" in slow and "--disable-kvm" not in fast
+    assert slow[-3:] == ["--", "bash", "/rw/run.sh"]
+
+
+def test_a_device_that_is_not_kvm(tmp_path: Path) -> None:
+    (tmp_path / "kvm").write_text("")
+    assert not may_have_kvm(tmp_path / "kvm")
+    assert not may_have_kvm(tmp_path / "absent")
+
+
+def test_the_machine_writes_below_its_folder_only() -> None:
+    script = guest_script(Path("/rw"), ["python", "a b"])
+    assert "export HOME=/rw/home\n" in script
+    assert "python 'a b' >/rw/output 2>&1\necho $? >/rw/status\n" in script
+
+
+def test_a_suite_is_one_run_of_pytest() -> None:
+    words = words_of("smoke", [], Path("/rw"))
+    assert "--junitxml=/rw/junit.xml" in words
+    assert words[-1].startswith("tests/kernel/")
+    assert words_of("all", [], Path("/rw"))[-1] == "tests/kernel"
+    assert words_of("smoke", ["a::b"], Path("/rw"))[-2:] == [f"--basetemp={Path('/rw/pytest')}", "a::b"]
+
+
+def test_every_test_of_the_smoke_suite_is_there() -> None:
+    ids = smoke_tests(SMOKE.read_text())
+    assert 35 <= len(ids) <= 60
+    assert len(set(ids)) == len(ids)
+    for name in ids:
+        path, _, function = name.partition("::")
+        tree = ast.parse((ROOT / path).read_text())
+        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert not function or function in functions, name
