@@ -124,12 +124,12 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         reason = "child that was not traced from its start: it was not made by fork() or vfork()"
         if not session.programs.can_hold:
             reason = "child that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.not_followed, "none", EVERY_KIND)
+        yield Loss(reason, session.follower.not_followed, "none")
     if session.follower.started_unseen:
         reason = "program that was not traced from its start: its exec was not seen, or is of a kind unknown here"
         if not session.programs.can_hold:
             reason = "program that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.started_unseen, "none", EVERY_KIND)
+        yield Loss(reason, session.follower.started_unseen, "none")
 
 
 def take_snapshot(session: Session, *, running: bool = False, drain: bool = True) -> Snapshot:
