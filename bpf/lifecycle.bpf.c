@@ -153,10 +153,15 @@ int on_exit(struct tracepoint *ctx)
 		flush_totals(thread);
 		drop(MAP(THREADS), &tid);
 	}
-	if (!process || process->state == PROCESS_ENDED)
+	if (pid != (u32)SHARED->tracer && (!process || process->state == PROCESS_ENDED))
 		return 0;
 	signal = read_word(task + TASK_SIGNAL);
 	if ((s32)read_half(signal + SIGNAL_LIVE) > 0)
+		return 0;
+	/* Before the kernel closes its links, each of which waits for those that are held. */
+	if (pid == (u32)SHARED->tracer)
+		SHARED->armed = 0;
+	if (!process)
 		return 0;
 	process->state = PROCESS_ENDED;
 	code = read_half(signal + SIGNAL_GROUP_EXIT_CODE);
@@ -171,13 +176,26 @@ int on_exit(struct tracepoint *ctx)
 	return 0;
 }
 
+/* How much longer the tracer may be silent. */
+INLINE s64 patience(u64 now)
+{
+	return (s64)(SHARED->heartbeat_ns + HEARTBEAT_NS - now);
+}
+
+/* Whether a thread that was held now would be released: else it had better go on at once. */
+INLINE int tracer_answers(void)
+{
+	return !SHARED->behind && patience(bpf_ktime_get_ns()) >= 0;
+}
+
 /*
- * Wait until a ticket is released; returns 0 where that took too long.
+ * Wait until a ticket, which is the time when it was made, is released; returns
+ * 0 where that took too long. Where the trace has ended nothing is lost.
  *
  * The thread sleeps in no queue and gets no signal: it goes round this loop,
- * whose helper reschedules, until its ticket is released or the loop is at its
- * end. So it goes on by itself after a moment, whatever becomes of the tracer,
- * and nobody can see that it waited. Reads that fail take the time: they fill
+ * whose helper reschedules, until its ticket is released, its time is up, the
+ * tracer's heartbeat stops, or the loop is at its end. So it goes on by itself,
+ * whatever becomes of the tracer, and nobody can see that it waited. Reads that fail take the time: they fill
  * DELAY with zeros, whatever the target has in memory. Tail calls, for more
  * turns, are denied to sleepable programs.
  *
@@ -199,15 +217,29 @@ INLINE int wait_for_release(struct pt_regs *ctx, u64 wanted)
 	BARRIER(released);
 #pragma unroll 1
 	for (u64 i = 0; i < HOLD_TURNS; i++) {
-		if (*released == wanted)
-			return 1;
+		u64 now = bpf_ktime_get_ns(), age = now - wanted, differs = *released ^ wanted;
+		s64 ends = ~(differs | -differs);
+
+		/* By signs: the verifier keeps each branch of each turn in mind, and takes 8192. */
+		BARRIER(age);	/* nothing more may be kept over the turns */
+		ends |= (s64)(HOLD_NS - age) | patience(now) | (s64)(SHARED->armed - 1);
+		BARRIER(ends);
+		if (ends < 0)
+			break;
 #pragma unroll
 		for (int j = 0; j < HOLD_READS; j++)
 			bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, NOWHERE);
 		task = (void *)bpf_get_current_task_btf();
 		bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)ctx->ip, task, 0);
 	}
-	return 0;
+	return *released == wanted || !SHARED->armed;
+}
+
+/* A thread went on before the tracer was ready for it, and the next ones had better not wait for it either. */
+INLINE void hold_expired(void)
+{
+	lose(LOSS_HOLD_EXPIRED);
+	SHARED->behind = 1;
 }
 
 /*
@@ -243,7 +275,6 @@ int on_hold(struct pt_regs *ctx)
 	control = new_control(kind, pid);
 	if (!control)
 		return 0;
-	control->ticket = bpf_ktime_get_ns();
 	control->generation = process->generation;
 	control->length = path;
 	BARRIER(path);
@@ -253,9 +284,16 @@ int on_hold(struct pt_regs *ctx)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)
 		bpf_probe_read_user_str(control->path, sizeof(control->path), (void *)path);
-	wanted = control->ticket;
+	if (!tracer_answers()) {
+		bpf_ringbuf_submit(control, WAKE_NOW);
+		if (kind != CONTROL_FORKS)
+			lose(LOSS_HOLD_EXPIRED);
+		return 0;
+	}
+	wanted = control->time_ns;
+	control->ticket = wanted;
 	bpf_ringbuf_submit(control, WAKE_NOW);
 	if (!wait_for_release(ctx, wanted) && (bpf_get_attach_cookie(ctx) & 255) != CONTROL_FORKS)
-		lose(LOSS_HOLD_EXPIRED);	/* nothing is lost by a maker that goes on too early */
+		hold_expired();	/* nothing is lost by a maker that goes on too early */
 	return 0;
 }

@@ -178,12 +178,16 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 	control->generation = code.generation;
 	control->address = change.start;
 	control->length = ctx->si;
-	if (can_wait && change.wait)
-		ticket = control->time_ns;
+	if (can_wait && change.wait) {
+		if (tracer_answers())
+			ticket = control->time_ns;
+		else
+			lose(LOSS_HOLD_EXPIRED);
+	}
 	control->ticket = ticket;
 	bpf_ringbuf_submit(control, WAKE_NOW);
 	if (ticket && !wait_for_release(ctx, ticket))
-		lose(LOSS_HOLD_EXPIRED);
+		hold_expired();
 	return 0;
 }
 

@@ -24,6 +24,7 @@ from tracer.capture.follower import Follower
 from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
+from tracer.capture.heartbeat import Heartbeat
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
@@ -118,6 +119,7 @@ class Session:
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
+        self._heartbeat = Heartbeat(self._shared)
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
         self._ended_ns = self._stacks_until_ns = 0
@@ -140,6 +142,7 @@ class Session:
     def _arm(self) -> None:
         with suppress(OSError):  # those that are held wait for this process
             os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+        self._heartbeat.start()
         self.attacher.attach_tracepoints()
         self._shared["follow"] = int(self.options.follow)
         self._started_ns = time.monotonic_ns()
@@ -231,6 +234,7 @@ class Session:
         self._follow()
         while self.follower.work():
             self._follow()
+        self._shared["behind"] = 0
         self._drain_stacks()
         self.code.poll()
         self._drain_events()
@@ -305,6 +309,7 @@ class Session:
     def close(self) -> None:
         """Detach everything from the target, which runs on if it still does."""
         self._shared["armed"] = 0
+        self._heartbeat.stop()
         self.attacher.detach_all()
         self.code.close()
 
