@@ -19,6 +19,7 @@ from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites
 from tracer.capture.btf import kernel_offsets
 from tracer.capture.checkpoints import Checkpoints
+from tracer.capture.closer import Closer
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.follower import Follower
 from tracer.capture.frame_registry import FrameRegistry
@@ -80,6 +81,7 @@ class Session:
     """
 
     def __init__(self, options: CaptureOptions) -> None:
+        self._closer = Closer()
         self.options = options
         self.mode = "attached"
         self.stopped = False
@@ -311,5 +313,6 @@ class Session:
         self._shared["armed"] = 0
         self._heartbeat.stop()
         self.attacher.detach_all()
+        self._closer.stop()
         self.code.close()
 

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from bpf_residue import Residue
 from live_refleak import LiveRefleak, live_refleak
 
 RAN_ON = "a process ran on before its probes were in place"
@@ -36,10 +37,14 @@ def test_stopped_and_continued(targets: Path, tmp_path: Path, kind: str) -> None
 
 @pytest.mark.parametrize("kind", ["forks", "execs", "libraries"])
 def test_killed(targets: Path, tmp_path: Path, kind: str) -> None:
+    residue = Residue()
     with live_refleak(tmp_path / "report", "--exec", targets / "paces", kind) as refleak:
         assert refleak.line() == b"ready\n"
         take_turns(refleak)
+        target = refleak.child()
         refleak.signal(signal.SIGKILL)
         take_turns(refleak)
+        refleak.process.wait()
+        assert residue.left(target) == []
         refleak.tell(b"x")
         assert b" turns, longest " in refleak.line()
