@@ -560,7 +560,7 @@ struct shared {
 	u64 max_size;
 	u64 sample_bytes; /* mean distance of the draws; 0: all blocks are kept */
 	u64 heartbeat_ns; /* Python's, as long as it runs */
-	u64 behind;	/* a hold expired: nobody is held until Python, which clears this, has caught up */
+	u64 behind;	/* a hold expired: nobody is held until Python, which clears this, goes on */
 	u64 tracer;	/* Python's pid: its end disarms */
 	u64 released[HOLD_SLOTS];
 };

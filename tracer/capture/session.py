@@ -236,7 +236,6 @@ class Session:
         self._follow()
         while self.follower.work():
             self._follow()
-        self._shared["behind"] = 0
         self._drain_stacks()
         self.code.poll()
         self._drain_events()
@@ -246,6 +245,7 @@ class Session:
         happened = self._control.read_blobs()
         self.completion.add(self._copy_ring.read_blobs())
         self.follower.handle(happened)
+        self._shared["behind"] = 0
 
     def _drain_stacks(self) -> None:
         began = time.monotonic_ns()

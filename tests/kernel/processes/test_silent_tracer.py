@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from bpf_residue import Residue
 from live_refleak import LiveRefleak, live_refleak
 
+WAITING_REFLEAK = Path(__file__).parent / "waiting_refleak"
 RAN_ON = "a process ran on before its probes were in place"
 
 
@@ -48,3 +50,21 @@ def test_killed(targets: Path, tmp_path: Path, kind: str) -> None:
         assert residue.left(target) == []
         refleak.tell(b"x")
         assert b" turns, longest " in refleak.line()
+
+
+def test_too_busy_to_answer(targets: Path, tmp_path: Path) -> None:
+    """After the first hold that expired the others do not wait, as long as refleak beats but does not answer."""
+    variables = {"WAIT_FOR": str(tmp_path / "lock")}
+    with (tmp_path / "lock").open("w") as lock, live_refleak(
+        tmp_path / "report", "--exec", targets / "paces", "forks", variables=variables, program=WAITING_REFLEAK
+    ) as refleak:  # fmt: skip
+        assert refleak.line() == b"ready\n"
+        take_turns(refleak)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        take_turns(refleak)
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        take_turns(refleak)
+        refleak.tell(b"x")
+        run = refleak.end()
+    assert run.status == 0, run.stderr
+    assert run.lost[RAN_ON] >= 1
