@@ -545,6 +545,10 @@ struct guest_code {
 	u8 table[GUEST_TABLE_BYTES];
 };
 
+/* How long a thread is held at most, and how old the tracer's heartbeat may be meanwhile. */
+#define HOLD_NS 5000000000LL
+#define HEARTBEAT_NS 700000000LL
+
 /* One value, mapped by both sides. A thread that is held waits until released[tid % HOLD_SLOTS] is its ticket. */
 #define HOLD_SLOTS 1024
 struct shared {
@@ -556,6 +560,9 @@ struct shared {
 	u64 max_size;
 	u64 sample_bytes; /* mean distance of the draws; 0: all blocks are kept */
 	u64 pid_namespace;	/* address of refleak's, where it is not the initial one */
+	u64 heartbeat_ns; /* Python's, as long as it runs */
+	u64 behind;	/* a hold expired: nobody is held until Python, which clears this, goes on */
+	u64 tracer;	/* Python's pid: its end disarms */
 	u64 released[HOLD_SLOTS];
 };
 

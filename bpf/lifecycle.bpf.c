@@ -137,10 +137,15 @@ int on_exit(struct tracepoint *ctx)
 		flush_totals(thread);
 		drop(MAP(THREADS), &key);
 	}
-	if (!process || process->state == PROCESS_ENDED)
+	if (pid != (u32)SHARED->tracer && (!process || process->state == PROCESS_ENDED))
 		return 0;
 	signal = read_word(task + TASK_SIGNAL);
 	if ((s32)read_half(signal + SIGNAL_LIVE) > 0)
+		return 0;
+	/* Before the kernel closes its links, each of which waits for those that are held. */
+	if (pid == (u32)SHARED->tracer)
+		SHARED->armed = 0;
+	if (!process)
 		return 0;
 	process->state = PROCESS_ENDED;
 	code = read_half(signal + SIGNAL_GROUP_EXIT_CODE);
@@ -155,15 +160,28 @@ int on_exit(struct tracepoint *ctx)
 	return 0;
 }
 
+/* How much longer the tracer may be silent. */
+INLINE s64 patience(u64 now)
+{
+	return (s64)(SHARED->heartbeat_ns + HEARTBEAT_NS - now);
+}
+
+/* Whether a thread that was held now would be released: else it had better go on at once. */
+INLINE int tracer_answers(void)
+{
+	return !SHARED->behind && patience(bpf_ktime_get_ns()) >= 0;
+}
+
 /*
- * Wait until a ticket is released; count it where that took too long.
+ * Wait until a ticket, which is the time when it was made, is released; count it
+ * where that took too long. Where the trace has ended nothing is lost.
  *
  * The thread sleeps in no queue and gets no signal: it goes round this loop,
- * whose helper reschedules, until its ticket is released or the loop is at its
- * end. So it goes on by itself after a moment, whatever becomes of the tracer,
- * and nobody can see that it waited. Reads that fail take the time: they fill
- * DELAY with zeros, whatever the target has in memory. Tail calls, for more
- * turns, are denied to sleepable programs.
+ * whose helper reschedules, until its ticket is released, its time is up, the
+ * tracer's heartbeat stops, or the loop is at its end. So it goes on by itself,
+ * whatever becomes of the tracer, and nobody can see that it waited. Reads that
+ * fail take the time: they fill DELAY with zeros, whatever the target has in
+ * memory. Tail calls, for more turns, are denied to sleepable programs.
  *
  * All that a turn needs is in a map, and nothing is read from the stack after
  * the loop: newer kernels (6.18) give a program with 64 bytes of stack or more
@@ -191,12 +209,14 @@ INLINE u64 new_ticket(int may_expire)
 INLINE int hold_turn(void)
 {
 	u32 tid = kernel_tid();
-	u64 slot = tid, code;
+	u64 slot = tid, now = bpf_ktime_get_ns(), code;
 	struct hold *hold = find(MAP(HOLDS), &tid);
 	void *task;
 
 	MASK(slot, HOLD_SLOTS);
-	if (!hold || SHARED->released[slot] == hold->ticket)
+	if (!hold || SHARED->released[slot] == hold->ticket || !SHARED->armed)
+		return 1;
+	if (now - hold->ticket > HOLD_NS || patience(now) < 0)
 		return 1;
 	code = hold->code;
 #pragma unroll
@@ -207,38 +227,43 @@ INLINE int hold_turn(void)
 	return 0;
 }
 
+/* A thread went on before the tracer was ready for it, and the next ones had better not wait for it either. */
+INLINE void hold_expired(void)
+{
+	lose(LOSS_HOLD_EXPIRED);
+	SHARED->behind = 1;
+}
+
 INLINE void wait_for_release(struct pt_regs *ctx, u64 wanted)
 {
 	u32 tid = kernel_tid();
 	struct hold hold = { .ticket = wanted, .code = ctx->ip }, *kept;
-	u64 turns;
+	u64 slot;
 
 	put(MAP(HOLDS), &tid, &hold, ANY);
 	kept = find(MAP(HOLDS), &tid);
 	if (!kept)
 		return;
-	turns = bpf_loop_of(HOLD_TURNS, (void *)TURN_hold, 0, kept->no_flags);
+	bpf_loop_of(HOLD_TURNS, (void *)TURN_hold, 0, kept->no_flags);
 	tid = kernel_tid();
+	slot = tid;
+	MASK(slot, HOLD_SLOTS);
 	kept = find(MAP(HOLDS), &tid);
-	if (turns >= HOLD_TURNS && kept && !(kept->ticket & MAY_EXPIRE))
-		lose(LOSS_HOLD_EXPIRED);
+	if (kept && SHARED->released[slot] != kept->ticket && SHARED->armed && !(kept->ticket & MAY_EXPIRE))
+		hold_expired();
 	drop(MAP(HOLDS), &tid);
 }
 
 /*
- * Read the path of a program that is about to be exec'd, whose page the process
- * may never have touched: that of a literal. A read of a string does not bring
- * a page in, a copy does; of the page behind only if the string goes on there.
- * No branches, since each has the loop of a hold verified once more.
+ * Bring a program's path into memory, whose page the process may never have
+ * touched: that of a literal. A read of a string does not do that, a copy does;
+ * with the page behind it only if the string goes on there.
  */
-INLINE void read_path(char *path, u64 from)
+INLINE void touch_path(u64 path)
 {
-	s64 length;
-
-	bpf_copy_from_user(VALUE(void, DELAY), 1, (void *)from);
-	length = bpf_probe_read_user_str(path, PATH_BYTES, (void *)from);
-	bpf_copy_from_user(VALUE(void, DELAY), 1, (void *)(from + ((length >> 63) & (PATH_BYTES - 1))));
-	bpf_probe_read_user_str(path, PATH_BYTES, (void *)from);
+	bpf_copy_from_user(VALUE(void, DELAY), 1, (void *)path);
+	if (bpf_probe_read_user_str(VALUE(void, DELAY), PATH_BYTES, (void *)path) < 0)
+		bpf_copy_from_user(VALUE(void, DELAY), 1, (void *)(path + PATH_BYTES - 1));
 }
 
 /*
@@ -248,7 +273,7 @@ INLINE void read_path(char *path, u64 from)
  * the probed instruction to _r_debug.r_state for the loader, to
  * __jit_debug_descriptor for a JIT.
  */
-int on_hold(struct pt_regs *ctx)
+INLINE int hold(struct pt_regs *ctx)
 {
 	u64 id = current_ids();
 	s64 cookie = bpf_get_attach_cookie(ctx);
@@ -274,7 +299,6 @@ int on_hold(struct pt_regs *ctx)
 	control = new_control(kind, pid);
 	if (!control)
 		return 0;
-	control->ticket = new_ticket(kind == CONTROL_FORKS);
 	control->generation = process->generation;
 	control->length = path;
 	BARRIER(path);
@@ -283,9 +307,37 @@ int on_hold(struct pt_regs *ctx)
 	if (kind == CONTROL_EXECUTES_AT)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)
-		read_path(control->path, path);
-	wanted = control->ticket;
+		bpf_probe_read_user_str(control->path, sizeof(control->path), (void *)path);
+	if (!tracer_answers()) {
+		bpf_ringbuf_submit(control, WAKE_NOW);
+		if (kind != CONTROL_FORKS)
+			lose(LOSS_HOLD_EXPIRED);
+		return 0;
+	}
+	wanted = new_ticket(kind == CONTROL_FORKS);
+	control->ticket = wanted;
 	bpf_ringbuf_submit(control, WAKE_NOW);
 	wait_for_release(ctx, wanted);
 	return 0;
+}
+
+/*
+ * The copies of touch_path() may sleep: nothing that was on the stack before them
+ * is used after them. So it is not asked whose process this is, which takes
+ * more than registers: the system call to come reads the same page.
+ */
+int on_hold(struct pt_regs *ctx)
+{
+	u16 kind = bpf_get_attach_cookie(ctx) & 255;
+	u64 path = ctx->di, second = ctx->si;
+
+	BARRIER(path);
+	BARRIER(second);
+	if (kind == CONTROL_EXECUTES_AT)
+		path = second;
+	BARRIER(path);
+	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)
+		touch_path(path);
+	BARRIER(ctx);
+	return hold(ctx);
 }

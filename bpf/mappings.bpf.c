@@ -198,8 +198,12 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 	control->generation = code.generation;
 	control->address = change.start;
 	control->length = ctx->si;
-	if (can_wait && change.wait)
-		ticket = new_ticket(0);
+	if (can_wait && change.wait) {
+		if (tracer_answers())
+			ticket = new_ticket(0);
+		else
+			lose(LOSS_HOLD_EXPIRED);
+	}
 	control->ticket = ticket;
 	bpf_ringbuf_submit(control, WAKE_NOW);
 	if (ticket)

@@ -17,8 +17,8 @@ from tracer.capture.linking import Linked
 from tracer.capture.maps import Limits, Maps
 from tracer.capture.programs import compiled
 
-COPY_FROM_USER_TASK, LOOP, CALL = 191, 181, 0x85
-LOAD, LOAD_IMMEDIATE, ARITHMETIC = 1, 0x18, (4, 7)
+COPY_FROM_USER, COPY_FROM_USER_TASK, LOOP, CALL = 148, 191, 181, 0x85
+LOAD, STORES, ARITHMETIC = 1, (2, 3), (4, 7)
 FLAGS, FRAME_POINTER = 4, 10
 
 Instruction = tuple[int, int, int, int]
@@ -55,6 +55,18 @@ def test_nothing_is_read_from_the_stack_once_a_thread_was_held(programs: dict[st
     [sleep] = calls(parts["turn_hold"], COPY_FROM_USER_TASK)
     assert not loads_from_stack(parts["turn_hold"][sleep:])
     assert not loads_from_stack(parts[name][calls(parts[name], LOOP)[-1] :])
+
+
+def test_nothing_that_was_on_the_stack_before_a_copy_is_used_after_it(programs: dict[str, Linked]) -> None:
+    """A copy may sleep, and another thread's program write over what was there."""
+    code = functions(programs["on_hold"])["on_hold"]
+    for copy in calls(code, COPY_FROM_USER):
+        written: set[int] = set()
+        for op, registers, offset, _ in code[copy:]:
+            if op & 7 in STORES and registers & 15 == FRAME_POINTER:
+                written.add(offset)
+            elif op & 7 == LOAD and registers >> 4 == FRAME_POINTER:
+                assert offset in written
 
 
 @pytest.mark.parametrize("name", ["on_hold", "on_mapping"])

@@ -22,6 +22,7 @@ ENDS_WELL = {
     "fork_exec_chain": "0 7",
     "clean": "quiet",
     "shell_child": "system popen",
+    "paces": "blocks threads forks libraries execs",
 }
 WITHOUT_ARGUMENTS = """
     free_null failed_alloc threads fork_no_exec fork_exec_chain vfork_exec posix_spawn exec_live dlopen_sequence

@@ -23,7 +23,7 @@ CALLS_BYTES = 3328
 GUEST_BYTES = 36 << 10
 """Room for `struct guest` of bpf/guests.bpf.h, which asserts that it fits."""
 PROGRAM_SLOTS = 16
-DELAY_BYTES = 1 << 20
+DELAY_BYTES = 4 << 20
 """Read at each turn of a hold, only to pass time."""
 COPY_RING_BYTES = 1 << 23
 ROW_COUNT = 1 << 23

@@ -29,8 +29,9 @@ from tracer.errors import ProgramRefused
 from tracer.model import records
 from tracer.model.verified import Verified
 
-HOLD_TURNS, HOLD_READS = 4000, 20
-"""With DELAY_BYTES: a thread is held for 5 to 6 s at most, and looks each 1.4 ms whether it may go on."""
+HOLD_TURNS, HOLD_READS = 1 << 17, 5
+"""With DELAY_BYTES: a thread looks each 0.2 ms or more whether it may go on. The clock ends a hold (HOLD_NS of
+bpf/abi.h), the turns are more than fit into that time."""
 _AT_ONCE = 4
 
 _HEADERS = (

@@ -19,11 +19,13 @@ from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites, OpenBinary
 from tracer.capture.btf import kernel_offsets
 from tracer.capture.checkpoints import Checkpoints
+from tracer.capture.closer import Closer
 from tracer.capture.code_logs import CodeLogs
 from tracer.capture.follower import Follower
 from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
+from tracer.capture.heartbeat import Heartbeat
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
@@ -82,6 +84,7 @@ class Session:
     """
 
     def __init__(self, options: CaptureOptions) -> None:
+        self._closer = Closer()
         self.options = options
         self.mode = "attached"
         self.stopped = False
@@ -125,6 +128,7 @@ class Session:
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
+        self._heartbeat = Heartbeat(self._shared)
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
         self._ended_ns = self._stacks_until_ns = 0
@@ -147,6 +151,7 @@ class Session:
     def _arm(self) -> None:
         with suppress(OSError):  # those that are held wait for this process
             os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+        self._heartbeat.start()
         self.attacher.attach_tracepoints()
         self._shared["follow"] = int(self.options.follow)
         self._started_ns = time.monotonic_ns()
@@ -254,6 +259,7 @@ class Session:
         happened = self._control.read_blobs()
         self._copied()
         self.follower.handle(happened)
+        self._shared["behind"] = 0
 
     def _copied(self) -> None:
         for blob in self._copy_ring.read_blobs():
@@ -327,7 +333,9 @@ class Session:
     def close(self) -> None:
         """Detach everything from the target, which runs on if it still does."""
         self._shared["armed"] = 0
+        self._heartbeat.stop()
         self.attacher.detach_all()
+        self._closer.stop()
         self.code.close()
         self.mishaps.calm()
 

@@ -195,7 +195,7 @@ SHARED = np.dtype(
     [
         ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
         ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("pid_namespace", "<u8"),
-        ("released", "<u8", (HOLD_SLOTS,)),
+        ("heartbeat_ns", "<u8"), ("behind", "<u8"), ("tracer", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
     ]
 )
 

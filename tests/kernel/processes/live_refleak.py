@@ -95,13 +95,14 @@ class LiveRefleak:
 
 @contextmanager
 def live_refleak(
-    output: Path, *words: object, variables: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
+    output: Path, *words: object, variables: Mapping[str, str] | None = None, prefix: Sequence[str] = (),
+    program: Path = REFLEAK,
 ) -> Iterator[LiveRefleak]:
     """Start refleak with these words after its options for the report; it is killed at the end if it still runs.
 
     `prefix`: a command that starts it elsewhere.
     """
-    command = [*prefix, str(REFLEAK), "--format", "json", "-o", str(output), *map(str, words)]
+    command = [*prefix, str(program), "--format", "json", "-o", str(output), *map(str, words)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
         env=environment() | dict(variables or {}), start_new_session=True,
