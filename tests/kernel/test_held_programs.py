@@ -42,7 +42,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         maps.close()
 
 
-@pytest.mark.parametrize("name", ["on_hold", "on_mapping"])
+@pytest.mark.parametrize("name", ["on_hold", "on_mapping", "on_unwinding", "on_unwinding_held"])
 def test_the_loop_of_a_hold_is_in_registers(programs: dict[str, bytes], name: str) -> None:
     code = instructions(programs[name])
     [sleep] = [at for at, (op, _, _, imm) in enumerate(code) if (op, imm) == (CALL, COPY_FROM_USER_TASK)]

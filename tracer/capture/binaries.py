@@ -15,6 +15,7 @@ from tracer.elf.symbol_table import SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
 from tracer.model.operations import Placement
 from tracer.model.snapshot import Binary, UncoveredCopies, Unresolved
+from tracer.model.unwinding import UnwinderPlace
 from tracer.procfs.maps import MapsEntry
 
 
@@ -23,6 +24,7 @@ class FoundSites:
     placements: Sequence[Placement]
     unresolved: Sequence[Unresolved]
     uncovered: Sequence[UncoveredCopies] = ()
+    unwinders: Sequence[UnwinderPlace] = ()
 
 
 END_OF_IDS = 0xE000
@@ -42,6 +44,7 @@ class OpenBinary:
     deleted: bool = False
     placements: list[tuple[int, Placement]] = field(default_factory=list)
     """With the index of each site."""
+    unwinders: Sequence[UnwinderPlace] = ()
     unresolved: Sequence[Unresolved] = ()
     start_up: list[OpenBinary] | None = None
     """A program, with what its loader maps before it starts; None until asked."""

@@ -28,6 +28,10 @@ _WORDS: dict[LossKind, tuple[str, str]] = {
     LossKind.TYPES_FULL: ("type name not kept: too many types", "--type"),
     LossKind.UNWIND_REFUSED: ("event whose stack walk the kernel refused", "report it, with `refleak doctor`"),
     LossKind.GUESTS_FULL: ("stack without the frames of its interpreter: their ring was full", "none"),
+    LossKind.RETURN_HIDDEN: (
+        "return address that a probe had replaced when the program unwound its stack: its page could not be written",
+        "--refs-only, or fewer specs",
+    ),
     LossKind.ARGUMENT_UNREAD: ("argument that could not be read", "none: its page was not in memory"),
 }
 

@@ -78,6 +78,8 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "THREADS": hash_map(4, THREAD_BYTES, limits.threads),
         "CALLS": hash_map(4, CALLS_BYTES, limits.threads),
         "GUESTS": hash_map(4, GUEST_BYTES, limits.threads),
+        "STACK_WORDS": hash_map(4, records.STACK_WORDS.itemsize, limits.threads),
+        "TRUE_RETURNS": _Map(MapType.LRU_HASH, 16, 8, 1 << 14),
         "GUEST_CODES": hash_map(8, 8, 1 << 18),
         "HANDLES": hash_map(key, 8, 1 << 16),
         "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),

@@ -142,6 +142,7 @@ class Prober:
         self._unresolved += found.unresolved
         self._uncovered += found.uncovered
         self._sites.add(binary, found.placements)
+        binary.unwinders = found.unwinders
         self._holds[binary.id] = _holds(binary)
         if binary.is_static or _is_libc(binary):
             self._mapping_calls[binary.id] = mapping_calls(binary)
@@ -150,10 +151,7 @@ class Prober:
     def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
         """Attach to a process what it does not have yet; stops quietly where it is gone."""
         linked = self._linked.setdefault(pid, {})
-        for binary in binaries:
-            if binary.id in linked:
-                continue
-            self.prepare(binary)
+        for binary in self._guarded(pid, [b for b in binaries if b.id not in linked]):
             linked[binary.id] = binary
             try:
                 self._attacher.attach_sites(pid, binary)
@@ -169,6 +167,21 @@ class Prober:
                                p.site.function.function, reason)
                     for _, p in binary.placements
                 ]  # fmt: skip
+
+    def _guarded(self, pid: int, binaries: list[OpenBinary]) -> list[OpenBinary]:
+        """Attach what unwinds in these before any return probe, which an exception could meet; none if it is gone."""
+        distinct = list({binary.id: binary for binary in binaries}.values())
+        for binary in distinct:
+            self.prepare(binary)
+        try:
+            for binary in distinct:
+                self._attacher.attach_unwinders(pid, binary)
+        except OSError as error:
+            if error.errno != errno.ESRCH:
+                reason = f"the kernel refused the probes of what unwinds: {error.strerror}"
+                self._unresolved.append(Unresolved("unwinder", "", binary.path, reason))
+            return []
+        return distinct
 
     def _hold(self, pid: int, binary: OpenBinary) -> None:
         """Attach a binary's holds: for this process; where forks are followed, those that a child meets before it has

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,8 @@ FRAMES_PER_PROGRAM = (32, 8)
 """Frames walked in one program, tail calls do the rest. All 127 in one load too, but take 0.3 s to verify."""
 HOLD_TURNS, HOLD_READS = 4000, 20
 """With DELAY_BYTES: a thread is held for 5 to 6 s at most, and looks each 1.4 ms whether it may go on."""
+WORD_TURNS, WORD_READS = 4000, 4
+"""Of a thread that unwinds: it waits for 1.1 s at most, and looks each 0.3 ms."""
 _AT_ONCE = 4
 
 _HEADERS = (
@@ -36,7 +39,7 @@ _HEADERS = (
     "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "copies.bpf.c", "guests.bpf.c",
-            "lifecycle.bpf.c", "mappings.bpf.c")  # fmt: skip
+            "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c")  # fmt: skip
 _TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack")
 _GUEST_TAIL_CALLED = ("guest", "guest_luajit", "guest_keep")
 """Together in the order of `enum program`."""
@@ -44,8 +47,10 @@ _ON_GUEST = "on_guest"
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
+_ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
 _NAMES = (
     *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing",
+    *_ON_UNWINDING,
 )  # fmt: skip
 
 
@@ -71,6 +76,7 @@ def compiled(maps: Maps, offsets: Mapping[str, int], frames: int, cache: Path) -
     macros = {
         "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
         "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
+        "WORD_TURNS": WORD_TURNS, "WORD_READS": WORD_READS,
         "FRAMES_PER_PROGRAM": frames, **offsets,
     }
     flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds))]
@@ -134,7 +140,9 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool, guests: bool) 
         holds = [pool.submit(hold, name) for name in _HOLDS]
         probes = [pool.submit(load, name, ProgramType.KPROBE) for name in (*_PROBES, *_TAIL_CALLED)]
         points = [pool.submit(_load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
+        unwinding = pool.submit(_load_unwinding, hold, partial(load, kind=ProgramType.KPROBE))
     fds = {name: made.result() for name, made in zip((*_PROBES, *_TAIL_CALLED), probes, strict=True)}
+    fds[_ON_UNWINDING[0]] = unwinding.result()
     fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
     _enter(maps, _TAIL_CALLED, fds)
     later = GuestPrograms(partial(_load_guests, load, maps)) if guests else None
@@ -144,6 +152,15 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool, guests: bool) 
         fds["on_mapping"] = load("on_mapping_passing", ProgramType.KPROBE)
         return Programs(fds, multi, can_hold=False, guests=later)
     return Programs(fds, multi, can_hold=True, guests=later)
+
+
+def _load_unwinding(hold: Callable[[str], int], load: Callable[[str], int]) -> int:
+    """A thread's stack is written by itself, where the kernel lets it, else by us while it is held."""
+    itself, held, passing = _ON_UNWINDING
+    for name, loads in ((itself, hold), (held, hold)):
+        with suppress(ProgramRefused):
+            return loads(name)
+    return load(passing)
 
 
 def _load_guests(load: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:
