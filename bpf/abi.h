@@ -251,6 +251,13 @@ struct stack_words {
 	struct return_instance word[STACK_WORDS_MAX];
 };
 
+/* A thread waits until its stack words are written; released like one that is held. */
+struct stack_request {
+	u64 ticket;
+	u32 pid;
+	u32 tid;
+};
+
 struct stack_copy {
 	u64 id;		/* of the stack */
 	u64 cut;	/* code in which it was cut, key of the map that counts the copies */
@@ -320,7 +327,6 @@ enum control_kind {
 	CONTROL_JIT,		/* __jit_debug_register_code: address is the descriptor's; held */
 	CONTROL_FRAMES,		/* __register_frame: length is its argument; held */
 	CONTROL_FRAMES_GONE,	/* __deregister_frame: the same */
-	CONTROL_UNWINDS,	/* words are to be written to the thread's stack; held */
 };
 
 /* When something reads, or leaves by, the return addresses on the stack; the cookie of on_unwinding. */

@@ -157,7 +157,7 @@ INLINE int unwinds(struct pt_regs *ctx, int writer)
 {
 	u64 id = bpf_get_current_pid_tgid(), wanted;
 	struct stack_words *words;
-	struct control *control;
+	struct stack_request *request;
 
 	if (bpf_get_attach_cookie(ctx) == UNWINDING_CAUGHT)
 		drop_left(ctx->sp);
@@ -169,14 +169,16 @@ INLINE int unwinds(struct pt_regs *ctx, int writer)
 	write_returns(words, bpf_get_attach_cookie(ctx), ctx->sp, writer);
 	if (!words->count)
 		return 0;
-	control = writer & WRITES_BY_TRACER ? new_control(CONTROL_UNWINDS, id >> 32) : 0;
-	if (!control) {
+	request = writer & WRITES_BY_TRACER ? bpf_ringbuf_reserve(MAP(STACK_REQUESTS), sizeof(*request), 0) : 0;
+	if (!request) {
 		lose(LOSS_RETURN_HIDDEN);
 		return 0;
 	}
-	control->ticket = bpf_ktime_get_ns();
-	wanted = control->ticket;
-	bpf_ringbuf_submit(control, WAKE_NOW);
+	request->ticket = bpf_ktime_get_ns();
+	request->pid = id >> 32;
+	request->tid = id;
+	wanted = request->ticket;
+	bpf_ringbuf_submit(request, WAKE_NOW);
 	if (!wait_for_words(ctx, wanted))
 		lose(LOSS_RETURN_HIDDEN);
 	return 0;

@@ -25,6 +25,7 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "stack_totals": records.STACK_TOTALS,
     "code_range": records.CODE_RANGE,
     "return_instance": records.RETURN_INSTANCE,
+    "stack_request": records.STACK_REQUEST,
     "stack_words": records.STACK_WORDS,
     "stack_copy": records.STACK_COPY,
     "free_site": records.FREE_SITE,

@@ -8,9 +8,23 @@ from pathlib import Path
 import pytest
 
 from tracer.elf.image import Image
+from tracer.model.operations import (
+    RETURN_VALUE,
+    FunctionSpec,
+    Operation,
+    Site,
+    SiteFlag,
+    argument,
+    place_at_entry,
+)
 from tracer.model.unwinding import Moment
 from tracer.sites.costs import default_costs
-from tracer.sites.unwinders import find_unwinders
+from tracer.sites.unwinders import find_unwinders, refused_returns
+
+THROWS = """
+void f(void);
+extern "C" int make(int n) { try { f(); } catch (...) { return 0; } return n; }
+"""
 
 
 def places(folder: Path, name: str, code: str) -> list[tuple[int, Moment, bool]]:
@@ -63,3 +77,17 @@ def test_a_handler_begins_where_its_return_address_is_at_rsp(tmp_path: Path) -> 
 
 def test_other_functions_are_left_alone(tmp_path: Path) -> None:
     assert places(tmp_path, "getcontext", "push %rbp\npop %rbp\nret") == []
+
+
+@pytest.mark.parametrize("strip", [False, True])
+def test_no_return_probe_where_an_unwinder_is_linked_in_without_its_name(tmp_path: Path, strip: bool) -> None:
+    (tmp_path / "a.cc").write_text(THROWS + "void f(void) { throw 1; }\nint main() { return make(1); }\n")
+    options = ["-static-libgcc", "-static-libstdc++", "-rdynamic", *(["-s"] if strip else [])]
+    subprocess.run(["g++", "-O1", "-o", "a", *options, "a.cc"], cwd=tmp_path, check=True)
+    image = Image.open(tmp_path / "a")
+    made = FunctionSpec("make", Operation.CREATE, group=1, object=RETURN_VALUE)
+    put = FunctionSpec("make", Operation.PUT, group=1, flags=SiteFlag.ENTRY_RESULT, object=argument(0))
+    placements = [place_at_entry(Site(function, image.path, 0x1000, 0x1000)) for function in (made, put)]
+    refused = refused_returns(image, placements)
+    reason = "a return probe would end its exceptions: its unwinder has no symbols"
+    assert refused == ({placements[0]: reason} if strip else {})

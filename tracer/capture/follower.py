@@ -17,7 +17,6 @@ from tracer.capture.maps import Maps
 from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook, Space
 from tracer.capture.spaces import Spaces
-from tracer.capture.stack_writer import StackWriter
 from tracer.capture.start_up import start_up_binaries
 from tracer.model import records
 from tracer.model.records import ControlKind, ProcessState
@@ -44,7 +43,6 @@ class Follower:
         self._jit, self._frames, self._code = jit, frames, code
         self._clock, self._on_fork, self._can_hold = clock, on_fork, can_hold
         self._processes = maps.fds["PROCESSES"]
-        self._stacks = StackWriter(maps)
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
@@ -68,7 +66,6 @@ class Follower:
             ControlKind.UNMAPPED: self._mapped,
             ControlKind.EXIT: self._exited,
             ControlKind.JIT: lambda c: self._jit.called(_space(c), int(c["address"])),
-            ControlKind.UNWINDS: self._stacks.write,
             ControlKind.FRAMES: lambda c: self._frames.registered(_space(c), int(c["length"])),
             ControlKind.FRAMES_GONE: lambda c: self._frames.deregistered(_space(c), int(c["length"])),
         }
@@ -79,7 +76,7 @@ class Follower:
         for blob in blobs:
             control = np.frombuffer(blob, records.CONTROL, 1)[0]
             pid, kind = int(control["pid"]), int(control["kind"])
-            if kind != ControlKind.UNWINDS and (kind in _SLOW or pid in self._waiting_pids):
+            if kind in _SLOW or pid in self._waiting_pids:
                 self._waiting.append(control)
                 self._waiting_pids[pid] += 1
             else:

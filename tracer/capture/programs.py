@@ -142,7 +142,8 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool, guests: bool) 
         points = [pool.submit(_load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
         unwinding = pool.submit(_load_unwinding, hold, partial(load, kind=ProgramType.KPROBE))
     fds = {name: made.result() for name, made in zip((*_PROBES, *_TAIL_CALLED), probes, strict=True)}
-    fds[_ON_UNWINDING[0]] = unwinding.result()
+    if (unwinder := unwinding.result()) is not None:
+        fds[_ON_UNWINDING[0]] = unwinder
     fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
     _enter(maps, _TAIL_CALLED, fds)
     later = GuestPrograms(partial(_load_guests, load, maps)) if guests else None
@@ -154,13 +155,14 @@ def _load_all(code: Mapping[str, bytes], maps: Maps, multi: bool, guests: bool) 
     return Programs(fds, multi, can_hold=True, guests=later)
 
 
-def _load_unwinding(hold: Callable[[str], int], load: Callable[[str], int]) -> int:
-    """A thread's stack is written by itself, where the kernel lets it, else by us while it is held."""
+def _load_unwinding(hold: Callable[[str], int], load: Callable[[str], int]) -> int | None:
+    """A thread's stack is written by itself, where the kernel lets it, else by us while it is held; None where it
+    can be neither."""
     itself, held, passing = _ON_UNWINDING
-    for name, loads in ((itself, hold), (held, hold)):
+    for name, loads in ((itself, hold), (held, hold), (passing, load)):
         with suppress(ProgramRefused):
             return loads(name)
-    return load(passing)
+    return None
 
 
 def _load_guests(load: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:

@@ -80,6 +80,7 @@ EVENT = np.dtype(
 STACK = np.dtype([("id", "<u8"), ("status", "<u4"), ("depth", "<u4"), ("frames", "<u8", (MAX_FRAMES + 1,))], align=True)
 CODE_RANGE = np.dtype([("start", "<u8"), ("end", "<u8")])
 RETURN_INSTANCE = np.dtype([("slot", "<u8"), ("address", "<u8")])
+STACK_REQUEST = np.dtype([("ticket", "<u8"), ("pid", "<u4"), ("tid", "<u4")])
 STACK_WORDS_MAX = 64
 STACK_WORDS = np.dtype([("count", "<u8"), ("word", RETURN_INSTANCE, (STACK_WORDS_MAX,))])
 STACK_COPY = np.dtype(
@@ -273,7 +274,6 @@ class ControlKind(IntEnum):
     JIT = 12
     FRAMES = 13
     FRAMES_GONE = 14
-    UNWINDS = 15
 
 
 class GuestRecord(IntEnum):

@@ -6,11 +6,12 @@ the program, a cancelled thread's cleanup is skipped, a backtrace is cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from tracer.elf.image import EM_X86_64, Image
 from tracer.elf.symbol_table import STT_FUNC, Symbol, read_symbol_table
-from tracer.model.operations import Register
+from tracer.model.operations import Operation, Placement, Register, SiteFlag
 from tracer.model.unwinding import Moment, UnwinderPlace
 from tracer.sites.costs import NANOSECONDS, CostModel, is_refused
 from tracer.sites.instructions import Instruction, decode, flow_of, lines_of
@@ -27,6 +28,9 @@ STEP = ("_ULx86_64_step", "_Ux86_64_step", "__unw_step")
 CATCH = ("__cxa_begin_catch",)
 """An exception has arrived: called at the start of each handler (level 2)."""
 _MARKS = ("_Unwind_", "unw_", "_step", "context", "__cxa_begin_catch")
+_PERSONALITY = re.compile(rb"\x01zP[LRSB]*\0")
+"""A CIE's version, and its augmentation where its functions have handlers (LSB Core 5.0, "Exception Frames")."""
+_UNWINDER = re.compile(b"_Unwind_")
 _LONGEST_START = 48
 REGISTER_SP = int(Register.RSP)
 
@@ -44,6 +48,18 @@ def find_unwinders(image: Image, costs: CostModel) -> list[UnwinderPlace]:
             functions = (symbol for symbol in table.find(name) if symbol.kind == STT_FUNC)
             found.update(place for symbol in functions for place in find(image, symbol, costs))
     return sorted(found, key=lambda place: (place.file_offset, place.moment))
+
+
+def refused_returns(image: Image, placements: Sequence[Placement]) -> dict[Placement, str]:
+    """Return the placements that need a return probe where none may be, with the reason.
+
+    Handlers in a binary that neither has nor asks for an unwinder by name: it has one without a symbol.
+    """
+    with_return = [p for p in placements if p.site.function.operation != Operation.GUEST
+                   and not p.site.function.flags & SiteFlag.ENTRY_RESULT]  # fmt: skip
+    if not with_return or not _PERSONALITY.search(image.data) or _UNWINDER.search(image.data):
+        return {}
+    return dict.fromkeys(with_return, "a return probe would end its exceptions: its unwinder has no symbols")
 
 
 def _beginning(image: Image, symbol: Symbol, costs: CostModel) -> Iterator[UnwinderPlace]:

@@ -96,5 +96,12 @@ def test_other_ways_out(both: Both, mode: str) -> None:
     both(*THINGS, target=("unwinding", mode))
 
 
+@pytest.mark.parametrize("mode", ["throwing", "catching", "looking"])
+def test_no_return_probe_is_where_the_unwinder_cannot_be_found(both: Both, mode: str) -> None:
+    run = both("--type", THINGS[2], target=("unwinding-own-runtime-stripped", mode))
+    refused = {(entry["function"], entry["reason"]) for entry in run.report["probes"]["unresolved"]}
+    assert ("make_catching", "a return probe would end its exceptions: its unwinder has no symbols") in refused
+
+
 def test_the_heap_checker_of_gperftools_finds_what_it_finds(both: Both) -> None:
     both(target=("heap-checked", "catching"), environment=(("HEAPCHECK", "strict"),))
