@@ -244,6 +244,20 @@ struct return_instance {
 	u64 address;	/* what it stands for */
 };
 
+/* What is to be written to a thread's stack: return addresses, true ones or those of probes. */
+#define STACK_WORDS_MAX 64	/* MAX_URETPROBE_DEPTH: the kernel has no more return probes pending */
+struct stack_words {
+	u64 count;
+	struct return_instance word[STACK_WORDS_MAX];
+};
+
+/* A thread waits until its stack words are written; released like one that is held. */
+struct stack_request {
+	u64 ticket;
+	u32 pid;
+	u32 tid;
+};
+
 struct stack_copy {
 	u64 id;		/* of the stack */
 	u64 cut;	/* code in which it was cut, key of the map that counts the copies */
@@ -315,6 +329,13 @@ enum control_kind {
 	CONTROL_FRAMES_GONE,	/* __deregister_frame: the same */
 };
 
+/* When something reads, or leaves by, the return addresses on the stack; the cookie of on_unwinding. */
+enum unwinding {
+	UNWINDING_BEGINS,	/* frames are about to be looked at, or left */
+	UNWINDING_ENDS,		/* it returns to where it began */
+	UNWINDING_CAUGHT,	/* an exception is handled: all frames below are gone */
+};
+
 struct control {
 	u64 time_ns;
 	u64 address;	/* fork: parent; mapped, unmapped: start; held: by the cookie's distance from the probe */
@@ -345,6 +366,7 @@ enum loss {
 	LOSS_UNWIND_REFUSED,	/* tail call failed */
 	LOSS_ARGUMENT_UNREAD,	/* an argument could not be read */
 	LOSS_GUESTS_FULL,	/* frames of an interpreter not kept */
+	LOSS_RETURN_HIDDEN,	/* a replaced return address could not be put back */
 	LOSS_COUNT,
 };
 

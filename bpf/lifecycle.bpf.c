@@ -234,24 +234,33 @@ INLINE void hold_expired(void)
 	SHARED->behind = 1;
 }
 
-INLINE void wait_for_release(struct pt_regs *ctx, u64 wanted)
+/* Wait as long as a hold may last; returns 0 where it was not released, and the trace goes on. */
+INLINE int is_released(struct pt_regs *ctx, u64 wanted)
 {
 	u32 tid = kernel_tid();
 	struct hold hold = { .ticket = wanted, .code = ctx->ip }, *kept;
 	u64 slot;
+	int released = 1;
 
 	put(MAP(HOLDS), &tid, &hold, ANY);
 	kept = find(MAP(HOLDS), &tid);
 	if (!kept)
-		return;
+		return 0;
 	bpf_loop_of(HOLD_TURNS, (void *)TURN_hold, 0, kept->no_flags);
 	tid = kernel_tid();
 	slot = tid;
 	MASK(slot, HOLD_SLOTS);
 	kept = find(MAP(HOLDS), &tid);
 	if (kept && SHARED->released[slot] != kept->ticket && SHARED->armed && !(kept->ticket & MAY_EXPIRE))
-		hold_expired();
+		released = 0;
 	drop(MAP(HOLDS), &tid);
+	return released;
+}
+
+INLINE void wait_for_release(struct pt_regs *ctx, u64 wanted)
+{
+	if (!is_released(ctx, wanted))
+		hold_expired();
 }
 
 /*

@@ -90,3 +90,13 @@ int turn_cut(struct turn turn)
 {
 	return bit(cut_turn(turn.context, turn.index));
 }
+
+int turn_write_return(struct turn turn)
+{
+	return bit(write_return_turn(turn.context));
+}
+
+int turn_drop_left(struct turn turn)
+{
+	return bit(drop_left_turn(turn.context));
+}

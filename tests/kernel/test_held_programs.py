@@ -21,6 +21,7 @@ COPY_FROM_USER, COPY_FROM_USER_TASK, LOOP, CALL = 148, 191, 181, 0x85
 LOAD, STORES, ARITHMETIC = 1, (2, 3), (4, 7)
 FLAGS, FRAME_POINTER = 4, 10
 
+HOLDING = ["on_hold", "on_mapping", "on_unwinding_held"]
 Instruction = tuple[int, int, int, int]
 
 
@@ -49,7 +50,7 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         maps.close()
 
 
-@pytest.mark.parametrize("name", ["on_hold", "on_mapping"])
+@pytest.mark.parametrize("name", HOLDING)
 def test_nothing_is_read_from_the_stack_once_a_thread_was_held(programs: dict[str, Linked], name: str) -> None:
     parts = functions(programs[name])
     [sleep] = calls(parts["turn_hold"], COPY_FROM_USER_TASK)
@@ -69,7 +70,7 @@ def test_nothing_that_was_on_the_stack_before_a_copy_is_used_after_it(programs: 
                 assert offset in written
 
 
-@pytest.mark.parametrize("name", ["on_hold", "on_mapping"])
+@pytest.mark.parametrize("name", HOLDING)
 def test_the_loop_of_a_hold_does_not_become_part_of_the_program(programs: dict[str, Linked], name: str) -> None:
     """The verifier would have it save registers on the stack: where it knows that the flags are 0."""
     code = functions(programs[name])[name]

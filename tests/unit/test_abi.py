@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracer.model import operations, records
+from tracer.model import operations, records, unwinding
 
 ABI = Path(__file__).parents[2] / "bpf" / "abi.h"
 STRUCTS: dict[str, np.dtype[np.void]] = {
@@ -25,6 +25,8 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "stack_totals": records.STACK_TOTALS,
     "code_range": records.CODE_RANGE,
     "return_instance": records.RETURN_INSTANCE,
+    "stack_request": records.STACK_REQUEST,
+    "stack_words": records.STACK_WORDS,
     "stack_copy": records.STACK_COPY,
     "free_site": records.FREE_SITE,
     "type_name": records.TYPE_NAME,
@@ -56,6 +58,7 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "control_kind": (records.ControlKind, "CONTROL_"),
     "loss": (records.LossKind, "LOSS_"),
     "type_source": (records.TypeSource, "TYPE_"),
+    "unwinding": (unwinding.Moment, "UNWINDING_"),
     "process_state": (records.ProcessState, "PROCESS_"),
     "rule_kind": (records.RuleKind, "RULE_"),
     "guest_record": (records.GuestRecord, "GUEST_"),
@@ -63,7 +66,7 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
     "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
-    "COPY_PAGES", "PAGE_WORDS", "COPIES_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES",
+    "COPY_PAGES", "PAGE_WORDS", "COPIES_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES", "STACK_WORDS_MAX",
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from tracer.errors import RefleakError
 from tracer.files.plain_file import open_plain
 from tracer.model.operations import Placement
 from tracer.model.snapshot import Binary, UncoveredCopies, Unresolved
+from tracer.model.unwinding import UnwinderPlace
 from tracer.procfs.maps import MapsEntry
 
 
@@ -26,6 +27,7 @@ class FoundSites:
     placements: Sequence[Placement]
     unresolved: Sequence[Unresolved]
     uncovered: Sequence[UncoveredCopies] = ()
+    unwinders: Sequence[UnwinderPlace] = ()
 
 
 END_OF_IDS = 0xE000
@@ -46,6 +48,7 @@ class OpenBinary:
     deleted: bool = False
     placements: list[tuple[int, Placement]] = field(default_factory=list)
     """With the index of each site."""
+    unwinders: Sequence[UnwinderPlace] = ()
     unresolved: Sequence[Unresolved] = ()
     start_up: dict[tuple[str, ...], list[OpenBinary]] = field(default_factory=dict)
     """Of a program: what its loader maps before it starts, by what that depends on."""

@@ -112,6 +112,14 @@ class Attacher:
         places = [(file_offset, extra << 8 | int(kind))]
         self._link(pid, binary, self._programs["on_hold"], places, at_return=at_return)
 
+    def attach_unwinders(self, pid: int, binary: OpenBinary) -> None:
+        """Have true return addresses stand on a process's stacks while this binary's unwinders run."""
+        program = self._programs.get("on_unwinding")
+        for at_return in (False, True):
+            places = [(p.file_offset, int(p.moment)) for p in binary.unwinders if p.at_return == at_return]
+            if places and program is not None:
+                self._link(pid, binary, program, places, at_return=at_return)
+
     def attach_watch(self, pid: int, binary: OpenBinary, calls: Sequence[tuple[int, int]]) -> None:
         """Follow what a process does to its executable memory: (file offset behind a system call, its number) each."""
         places = [(offset, number << 8) for offset, number in calls]

@@ -38,6 +38,10 @@ _WORDS: dict[LossKind, tuple[str, str, tuple[str, ...]]] = {
     LossKind.UNWIND_REFUSED: (
         "event whose stack walk the kernel refused", "report it, with `refleak doctor`", EVERY_KIND
     ),
+    LossKind.RETURN_HIDDEN: (
+        "return address that a probe had replaced when the program unwound its stack: its page could not be written",
+        "--refs-only, or fewer specs", _NOTHING,
+    ),
     LossKind.GUESTS_FULL: ("stack without the frames of its interpreter: their ring was full", "none", _NOTHING),
     LossKind.ARGUMENT_UNREAD: (
         "argument that could not be read", "none: its page was not in memory", ("reference", "allocation")

@@ -26,6 +26,7 @@ PROGRAM_SLOTS = 16
 DELAY_BYTES = 4 << 20
 """Read at each turn of a hold, only to pass time."""
 COPY_RING_BYTES = 1 << 23
+STACK_REQUEST_BYTES = 1 << 16
 ROW_COUNT = 1 << 23
 PAGE_COUNT = 1 << 19
 
@@ -78,6 +79,9 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "THREADS": hash_map(4, THREAD_BYTES, limits.threads),
         "CALLS": hash_map(4, CALLS_BYTES, limits.threads),
         "GUESTS": hash_map(4, GUEST_BYTES, limits.threads),
+        "STACK_REQUESTS": _Map(MapType.RINGBUF, 0, 0, STACK_REQUEST_BYTES),
+        "STACK_WORDS": hash_map(4, records.STACK_WORDS.itemsize, limits.threads),
+        "TRUE_RETURNS": _Map(MapType.LRU_HASH, 16, 8, 1 << 14),
         "GUEST_CODES": hash_map(8, 8, 1 << 18),
         "HANDLES": hash_map(key, 8, 1 << 16),
         "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),
@@ -112,7 +116,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
 
 VIEWED = ("SITES", "SHARED", "RULES", "PYTHONS", "LUAS")
 """Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
-RINGS = ("EVENTS", "STACK_RING", "GUEST_RING", "COPY_RING", "CONTROL")
+RINGS = ("EVENTS", "STACK_RING", "GUEST_RING", "COPY_RING", "CONTROL", "STACK_REQUESTS")
 
 
 @dataclass

@@ -149,6 +149,7 @@ class Prober:
             self._unresolved += found.unresolved
             self._uncovered += found.uncovered
             self._sites.add(binary, found.placements)
+            binary.unwinders = found.unwinders
         with self._mishaps.attempt():
             self._holds[binary.id] = _holds(binary)
             if binary.is_static or _is_libc(binary):
@@ -170,19 +171,13 @@ class Prober:
         """Return where in its file a binary has probes."""
         sites = (offset for _, p in binary.placements for offset in (p.file_offset, p.return_offset))
         holds = (hold.file_offset for hold in self._holds.get(binary.id, ()))
-        return {*sites, *holds, *(offset for offset, _ in self._mapping_calls.get(binary.id, ()))}
+        unwinders = (place.file_offset for place in binary.unwinders)
+        return {*sites, *holds, *unwinders, *(offset for offset, _ in self._mapping_calls.get(binary.id, ()))}
 
     def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
         """Attach to a process what it does not have yet; stops quietly where it is gone."""
         linked = self._linked.setdefault(pid, {})
-        for binary in binaries:
-            if binary.id in linked or binary.is_stale:
-                continue
-            self.prepare(binary)
-            if any(binary.code_now(at) != code for at, code in self._code.get(binary.id, {}).items()):
-                binary.is_stale = True  # rewritten since, within one tick of the file system's clock
-                self.withdraw(binary)
-                continue
+        for binary in self._guarded(pid, [b for b in binaries if b.id not in linked and self._is_fit(b)]):
             linked[binary.id] = binary
             try:
                 self._attacher.attach_sites(pid, binary)
@@ -198,6 +193,30 @@ class Prober:
                                p.site.function.function, reason)
                     for _, p in binary.placements
                 ]  # fmt: skip
+
+    def _is_fit(self, binary: OpenBinary) -> bool:
+        """Find a binary's probes; tell whether its file still has the code that they were found in."""
+        if binary.is_stale:
+            return False
+        self.prepare(binary)
+        if all(binary.code_now(at) == code for at, code in self._code.get(binary.id, {}).items()):
+            return True
+        binary.is_stale = True  # rewritten since, within one tick of the file system's clock
+        self.withdraw(binary)
+        return False
+
+    def _guarded(self, pid: int, binaries: list[OpenBinary]) -> list[OpenBinary]:
+        """Attach what unwinds in these before any return probe, which an exception could meet; none if it is gone."""
+        distinct = list({binary.id: binary for binary in binaries}.values())
+        try:
+            for binary in distinct:
+                self._attacher.attach_unwinders(pid, binary)
+        except OSError as error:
+            if error.errno != errno.ESRCH:
+                reason = f"the kernel refused the probes of what unwinds: {error.strerror}"
+                self._unresolved.append(Unresolved("unwinder", "", binary.path, reason))
+            return []
+        return distinct
 
     def _hold(self, pid: int, binary: OpenBinary) -> None:
         """Attach a binary's holds: for this process; where forks are followed, those that a child meets before it has

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,7 @@ _HEADERS = (
     "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "copies.bpf.c", "guests.bpf.c",
-            "lifecycle.bpf.c", "mappings.bpf.c", "turns.bpf.c")  # fmt: skip
+            "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "turns.bpf.c")  # fmt: skip
 _TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack")
 _GUEST_TAIL_CALLED = ("guest", "guest_luajit", "guest_keep")
 """Together in the order of `enum program`."""
@@ -48,14 +49,16 @@ _ON_GUEST = "on_guest"
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
+_ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
 _NAMES = (
     *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing",
+    *_ON_UNWINDING,
 )  # fmt: skip
 _DISPENSABLE = {*_GUEST_TAIL_CALLED, _ON_GUEST, *_HOLDS}
 """Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
 _TURNS = (
     "hold", "step", "drop_stale", "find_call", "is_within", "copy_instance", "mix_word", "keep_code", "find_state",
-    "find_end", "python_frame", "leave_lua", "find_live", "lua_call", "luajit", "cut",
+    "find_end", "python_frame", "leave_lua", "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left",
 )  # fmt: skip
 """The turns of loops (bpf/turns.bpf.c)."""
 
@@ -129,7 +132,10 @@ def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool)
         holds = [pool.submit(hold, name) for name in _HOLDS]
         probes = [pool.submit(load_one, name, ProgramType.KPROBE) for name in (*_PROBES, *_TAIL_CALLED)]
         points = [pool.submit(load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
+        unwinding = pool.submit(_load_unwinding, hold, partial(load_one, kind=ProgramType.KPROBE))
     fds = {name: made.result() for name, made in zip((*_PROBES, *_TAIL_CALLED), probes, strict=True)}
+    if (unwinder := unwinding.result()) is not None:
+        fds[_ON_UNWINDING[0]] = unwinder
     fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
     _enter(maps, _TAIL_CALLED, fds)
     later = GuestPrograms(partial(_load_guests, load_one, maps)) if guests else None
@@ -139,6 +145,16 @@ def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool)
         fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
         return Programs(fds, multi, can_hold=False, guests=later)
     return Programs(fds, multi, can_hold=True, guests=later)
+
+
+def _load_unwinding(hold: Callable[[str], int], load_one: Callable[[str], int]) -> int | None:
+    """A thread's stack is written by itself, where the kernel lets it, else by us while it is held; None where it
+    can be neither."""
+    itself, held, passing = _ON_UNWINDING
+    for name, loads in ((itself, hold), (held, hold), (passing, load_one)):
+        with suppress(ProgramRefused):
+            return loads(name)
+    return None
 
 
 def _load_guests(load_one: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:
@@ -189,11 +205,25 @@ def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, mult
     code = compiled(maps, _in_own_namespace(maps, offsets), cache)
     attach = kernel.ATTACH_UPROBE_MULTI if multi else 0
     for name in _NAMES:
+        if name in _ON_UNWINDING:
+            continue
         if name in _TRACEPOINTS:
             yield verify(code, name, ProgramType.RAW_TRACEPOINT)
         else:
             told = verify(code, name, ProgramType.KPROBE, attach, sleepable=name in _HOLDS)
             yield replace(told, is_needed=name not in _DISPENSABLE)
+    yield _verified_unwinding(code, attach)
+
+
+def _verified_unwinding(code: Mapping[str, Linked], attach: int) -> Verified:
+    """Return the first of the programs for unwinders that the kernel takes: it is the one that will be used."""
+    itself, held, passing = _ON_UNWINDING
+    told = [verify(code, itself, ProgramType.KPROBE, attach, sleepable=True)]
+    for name in (held, passing):
+        if not told[-1].refusal:
+            break
+        told.append(verify(code, name, ProgramType.KPROBE, attach, sleepable=name == held))
+    return replace(told[-1], is_needed=False)
 
 
 def _in_own_namespace(maps: Maps, offsets: Mapping[str, int]) -> dict[str, int]:

@@ -40,6 +40,7 @@ from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
 from tracer.capture.stack_completion import StackCompletion
+from tracer.capture.stack_writer import StackWriter
 from tracer.capture.start_up import start_up_binaries
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.model import records
@@ -124,6 +125,7 @@ class Session:
         self._stack_ring = Ring(self.maps.fds["STACK_RING"], limits.stack_ring_bytes)
         self._guest_ring = Ring(self.maps.fds["GUEST_RING"], limits.guest_ring_bytes)
         self._copy_ring = Ring(self.maps.fds["COPY_RING"], COPY_RING_BYTES)
+        self.stack_writer = StackWriter(self.maps)
         self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""
@@ -336,6 +338,7 @@ class Session:
         self._heartbeat.stop()
         self.attacher.detach_all()
         self._closer.stop()
+        self.stack_writer.close()
         self.code.close()
         self.mishaps.calm()
 

@@ -23,6 +23,7 @@ from tracer.sites.copy_search import copies_of, mentions, names_of_copies
 from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
 from tracer.sites.place import place
 from tracer.sites.resolve import functions_for, resolve
+from tracer.sites.unwinders import find_unwinders, refused_returns
 from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.guests import LUA_ENTRY, lua_entries
@@ -64,9 +65,11 @@ class SiteFinder:
         refined = self._refined(sites, functions, image)
         placements = [*(place(site, image, self._costs) for site in refined.sites), *refined.copies.placements]
         unresolved += refined.unresolved
+        refused = {p: p.reason for p in placements if not p.cost} | refused_returns(image, placements)
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
-                                  p.site.function.function, p.reason) for p in placements if not p.cost]  # fmt: skip
-        return FoundSites([p for p in placements if p.cost], unresolved, refined.copies.uncovered)
+                                  p.site.function.function, reason) for p, reason in refused.items()]  # fmt: skip
+        return FoundSites([p for p in placements if p not in refused], unresolved, refined.copies.uncovered,
+                          find_unwinders(image, self._costs))  # fmt: skip
 
     def _refined(self, sites: list[Site], functions: list[FunctionSpec], image: Image) -> _Refined:
         """Ask the DWARF, which takes its time, only of binaries that have described functions."""

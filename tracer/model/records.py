@@ -80,6 +80,9 @@ EVENT = np.dtype(
 STACK = np.dtype([("id", "<u8"), ("status", "<u4"), ("depth", "<u4"), ("frames", "<u8", (MAX_FRAMES + 1,))], align=True)
 CODE_RANGE = np.dtype([("start", "<u8"), ("end", "<u8")])
 RETURN_INSTANCE = np.dtype([("slot", "<u8"), ("address", "<u8")])
+STACK_REQUEST = np.dtype([("ticket", "<u8"), ("pid", "<u4"), ("tid", "<u4")])
+STACK_WORDS_MAX = 64
+STACK_WORDS = np.dtype([("count", "<u8"), ("word", RETURN_INSTANCE, (STACK_WORDS_MAX,))])
 STACK_COPY = np.dtype(
     [
         ("id", "<u8"), ("cut", "<u8"), ("start", "<u8"), ("ip", "<u8"), ("registers", "<u8", (16,)),
@@ -317,6 +320,7 @@ class LossKind(IntEnum):
     UNWIND_REFUSED = 12
     ARGUMENT_UNREAD = 13
     GUESTS_FULL = 14
+    RETURN_HIDDEN = 15
 
 
 class ProcessState(IntEnum):

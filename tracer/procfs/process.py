@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +80,16 @@ def read_memory(pid: int, address: int, size: int) -> bytes | None:
             return memory.read(size)
     except (OSError, ValueError, OverflowError):
         return None
+
+
+def write_words(pid: int, words: Iterable[tuple[int, int]]) -> bool:
+    """Write (address, value) each to the memory of a process; return whether all could be."""
+    try:
+        with open(f"/proc/{pid}/mem", "wb", buffering=0) as memory:
+            fd = memory.fileno()
+            return all(os.pwrite(fd, value.to_bytes(8, "little"), address) == 8 for address, value in words)
+    except (OSError, ValueError, OverflowError):
+        return False
 
 
 def threads(pid: int) -> tuple[int, ...]:
