@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracer.analysis.allocations import allocation_leaks, inherited_allocations
+from tracer.analysis.bad_frees import BadFrees
 from tracer.analysis.code_ranges import code_ranges
 from tracer.analysis.doubts import doubts, loss_doubts, missing_notes
 from tracer.analysis.errors import error_findings
@@ -40,6 +41,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         *mapping_leaks(evidence),
     ]
     rows = type_rows(everything)
+    frees = BadFrees(everything)
     judged = [set_aside(leak, options) for leak in sorted(merged, key=_rank)]
     return Findings(
         mode=snapshot.mode,
@@ -52,7 +54,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         allocations=allocation_totals(snapshot),
         types=rows,
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
-        errors=error_findings(everything),
+        errors=error_findings(everything, frees),
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
         doubts=(
             *missing_notes(snapshot.coverage.missing),
@@ -62,7 +64,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
                 (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
             ),
         ),
-        notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
+        notes=(*notes(snapshot, frees.unjudged), *unused_notes(options.suppressions, merged)),
         events_seen=snapshot.events_seen,
         code=code_ranges(snapshot),
         freed=freed_by_stack(everything) if options.freed_stacks else (),

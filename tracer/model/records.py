@@ -194,7 +194,8 @@ HOLD_SLOTS = 1024
 SHARED = np.dtype(
     [
         ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
-        ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
+        ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"),
+        ("unknown_is_bad", "<u8"), ("freed_sets", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
     ]
 )
 
@@ -231,6 +232,8 @@ class ErrorKind(IntEnum):
     USE_AFTER_ZERO = 2
     DELETE_WHILE_REFERENCED = 3
     REINITIALISED = 4
+    DOUBLE_FREE = 5
+    INVALID_FREE = 6
 
 
 class EventFlag(IntFlag):

@@ -1,0 +1,52 @@
+"""What an address of the target lies in: a live block, or the data of a binary."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+
+import numpy as np
+
+from tracer.model.snapshot import Snapshot
+
+_LOADERS = ("ld-linux*", "ld-2.*.so", "ld.so*", "ld64.so*")
+"""The dynamic loader's own malloc takes its blocks from behind its data."""
+
+
+class Places:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._mappings = snapshot.mappings
+        self._paths = {binary.id: binary.path for binary in snapshot.binaries}
+        blocks = snapshot.allocations
+        self._blocks = blocks[np.lexsort([blocks["address"], blocks["generation"], blocks["pid"]])]
+
+    def block_around(self, event: np.void) -> np.void | None:
+        """Return the live ALLOCATION_RECORD that the event's address is inside of, but not its start."""
+        blocks = self._blocks
+        first, end = 0, len(blocks)
+        key = (int(event["pid"]), int(event["generation"]), int(event["address"]))
+        while first < end:
+            middle = (first + end) // 2
+            at = (int(blocks["pid"][middle]), int(blocks["generation"][middle]), int(blocks["address"][middle]))
+            first, end = (middle + 1, end) if at < key else (first, middle)
+        if first == 0:
+            return None
+        block: np.void = blocks[first - 1]
+        same = block["pid"] == event["pid"] and block["generation"] == event["generation"]
+        distance = int(event["address"]) - int(block["address"])
+        inside = same and block["time_ns"] <= event["time_ns"] and 0 < distance < int(block["size"])
+        return block if inside and block["group"] == event["group"] else None
+
+    def binary_at(self, event: np.void) -> str | None:
+        """Return the name of the binary that the event's address is in, by its mappings at that time."""
+        address, time_ns = int(event["address"]), int(event["time_ns"])
+        for mapping in self._mappings:
+            if (
+                (mapping.pid, mapping.generation) == (event["pid"], event["generation"])
+                and mapping.start <= address < mapping.end
+                and mapping.from_ns <= time_ns
+                and (mapping.until_ns is None or time_ns < mapping.until_ns)
+            ):
+                name = PurePath(self._paths.get(mapping.binary, "")).name
+                return name if name and not any(fnmatchcase(name, loader) for loader in _LOADERS) else None
+        return None
