@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hand_made import LOSSES, SITES, Code, blocks, events, snapshot
 
-from tracer.analysis import analyse
+from tracer.analysis import AnalysisOptions, analyse, has_findings, parse_suppressions
 from tracer.model.findings import Findings
 from tracer.model.operations import Operation
 from tracer.model.records import ErrorKind
@@ -145,3 +145,19 @@ def test_the_loaders_own_blocks_and_what_was_mapped_at_other_times(where: Mappin
 
 def test_an_empty_trace_has_none() -> None:
     assert analyse(snapshot(sites=ALL_SITES), {}).errors == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "applies"),
+    [
+        ("error:double-free", True), ("error:double-*", True), ("error:double-free:again", True),
+        ("error:double-free:^agai", True), ("error:over-put", False), ("error:double-free:drop", False),
+        ("error:double", False), ("leak:again", False),
+    ],
+)  # fmt: skip
+def test_errors_are_suppressed_by_kind_and_by_place(line: str, applies: bool) -> None:
+    seen, rules = traced(WHOLE), parse_suppressions(line, "s.txt")
+    found = analyse(seen, code().symbols, AnalysisOptions(suppressions=rules))
+    assert (has_findings(found), len(found.errors)) == (not applies, int(not applies))
+    said = f"1 error suppressed: {line}" if applies else f"suppression {line} (s.txt:1) matched nothing"
+    assert found.notes == (said,)

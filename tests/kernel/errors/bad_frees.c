@@ -106,7 +106,7 @@ static void use_others(void)
 	void *others[OTHERS];
 
 	for (int i = 0; i < OTHERS; i++)
-		others[i] = malloc(SIZE);
+		others[i] = malloc(4 * SIZE);
 	for (int i = 0; i < OTHERS; i++)
 		free(others[i]);
 }
