@@ -58,6 +58,7 @@ enum error_kind {
 	ERROR_REINITIALISED,
 	ERROR_DOUBLE_FREE,
 	ERROR_INVALID_FREE,
+	ERROR_MISMATCHED_FREE,	/* told from an invalid one by the blocks that live on */
 };
 
 /* Where a value is found when a probe fires. */

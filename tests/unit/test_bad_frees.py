@@ -124,6 +124,15 @@ def test_an_address_in_no_block_of_that_time(change: dict[str, int]) -> None:
     assert (found.errors, found.notes) == ((), (NOTE,))
 
 
+@pytest.mark.parametrize("group", [2, 0])
+def test_a_block_that_another_allocator_made(group: int) -> None:
+    made = blocks({"address": 0x5020, "size": 96, "stack": BIRTH, "time_ns": 500, "group": group, "site": POOL_FREE})
+    found = judged(INVALID, allocations=made)
+    assert [(error.kind, error.reason) for error in found.errors] == (
+        [("mismatched-free", "a block of 96 bytes that pool made")] if group else []
+    )
+
+
 def test_an_address_on_the_stack() -> None:
     (error,) = judged({**INVALID, "count_read": 1}).errors
     assert error.reason == "on the stack of the thread that frees it"

@@ -22,6 +22,27 @@ class Places:
 
     def block_around(self, event: np.void) -> np.void | None:
         """Return the live ALLOCATION_RECORD that the event's address is inside of, but not its start."""
+        at = self._find(event)
+        if at == 0:
+            return None
+        block: np.void = self._blocks[at - 1]
+        same = block["pid"] == event["pid"] and block["generation"] == event["generation"]
+        distance = int(event["address"]) - int(block["address"])
+        inside = same and block["time_ns"] <= event["time_ns"] and 0 < distance < int(block["size"])
+        return block if inside and block["group"] == event["group"] else None
+
+    def block_of_another(self, event: np.void) -> np.void | None:
+        """Return the live ALLOCATION_RECORD that another allocator made at the event's address."""
+        for block in self._blocks[self._find(event) :]:
+            if any(block[name] != event[name] for name in ("pid", "generation", "address")):
+                return None
+            if block["group"] != event["group"] and block["time_ns"] <= event["time_ns"]:
+                found: np.void = block
+                return found
+        return None
+
+    def _find(self, event: np.void) -> int:
+        """Return the index of the first block that is not before the event's address."""
         blocks = self._blocks
         first, end = 0, len(blocks)
         key = (int(event["pid"]), int(event["generation"]), int(event["address"]))
@@ -29,13 +50,7 @@ class Places:
             middle = (first + end) // 2
             at = (int(blocks["pid"][middle]), int(blocks["generation"][middle]), int(blocks["address"][middle]))
             first, end = (middle + 1, end) if at < key else (first, middle)
-        if first == 0:
-            return None
-        block: np.void = blocks[first - 1]
-        same = block["pid"] == event["pid"] and block["generation"] == event["generation"]
-        distance = int(event["address"]) - int(block["address"])
-        inside = same and block["time_ns"] <= event["time_ns"] and 0 < distance < int(block["size"])
-        return block if inside and block["group"] == event["group"] else None
+        return first
 
     def binary_at(self, event: np.void) -> str | None:
         """Return the name of the binary that the event's address is in, by its mappings at that time."""

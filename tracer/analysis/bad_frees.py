@@ -13,7 +13,11 @@ from tracer.analysis.evidence import Evidence
 from tracer.model.records import FRAME_BINARY_SHIFT, ErrorKind
 from tracer.model.snapshot import Records
 
-KINDS: Mapping[int, str] = {ErrorKind.DOUBLE_FREE: "double-free", ErrorKind.INVALID_FREE: "invalid-free"}
+KINDS: Mapping[int, str] = {
+    ErrorKind.DOUBLE_FREE: "double-free",
+    ErrorKind.INVALID_FREE: "invalid-free",
+    ErrorKind.MISMATCHED_FREE: "mismatched-free",
+}
 _C_LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*")
 """File names of glibc and musl, all of whose allocating functions have probes; those of others that take their place
 may have more."""
@@ -55,9 +59,12 @@ class BadFrees:
             return None
         if event["flags"] != ErrorKind.INVALID_FREE:
             return True
-        block = self._places.block_around(event)
+        other = self._places.block_of_another(event)
+        block = other if other is not None else self._places.block_around(event)
         if block is not None:
             event["value"] = block["stack"]
+        if other is not None:
+            event["flags"] = ErrorKind.MISMATCHED_FREE
         return True if block is not None or event["count_read"] or self._places.binary_at(event) else None
 
     def _is_by_program(self, event: np.void) -> bool | None:
@@ -86,10 +93,16 @@ class BadFrees:
         """Say what is known of the address beside its stacks."""
         if event["flags"] == ErrorKind.INVALID_FREE:
             return self._where(event)
+        if event["flags"] == ErrorKind.MISMATCHED_FREE:
+            block = self._places.block_of_another(event)
+            return None if block is None else self._of_another(block)
         if event["flags"] != ErrorKind.DOUBLE_FREE:
             return None
         what = f"a block of {_bytes(int(event['count']))}" if event["value"] else "a block that its parent made"
         return what if event["object"] else f"{what}, freed earlier: the place was not kept"
+
+    def _of_another(self, block: np.void) -> str:
+        return f"a block of {_bytes(int(block['size']))} that {self._evidence.allocator(int(block['site']))} made"
 
     def _where(self, event: np.void) -> str:
         block = self._places.block_around(event)

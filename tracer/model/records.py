@@ -234,6 +234,7 @@ class ErrorKind(IntEnum):
     REINITIALISED = 4
     DOUBLE_FREE = 5
     INVALID_FREE = 6
+    MISMATCHED_FREE = 7
 
 
 class EventFlag(IntFlag):

@@ -154,6 +154,10 @@ int main(int count, char **arguments)
 		use_pool();
 		return 0;
 	}
+	if (is(what, "pools")) {
+		again(pool_make());
+		return 0;
+	}
 	if (is(what, "mapped")) {
 		block = make(1 << 20);
 		drop(block);

@@ -85,6 +85,14 @@ def test_a_described_allocators_block_is_freed_four_times(refleak: Refleak, bad_
     assert run.status == 0
 
 
+def test_a_described_allocators_block_is_given_to_free(refleak: Refleak, bad_frees: Path) -> None:
+    run = refleak("--type", POOL, target=(bad_frees, "pools"))
+    error = the_error(run)
+    assert (error["kind"], error["count"], run.status) == ("mismatched-free", 1, ABORTED)
+    assert error["reason"] == "a block of 101 bytes that pool made"
+    assert (named(error["stack"], 2), named(error["created_at"], 2)) == (["again", "main"], ["pool_make", "main"])
+
+
 INVALID = (
     ("inner", "24 bytes inside a block of 101", ["again", "main"]),
     ("stack", "on the stack of the thread that frees it", ["again", "main"]),
