@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import PurePath
 
 import numpy as np
 
-from tracer.model.snapshot import Snapshot
+from tracer.model.snapshot import Records, Snapshot
 
 _LOADERS = ("ld-linux*", "ld-2.*.so", "ld.so*", "ld64.so*")
 """The dynamic loader's own malloc takes its blocks from behind its data."""
@@ -17,8 +18,13 @@ class Places:
     def __init__(self, snapshot: Snapshot) -> None:
         self._mappings = snapshot.mappings
         self._paths = {binary.id: binary.path for binary in snapshot.binaries}
-        blocks = snapshot.allocations
-        self._blocks = blocks[np.lexsort([blocks["address"], blocks["generation"], blocks["pid"]])]
+        self._allocations = snapshot.allocations
+
+    @cached_property
+    def _blocks(self) -> Records:
+        """In order of address; made when first asked for, since there may be millions and no error."""
+        blocks = self._allocations
+        return blocks[np.lexsort([blocks["address"], blocks["generation"], blocks["pid"]])]
 
     def block_around(self, event: np.void) -> np.void | None:
         """Return the live ALLOCATION_RECORD that the event's address is inside of, but not its start."""
