@@ -56,6 +56,9 @@ enum error_kind {
 	ERROR_USE_AFTER_ZERO,
 	ERROR_DELETE_WHILE_REFERENCED,
 	ERROR_REINITIALISED,
+	ERROR_DOUBLE_FREE,
+	ERROR_INVALID_FREE,
+	ERROR_MISMATCHED_FREE,	/* told from an invalid one by the blocks that live on */
 };
 
 /* Where a value is found when a probe fires. */
@@ -191,8 +194,8 @@ struct event {
 	u16 site;
 	u8 operation;
 	u8 flags;	/* error: enum error_kind; else enum event_flag */
-	s32 count_read;
-	s32 count;	/* followed, after the operation; create: the first count */
+	s32 count_read;	/* error of a free: whether the address is on the stack */
+	s32 count;	/* followed, after the operation; create: the first count; error of a free: bytes of the block */
 	u32 serial;
 	u32 reserved;
 };
@@ -585,6 +588,8 @@ struct shared {
 	u64 heartbeat_ns; /* Python's, as long as it runs */
 	u64 behind;	/* a hold expired: nobody is held until Python, which clears this, goes on */
 	u64 tracer;	/* Python's pid: its end disarms */
+	u64 unknown_is_bad;	/* every block was seen to be made: the free of another may be an error */
+	u64 freed_sets;	/* of blocks that were freed lately, a power of two; 0: none are kept */
 	u64 released[HOLD_SLOTS];
 };
 

@@ -14,11 +14,18 @@ int freed(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
 	struct free_site key = {};
-	u64 *count, one = 1;
+	u64 index, *count, one = 1;
 
 	if (!thread)
 		return 0;
 	intern_stack(thread, &key.freed);
+	index = thread->intent.site;
+	MASK(index, MAX_SITES);
+	if (thread->intent.flags) {
+		send_bad_free(thread, SITES->site[index].group, key.freed);
+		return 0;
+	}
+	keep_release(thread, SITES->site[index].group, key.freed);
 	key.made = thread->intent.object;
 	count = find(MAP(FREE_SITES), &key);
 	if (count)

@@ -65,12 +65,14 @@ INLINE void keep_block(struct thread *thread, u64 address, u16 group, struct all
 INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct allocation *block)
 {
 	u64 now = bpf_ktime_get_ns(), freed;
+	struct key key;
 
 	thread->totals.freed++;
 	thread->totals.freed_bytes += block->size;
+	key = key_of(thread, address, group);
+	remember_freed(&key, block->stack, block->size, now);
 	freed = count_freed(block->stack, block->size, now - block->time_ns);
 	if (thread->forked_ns > block->time_ns) {
-		struct key key = key_of(thread, address, group);
 		struct ghost ghost = { .allocation = *block, .freed_ns = now };
 
 		put(MAP(GHOSTS), &key, &ghost, ANY);
@@ -89,6 +91,7 @@ INLINE void unknown_freed(struct thread *thread, u64 address, u16 group)
 		return;
 	now = bpf_ktime_get_ns();
 	put(MAP(INHERITED_FREES), &key, &now, NOEXIST);
+	remember_freed(&key, 0, 0, now);
 }
 
 /*
@@ -101,7 +104,16 @@ INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site
 	if (!freed || (freed > 16 && (bpf_get_prandom_u32() * freed) >> 32 >= 16))
 		return;
 	thread->intent.object = made;
+	thread->intent.flags = ERROR_NONE;
 	walk_from_entry(ctx, thread, site, PROGRAM_FREED);
+}
+
+/* Judge a free or realloc of what is not alive, in a program of its own: it is rare, and much to verify. */
+INLINE void judge_unknown(struct pt_regs *ctx, struct thread *thread, u64 address)
+{
+	thread->intent.address = address;
+	tail_call(ctx, MAP(PROGRAMS), PROGRAM_UNKNOWN_FREE);
+	lose(LOSS_UNWIND_REFUSED);
 }
 
 INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site *site)
@@ -112,10 +124,15 @@ INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site
 
 	if (!address)
 		return;
-	if (take_block(thread, address, site->group, &block))
+	if (take_block(thread, address, site->group, &block)) {
+		note_free(thread, address, ctx->sp + site->return_distance);
+		thread->intent.address = address;
 		look_at_free(ctx, thread, site, block.stack, block_ended(thread, address, site->group, &block));
-	else if (!thread->pending.slot || thread->pending.address != address)
-		unknown_freed(thread, address, site->group);
+		return;
+	}
+	if (thread->pending.slot && thread->pending.address == address)
+		return;
+	judge_unknown(ctx, thread, address);
 }
 
 INLINE void send_range(struct thread *thread, u8 operation, u8 flags, u64 value, u64 extra)
@@ -156,7 +173,7 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	if (operation == OP_REALLOC && pending->address) {
 		pending->had_old = take_block(thread, pending->address, site->group, &pending->old);
 		if (!pending->had_old)
-			pending->had_old = 2;	/* older than the trace, or inherited */
+			judge_unknown(ctx, thread, pending->address);
 	} else if (operation == OP_UNMAP) {
 		send_range(thread, OP_UNMAP, 0, 0, 0);
 	} else if (operation == OP_REMAP) {

@@ -67,18 +67,16 @@ INLINE struct calls *enter_calls(struct thread *thread, u64 slot, u64 site)
 }
 
 /* Free and realloc take their block at once: in between another thread can be given the same address. */
-INLINE void block_entered(struct thread *thread, struct site *site, struct call *call, u64 address)
+INLINE void block_entered(struct thread *thread, struct site *site, struct call *call, u64 address, u64 slot)
 {
 	struct allocation block;
 
 	if (!address)
 		return;
 	if (!take_block(thread, address, site->group, &block)) {
-		if (site->operation == OP_FREE)
-			unknown_freed(thread, address, site->group);
-		else if (call)
-			call->state |= CALL_HAD_UNKNOWN;
+		thread->intent.then = PROGRAM_UNKNOWN_FREE;
 	} else if (site->operation == OP_FREE) {
+		note_free(thread, address, slot);
 		block_ended(thread, address, site->group, &block);
 	} else if (call) {
 		call->state |= CALL_HAD_OLD;
@@ -118,7 +116,7 @@ INLINE void keep_call(struct thread *thread, struct site *site, struct calls *ca
 	if (is_settled_at_entry(site))
 		call->state = CALL_SETTLED;
 	if (is_memory(operation))
-		return block_entered(thread, site, call, intent->address);
+		return block_entered(thread, site, call, intent->address, slot);
 	if (!(call->state & CALL_SETTLED) && (operation == OP_PUT || operation == OP_DELETE)) {
 		struct key key = key_of(thread, intent->address, site->group);
 		struct object *object = find(MAP(OBJECTS), &key);
@@ -144,6 +142,7 @@ INLINE u64 read_call(struct pt_regs *ctx, struct thread *thread, struct site *si
 		intent->address = site->flags & SITE_OUT_POINTER ? 0 : object;
 		intent->count = 0;
 		intent->flags = 0;
+		intent->then = 0;
 		return object;
 	}
 	intend_object(thread, site, site->flags & SITE_OUT_POINTER ? 0 : object);
@@ -188,7 +187,9 @@ int on_call(struct pt_regs *ctx)
 	if (!(site->flags & SITE_ENTRY_RESULT))
 		keep_call(thread, site, calls, slot, object);
 	else if (site->operation == OP_FREE)
-		block_entered(thread, site, 0, intent->address);
+		block_entered(thread, site, 0, intent->address, slot);
+	if (is_memory(site->operation) && intent->then)
+		judge_unknown(ctx, thread, intent->address);
 	if (!is_settled_at_entry(site) && !(site->operation == OP_CREATE && site->flags & SITE_ENTRY_RESULT))
 		return 0;
 	if (!intent->count)
@@ -404,5 +405,37 @@ int on_call_return(struct pt_regs *ctx)
 		program = end_returned(ctx, thread, site, call);
 	if (program)
 		settle(ctx, thread, program);
+	return 0;
+}
+
+/* A free or realloc of what is not alive: an error, or of a block that is older than the trace, or inherited. */
+int unknown_free(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	struct calls *calls;
+	struct site *site;
+	struct key key;
+	u64 index, slot;
+
+	if (!thread)
+		return 0;
+	index = thread->intent.site;
+	MASK(index, MAX_SITES);
+	site = &SITES->site[index];
+	slot = ctx->sp + (site->flags & SITE_INLINED ? 0 : site->return_distance);
+	key = key_of(thread, thread->intent.address, site->group);
+	if (is_bad_free(thread, &key, slot)) {
+		walk_from_entry(ctx, thread, site, PROGRAM_FREED);
+		return 0;
+	}
+	if (site->operation == OP_FREE) {
+		unknown_freed(thread, key.address, site->group);
+	} else if (!site->group) {
+		thread->pending.had_old = 2;
+	} else {
+		calls = calls_of(thread->tid);
+		if (calls)
+			call_at(calls, calls->depth - 1)->state |= CALL_HAD_UNKNOWN;
+	}
 	return 0;
 }

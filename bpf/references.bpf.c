@@ -242,12 +242,14 @@ INLINE void changed_unknown(struct thread *thread, struct key *key, u64 stack)
 		send_reference(thread, intent->operation, EVENT_UNKNOWN, key, stack, intent->value, 0, 0);
 		return;
 	}
-	if (intent->operation == OP_GET)
+	if (intent->operation == OP_GET) {
 		released->revived++;
-	else if (released->revived)
-		released->revived--;
-	else if (!released->by_delete)
+	} else if (released->revived) {
+		released->revived--;	/* it gives back what was got in error: that one was told */
+		return;
+	} else if (!released->by_delete) {
 		kind = ERROR_OVER_PUT;
+	}
 	send_error(thread, kind, key->address, key->group, stack, released->birth, released->release, released->type,
 		   released->serial);
 }

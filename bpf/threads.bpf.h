@@ -25,6 +25,13 @@ struct pending {
 #define MEMO_TAILS 48
 #define MEMO_GUESSES 32
 
+/* The free that the thread did last. */
+struct last_free {
+	u64 address;
+	u64 slot;	/* address of its return address */
+	u64 site;
+};
+
 /* What to do once the stack is known. */
 struct intent {
 	u64 address;
@@ -102,6 +109,7 @@ struct thread {
 	struct draws draws;
 	u64 is_copy;	/* its process may hold blocks of its parent's */
 	struct pending pending;
+	struct last_free last_free;
 	struct intent intent;
 	struct walk walk;
 	struct stack stack;

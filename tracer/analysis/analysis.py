@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracer.analysis.allocations import allocation_leaks, inherited_allocations
+from tracer.analysis.bad_frees import BadFrees
 from tracer.analysis.code_ranges import code_ranges
 from tracer.analysis.doubts import doubts, loss_doubts, missing_notes
 from tracer.analysis.errors import error_findings
@@ -13,7 +14,7 @@ from tracer.analysis.older import older_than
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.periods import periods
 from tracer.analysis.references import inherited_references, reference_leaks
-from tracer.analysis.setting_aside import set_aside
+from tracer.analysis.setting_aside import set_aside, set_aside_errors
 from tracer.analysis.shown_names import shown_snapshot, shown_symbols
 from tracer.analysis.suppression import unused_notes
 from tracer.analysis.survivors import survivors
@@ -40,6 +41,9 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         *mapping_leaks(evidence),
     ]
     rows = type_rows(everything)
+    frees = BadFrees(everything)
+    broken = error_findings(everything, frees)
+    errors, suppressed_errors = set_aside_errors(broken, options)
     judged = [set_aside(leak, options) for leak in sorted(merged, key=_rank)]
     return Findings(
         mode=snapshot.mode,
@@ -52,7 +56,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         allocations=allocation_totals(snapshot),
         types=rows,
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
-        errors=error_findings(everything),
+        errors=errors,
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
         doubts=(
             *missing_notes(snapshot.coverage.missing),
@@ -62,7 +66,10 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
                 (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
             ),
         ),
-        notes=(*notes(snapshot), *unused_notes(options.suppressions, merged)),
+        notes=(
+            *notes(snapshot, frees.unjudged), *suppressed_errors,
+            *unused_notes(options.suppressions, merged, broken),
+        ),
         events_seen=snapshot.events_seen,
         code=code_ranges(snapshot),
         freed=freed_by_stack(everything) if options.freed_stacks else (),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tracer.analysis.bad_frees import KINDS, BadFrees
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
@@ -18,21 +19,22 @@ _KINDS: Mapping[int, str] = {
     ErrorKind.USE_AFTER_ZERO: "use-after-zero",
     ErrorKind.DELETE_WHILE_REFERENCED: "delete-while-referenced",
     ErrorKind.REINITIALISED: REINITIALISED,
+    **KINDS,
 }
 
 
-def error_findings(evidence: Evidence) -> tuple[ErrorFinding, ...]:
+def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, ...]:
     """Merge the ERROR events by kind, type, process and the functions of their three stacks; most frequent first.
 
     Only some of those alike are kept: `reserved` of each says for how many it stands.
     """
-    events = evidence.snapshot.errors
+    events = frees.broken
     names = ("flags", "extra", "pid", "generation", "stack", "value", "object")
     groups = group_rows(*(events[name] for name in names))
     stand_for = np.maximum(events["reserved"], 1)
     counts = np.bincount(groups.label, stand_for, len(groups)).astype(np.int64).tolist()
     merged: dict[object, ErrorFinding] = {}
-    extra = ExtraPuts(evidence)
+    extra = ExtraPuts(evidence, events)
     for row, count in sorted(zip(groups.first.tolist(), counts, strict=True)):
         event = events[row]
         stacks = [evidence.book.get(int(event[name])) for name in ("stack", "value", "object")]
@@ -41,7 +43,7 @@ def error_findings(evidence: Evidence) -> tuple[ErrorFinding, ...]:
         put = extra.of(row) if before is None or before.probably is None else None
         merged[key] = ErrorFinding(
             kind=_KINDS.get(int(event["flags"]), f"error {int(event['flags'])}"),
-            type=evidence.type_name(int(event["extra"])) if event["extra"] else None,
+            type=evidence.type_name(int(event["extra"])) if event["extra"] else frees.type(event),
             pid=int(event["pid"]),
             count=count + (before.count if before else 0),
             address=before.address if before else int(event["address"]),
@@ -49,7 +51,7 @@ def error_findings(evidence: Evidence) -> tuple[ErrorFinding, ...]:
             created_at=before.created_at if before else stacks[1].frames or None,
             released_at=before.released_at if before else stacks[2].frames or None,
             probably=evidence.book.frames(put.stack) if put else before.probably if before else None,
-            reason=put.reason if put else before.reason if before else None,
+            reason=put.reason if put else before.reason if before else frees.reason(event),
         )
     return tuple(sorted(merged.values(), key=_rank))
 

@@ -32,16 +32,16 @@ class ExtraPut:
 class ExtraPuts:
     """Finds the put that was probably one too many, from what is known of the object before its end."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Evidence, errors: Records) -> None:
         self._evidence = evidence
-        self._errors = evidence.snapshot.errors
+        self._errors = errors
         self._history = evidence.snapshot.error_history
         owner = owners(self._history, self._errors)
         self._order, self._bounds = sorted_runs(np.where(owner < 0, len(self._errors), owner), len(self._errors) + 1)
         self._siblings: dict[int, Siblings] = {}
 
     def of(self, row: int) -> ExtraPut | None:
-        """Judge the error in a row of the snapshot's `errors`; None for other errors, and where nothing tells."""
+        """Judge the error in a row of `errors`; None for other errors, and where nothing tells."""
         error = self._errors[row]
         if error["flags"] != ErrorKind.OVER_PUT:
             return None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tracer.analysis.evidence import INHERITED
 from tracer.analysis.one_offs import BUILT_IN, one_off
 from tracer.analysis.options import AnalysisOptions
-from tracer.model.findings import Findings, Leak
+from tracer.analysis.suppression import matching
+from tracer.model.findings import ErrorFinding, Findings, Leak
 
 
 def set_aside(leak: Leak, options: AnalysisOptions) -> Leak:
@@ -19,11 +22,24 @@ def set_aside(leak: Leak, options: AnalysisOptions) -> Leak:
     return leak if rule is None else replace(leak, suppressed_by=str(rule))
 
 
+def set_aside_errors(
+    errors: Sequence[ErrorFinding], options: AnalysisOptions
+) -> tuple[tuple[ErrorFinding, ...], tuple[str, ...]]:
+    """Return the errors that the user's suppressions leave, and a note for each suppression that took some away."""
+    rules = [matching(options.suppressions, error) for error in errors]
+    taken = Counter(str(rule) for rule in rules if rule is not None)
+    left = tuple(error for error, rule in zip(errors, rules, strict=True) if rule is None)
+    return left, tuple(f"{count:,} error{'s' * (count != 1)} suppressed: {rule}" for rule, count in taken.items())
+
+
 def set_aside_again(findings: Findings, options: AnalysisOptions) -> Findings:
     """Judge by these options what another run reported; what it set aside by the user's own rules stays so."""
     leaks = [set_aside(_without_built_in(leak), options) for leak in (*findings.leaks, *findings.suppressed)]
+    errors, notes = set_aside_errors(findings.errors, options)
     return replace(
         findings,
+        errors=errors,
+        notes=(*findings.notes, *notes),
         leaks=tuple(leak for leak in leaks if leak.suppressed_by is None),
         suppressed=tuple(leak for leak in leaks if leak.suppressed_by is not None),
     )

@@ -1,4 +1,4 @@
-"""Suppressions in LeakSanitizer's syntax, and `ref:type` for counted types."""
+"""Suppressions in LeakSanitizer's syntax, `ref:type` for counted types, and `error:kind` for broken rules."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from functools import cached_property
 from tracer.analysis.glob import LONGEST, Glob
 from tracer.analysis.stack_suppression import StackSuppression, parse_block
 from tracer.errors import SpecInvalid
-from tracer.model.findings import Leak
+from tracer.model.findings import ErrorFinding, Leak
 from tracer.model.frames import Frame
 
-_HINT = "a suppression is `leak:PATTERN` or `ref:TYPE`, one a line, or a block of valgrind's; `#` begins a comment"
+_HINT = (
+    "a suppression is `leak:PATTERN`, `ref:TYPE` or `error:KIND`, one a line, or a block of valgrind's;"
+    " `#` begins a comment"
+)
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Suppression:
     `leak`: the pattern is found in the function, source file or binary of any frame of the stack; `*` stands for
     anything, `^` and `$` bind it to the beginning and the end (compiler-rt's sanitizer_common, TemplateMatch).
     `ref`: the pattern is the whole name of a counted type; `*` stands for anything.
+    `error`: the whole kind of a broken rule; in KIND:PATTERN the pattern is one as of `leak`, for the offender's stack.
     """
 
     kind: str
@@ -35,7 +39,13 @@ class Suppression:
     def matches(self, leak: Leak) -> bool:
         if self.kind == "ref":
             return leak.kind == "reference" and self._whole.matches(leak.type or "")
-        return any(self._found_in(frame) for frame in leak.stack)
+        return self.kind == "leak" and any(self._found_in(frame) for frame in leak.stack)
+
+    def matches_error(self, error: ErrorFinding) -> bool:
+        kind, colon, _ = self.pattern.partition(":")
+        if self.kind != "error" or not Glob(kind).matches(error.kind):
+            return False
+        return not colon or any(self._found_in(frame) for frame in error.stack)
 
     def _found_in(self, frame: Frame) -> bool:
         texts = (frame.function, frame.file, frame.path, frame.module)
@@ -52,8 +62,8 @@ class Suppression:
 
     @cached_property
     def _template(self) -> Glob:
-        body = self.pattern.removeprefix("^").removesuffix("$")
-        return Glob(body, self.pattern.startswith("^"), self.pattern.endswith("$"))
+        pattern = self.pattern.partition(":")[2] if self.kind == "error" else self.pattern
+        return Glob(pattern.removeprefix("^").removesuffix("$"), pattern.startswith("^"), pattern.endswith("$"))
 
     @cached_property
     def _whole(self) -> Glob:
@@ -92,7 +102,7 @@ def parse_suppressions(text: str, name: str) -> tuple[Rule, ...]:
 
 def _of_line(line: str, source: str) -> Suppression:
     kind, colon, pattern = line.partition(":")
-    if not colon or kind not in ("leak", "ref"):
+    if not colon or kind not in ("leak", "ref", "error"):
         raise SpecInvalid(f"{source}: not a suppression: {line[:60]!r}", _HINT)
     if not pattern.strip("^$* "):
         raise SpecInvalid(f"{source}: the pattern of `{line[:60]}` would match everything", _HINT)
@@ -109,7 +119,15 @@ def _of_block(lines: list[str], name: str, number: int) -> list[Rule]:
     return [] if parsed is None else [parsed]
 
 
-def unused_notes(rules: Sequence[Rule], leaks: Sequence[Leak]) -> tuple[str, ...]:
+def matching(rules: Sequence[Rule], error: ErrorFinding) -> Suppression | None:
+    """Return the first rule that a broken rule is passed over by."""
+    return next((rule for rule in rules if isinstance(rule, Suppression) and rule.matches_error(error)), None)
+
+
+def unused_notes(
+    rules: Sequence[Rule], leaks: Sequence[Leak], errors: Sequence[ErrorFinding] = ()
+) -> tuple[str, ...]:
     """Return a sentence on each of the user's suppressions that matches nothing any more."""
-    unused = [rule for rule in rules if not any(rule.matches(leak) for leak in leaks)]
+    used = {matching(rules, error) for error in errors}
+    unused = [rule for rule in rules if rule not in used and not any(rule.matches(leak) for leak in leaks)]
     return tuple(f"suppression {rule} ({rule.source}) matched nothing" for rule in unused)

@@ -44,13 +44,13 @@ def type_rows(evidence: Evidence) -> tuple[TypeRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.outstanding, row.type)))
 
 
-def notes(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return what the trace says of itself, and what it met but cannot judge.
+def notes(snapshot: Snapshot, unjudged_frees: int = 0) -> tuple[str, ...]:
+    """Return what the trace says of itself, and what it met but cannot judge, `unjudged_frees` among it.
 
     What a forked child frees and did not make is its copy of a block of its parent's: nothing to speak of.
     """
     unknown = {
-        "free": sum(p.unknown_frees for p in snapshot.processes if p.forked_from is None),
+        "free": unjudged_frees + sum(p.unknown_frees for p in snapshot.processes if p.forked_from is None),
         "get": sum(total.unknown_gets for total in snapshot.type_totals),
         "put": sum(total.unknown_puts for total in snapshot.type_totals),
     }

@@ -36,6 +36,7 @@ MEMBERS: Mapping[str, str] = {
     "INSTANCE_STACK": "return_instance.stack",
     "INSTANCE_RETURN": "return_instance.orig_ret_vaddr",
     "INSTANCE_NEXT": "return_instance.next",
+    "MM_START_STACK": "mm_struct.start_stack",
     "MM_XOL_AREA": "mm_struct.uprobes_state.xol_area",
     "XOL_VADDR": "xol_area.vaddr",
 }

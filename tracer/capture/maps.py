@@ -22,6 +22,8 @@ CALLS_BYTES = 3328
 """Room for `struct calls` of bpf/calls.bpf.h, which asserts that it fits."""
 GUEST_BYTES = 36 << 10
 """Room for `struct guest` of bpf/guests.bpf.h, which asserts that it fits."""
+FREED_SET_BYTES = 192
+"""Of `struct freed_set` of bpf/freed.bpf.h: four blocks."""
 PROGRAM_SLOTS = 16
 DELAY_BYTES = 4 << 20
 """Read at each turn of a hold, only to pass time."""
@@ -43,6 +45,13 @@ class Limits:
     event_ring_bytes: int = 1 << 26
     stack_ring_bytes: int = 1 << 24
     guest_ring_bytes: int = 1 << 24
+    freed: int = 100_000
+    """Blocks that were freed lately; 0: none."""
+
+    @property
+    def freed_sets(self) -> int:
+        """Return how many sets of four it takes: with twice the places, since not all sets are equally full."""
+        return 1 << (self.freed // 2).bit_length() if self.freed else 0
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "GHOSTS": hash_map(key, records.GHOST.itemsize, objects),
         "INHERITED_FREES": hash_map(key, 8, min(objects, 1 << 18)),
         "OBJECTS": hash_map(key, records.OBJECT.itemsize, objects),
+        "FREED": _Map(MapType.ARRAY, 4, FREED_SET_BYTES, max(limits.freed_sets, 1)),
         "RELEASED": _Map(MapType.LRU_HASH, key, records.RELEASED.itemsize, 1 << 16),
         "BY_OBJECT": hash_map(key, records.COUNTERS.itemsize, objects),
         "STACKS": hash_map(8, records.STACK_TOTALS.itemsize, limits.stacks),

@@ -24,7 +24,16 @@ from tracer.capture.guest_programs import GuestPrograms
 from tracer.capture.kernel import ProgramType
 from tracer.capture.linking import Linked, link, marks
 from tracer.capture.loading import load, verify
-from tracer.capture.maps import CALLS_BYTES, DELAY_BYTES, GUEST_BYTES, PAGE_COUNT, ROW_COUNT, THREAD_BYTES, Maps
+from tracer.capture.maps import (
+    CALLS_BYTES,
+    DELAY_BYTES,
+    FREED_SET_BYTES,
+    GUEST_BYTES,
+    PAGE_COUNT,
+    ROW_COUNT,
+    THREAD_BYTES,
+    Maps,
+)
 from tracer.capture.namespaces import own_pid_namespace
 from tracer.errors import ProgramRefused
 from tracer.model import records
@@ -38,11 +47,14 @@ _AT_ONCE = 4
 _HEADERS = (
     "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "tables.bpf.h",
     "code.h", "tails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h", "python.bpf.h", "lua.bpf.h",
-    "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "allocations.bpf.h", "calls.bpf.h",
+    "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "freed.bpf.h", "allocations.bpf.h",
+    "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "copies.bpf.c", "guests.bpf.c",
             "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "turns.bpf.c")  # fmt: skip
-_TAIL_CALLED = ("unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack")
+_TAIL_CALLED = (
+    "unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack", "unknown_free",
+)  # fmt: skip
 _GUEST_TAIL_CALLED = ("guest", "guest_luajit", "guest_keep")
 """Together in the order of `enum program`."""
 _ON_GUEST = "on_guest"
@@ -84,7 +96,8 @@ def compiled(maps: Maps, offsets: Mapping[str, int], cache: Path) -> dict[str, L
     source = _source(directory)
     macros = {
         "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
-        "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
+        "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES,
+        "FREED_SET_BYTES": FREED_SET_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
         **offsets,
     }
     flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds)), *marks(_TURNS)]

@@ -149,6 +149,8 @@ class Session:
         self._shared["min_size"] = selection.min_size
         self._shared["max_size"] = selection.max_size
         self._shared["sample_bytes"] = selection.sample_bytes
+        # What was not kept when it was made again looks freed; what is older than the trace, as if it were nothing.
+        self._shared["freed_sets"] = self.options.limits.freed_sets if selection.keeps_all else 0
 
     def _arm(self) -> None:
         with suppress(OSError):  # those that are held wait for this process
@@ -163,6 +165,7 @@ class Session:
         """Put all probes on a held child and let it go; raises NothingToProbe, or NoSuchTarget if it cannot exec."""
         self.mode, self._launched, self._pid = "launched", launched, launched.pid
         self._enter(launched.pid, ProcessState.WAITS)
+        self._shared["unknown_is_bad"] = int(self.options.selection.keeps_all)
         binaries: Sequence[OpenBinary] = ()
         with self.mishaps.attempt():
             binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()), environment=os.environ)

@@ -52,6 +52,11 @@ def exit_status(text: str) -> int:
     return _whole(text, 0, 255)
 
 
+def freed_count(text: str) -> int:
+    """Parse how many freed blocks to keep: each takes up to 200 bytes of the kernel's memory."""
+    return _within(_number(text), text, 0, 1 << 26)
+
+
 def entry_count(text: str) -> int:
     return _whole(text, 0, 1 << 30)
 
@@ -162,6 +167,10 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--max-objects", type=count_or_size, default=1 << 22, metavar="N", help="live blocks (4M)")
     limits.add_argument("--max-stacks", type=count_or_size, default=1 << 20, metavar="N", help="different stacks (1M)")
     limits.add_argument("--max-threads", type=count_or_size, default=1 << 15, metavar="N", help="threads (32K)")
+    limits.add_argument(
+        "--keep-freed", type=freed_count, default=100_000, metavar="N",
+        help="freed blocks, to know one that is freed again (100000); 0: none",
+    )
     limits.add_argument(
         "--ring-size", type=count_or_size, default=1 << 26, metavar="BYTES", help="of the ring of events (64M)"
     )

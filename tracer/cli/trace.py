@@ -143,7 +143,7 @@ def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
     follow = arguments.follow_forks if arguments.follow_forks is not None else bool(arguments.command)
     limits = Limits(
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
-        event_ring_bytes=_power_of_two(arguments.ring_size),
+        event_ring_bytes=_power_of_two(arguments.ring_size), freed=arguments.keep_freed,
     )
     return CaptureOptions(
         site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration,

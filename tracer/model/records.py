@@ -198,7 +198,8 @@ SHARED = np.dtype(
     [
         ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
         ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("pid_namespace", "<u8"),
-        ("heartbeat_ns", "<u8"), ("behind", "<u8"), ("tracer", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
+        ("heartbeat_ns", "<u8"), ("behind", "<u8"), ("tracer", "<u8"),
+        ("unknown_is_bad", "<u8"), ("freed_sets", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
     ]
 )
 
@@ -235,6 +236,9 @@ class ErrorKind(IntEnum):
     USE_AFTER_ZERO = 2
     DELETE_WHILE_REFERENCED = 3
     REINITIALISED = 4
+    DOUBLE_FREE = 5
+    INVALID_FREE = 6
+    MISMATCHED_FREE = 7
 
 
 class EventFlag(IntFlag):

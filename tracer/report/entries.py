@@ -122,6 +122,8 @@ def add_error(page: Page, number: int, error: ErrorFinding) -> None:
     add_stack(page, error.stack, status="complete" if error.stack else "lost")
     add_probable_put(page, error)
     memory = error.kind.endswith("-free")
+    if memory and error.reason:
+        page.paragraph(error.reason, "          ", "    note: ")
     if error.released_at is not None:
         page.line(f"    {'first freed at' if memory else 'count reached zero at'}")
         add_stack(page, error.released_at)

@@ -33,12 +33,14 @@ def error_sentence(error: ErrorFinding) -> str:
     """Return "over-put of dso, 2 times, in thread__exit (thread.c:99)"."""
     of = f" of {error.type}" if error.type else ""
     times = f", {error.count:,} times," if error.count != 1 else ""
-    return f"{error.kind}{of}{times} in {short_place(offender(error))}"
+    what = f" ({error.reason})" if error.reason and error.kind.endswith("-free") else ""
+    return f"{error.kind}{of}{times} in {short_place(offender(error))}{what}"
 
 
 def offender(error: ErrorFinding) -> Frame | None:
     """Return the caller of the function that broke the rule, which is the leaf; that one where it has no caller."""
-    return first_named(error.stack[1:]) or first_named(error.stack)
+    of_caller = first_named(error.stack) if error.kind.endswith("-free") else None  # free itself is not in its stack
+    return of_caller or first_named(error.stack[1:]) or first_named(error.stack)
 
 
 def short_place(frame: Frame | None) -> str:

@@ -1,0 +1,198 @@
+/*
+ * One free that breaks a rule, by the case that is named. All others are right.
+ *
+ * The block of each case has 101 bytes and is made by `make`; `drop` frees it
+ * first, and `again` is what should not be.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+
+enum { SIZE = 101, OTHERS = 60, POOL = 4096 };
+
+static char data[POOL] = { 1 };
+static char pool[POOL];
+static size_t pool_used;
+static void *volatile kept;
+
+NOINLINE static void *make(size_t size)
+{
+	return kept = malloc(size);
+}
+
+NOINLINE static void drop(void *block)
+{
+	free(block);
+}
+
+NOINLINE static void again(void *block)
+{
+	free(block);
+}
+
+NOINLINE static void again_by_realloc(void *block, size_t size)
+{
+	kept = realloc(block, size);
+}
+
+NOINLINE static void my_free(void *block)
+{
+	free(block);
+}
+
+NOINLINE static void again_by_wrapper(void *block)
+{
+	my_free(block);
+}
+
+NOINLINE void *pool_alloc(size_t size)
+{
+	pool_used += 128;
+	__asm__ volatile("" : : "r"(size) : "memory");
+	return pool + pool_used - 128;
+}
+
+NOINLINE void pool_free(void *block)
+{
+	__asm__ volatile("" : : "r"(block) : "memory");
+}
+
+NOINLINE static void *pool_make(void)
+{
+	return pool_alloc(SIZE);
+}
+
+NOINLINE static void pool_drop(void *block)
+{
+	pool_free(block);
+}
+
+NOINLINE static void pool_again(void *block)
+{
+	pool_free(block);
+}
+
+static void *in_thread(void *block)
+{
+	again(block);
+	return 0;
+}
+
+static void *own_stack(void *unused)
+{
+	char room[512];
+
+	again(room + 32);
+	return unused;
+}
+
+static void run_thread(void *(*work)(void *), void *block)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, 0, work, block);
+	pthread_join(thread, 0);
+}
+
+static void use_others(void)
+{
+	void *others[OTHERS];
+
+	for (int i = 0; i < OTHERS; i++)
+		others[i] = malloc(4 * SIZE);
+	for (int i = 0; i < OTHERS; i++)
+		free(others[i]);
+}
+
+static int is(const char *name, const char *wanted)
+{
+	return !strcmp(name, wanted);
+}
+
+static void in_child(int inherits)
+{
+	void *block = make(SIZE);
+
+	if (!fork()) {
+		void *own = inherits ? block : make(SIZE);
+
+		drop(own);
+		again(own);
+		_exit(0);
+	}
+	wait(0);
+	free(block);
+}
+
+static void use_pool(void)
+{
+	void *block = pool_make();
+
+	pool_drop(block);
+	for (int i = 0; i < 3; i++)
+		pool_again(block);
+}
+
+int main(int count, char **arguments)
+{
+	const char *what = count > 1 ? arguments[1] : "";
+	char room[512];
+	void *block;
+
+	if (is(what, "child") || is(what, "inherited")) {
+		in_child(is(what, "inherited"));
+		return 0;
+	}
+	if (is(what, "pool")) {
+		use_pool();
+		return 0;
+	}
+	if (is(what, "pools")) {
+		again(pool_make());
+		return 0;
+	}
+	if (is(what, "mapped")) {
+		block = make(1 << 20);
+		drop(block);
+		again(block);
+		return 0;
+	}
+	block = make(SIZE);
+	if (is(what, "inner")) {
+		again((char *)block + 24);
+	} else if (is(what, "stack")) {
+		again(room + 32);
+	} else if (is(what, "thread-stack")) {
+		run_thread(own_stack, 0);
+	} else if (is(what, "data")) {
+		again(data + 64);
+	} else if (*what) {
+		drop(block);
+		if (is(what, "adjacent"))
+			again(block);
+		else if (is(what, "others"))
+			use_others(), again(block);
+		else if (is(what, "reused"))
+			free(malloc(SIZE)), again(block);
+		else if (is(what, "thread"))
+			run_thread(in_thread, block);
+		else if (is(what, "realloc"))
+			again_by_realloc(block, 3 * SIZE);
+		else if (is(what, "realloc-zero"))
+			again_by_realloc(block, 0);
+		else if (is(what, "wrapper"))
+			again_by_wrapper(block);
+		else
+			return 3;
+	} else {
+		free(block);
+	}
+	return 0;
+}

@@ -1,0 +1,167 @@
+"""Frees that break a rule are errors, each once and at its place; correct programs have none. Target: bad_frees.c."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import CHECKOUT, LiveTarget, Refleak
+from traced_report import Json, Run, functions
+
+POOL = "alloc pool:alloc=pool_alloc(size=arg0),free=pool_free"
+ABORTED, CRASHED = 128 + signal.SIGABRT, 128 + signal.SIGSEGV
+
+
+@pytest.fixture(scope="module")
+def bad_frees(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("errors") / "bad_frees"
+    source = Path(__file__).parent / "bad_frees.c"
+    flags = ["-O1", "-g", "-w", "-fno-builtin", "-fno-optimize-sibling-calls", "-pthread"]
+    subprocess.run(["gcc", *flags, "-o", program, source], check=True, timeout=60)
+    return program
+
+
+def the_error(run: Run) -> Json:
+    assert (run.report["lost"], run.report["notes"]) == ([], [])
+    (error,) = run.report["errors"]
+    return dict(error)
+
+
+def named(stack: list[Json] | None, count: int) -> list[str | None]:
+    return functions(stack or [])[:count]
+
+
+DOUBLE = (
+    ("adjacent", ["again", "main"], ABORTED), ("others", ["again", "main"], None), ("reused", ["again", "main"], None),
+    ("thread", ["again", "in_thread"], None), ("realloc", ["again_by_realloc", "main"], None),
+    ("realloc-zero", ["again_by_realloc", "main"], None),
+    ("wrapper", ["my_free", "again_by_wrapper", "main"], ABORTED),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "offence", "status"), DOUBLE, ids=[case for case, _, _ in DOUBLE])
+def test_a_double_free_has_three_stacks(
+    refleak: Refleak, bad_frees: Path, case: str, offence: list[str], status: int | None
+) -> None:
+    run = refleak(target=(bad_frees, case))
+    error = the_error(run)
+    assert (error["kind"], error["type"], error["count"]) == ("double-free", None, 1)
+    assert error["reason"] == "a block of 101 bytes"
+    assert named(error["stack"], len(offence)) == offence
+    reused = case == "reused"
+    assert named(error["released_at"], 2 - reused) == (["main"] if reused else ["drop", "main"])
+    assert named(error["created_at"], 2 - reused) == (["main"] if reused else ["make", "main"])
+    assert status in (None, run.status)
+
+
+def test_a_big_block_that_is_gone_with_its_mapping(refleak: Refleak, bad_frees: Path) -> None:
+    run = refleak(target=(bad_frees, "mapped"))
+    error = the_error(run)
+    assert (run.status, error["kind"], error["reason"]) == (CRASHED, "double-free", "a block of 1,048,576 bytes")
+    stacks = [named(error[stack], 1) for stack in ("stack", "released_at", "created_at")]
+    assert stacks == [["again"], ["drop"], ["make"]]
+
+
+@pytest.mark.parametrize("case", ["child", "inherited"])
+def test_a_double_free_in_a_forked_child(refleak: Refleak, bad_frees: Path, case: str) -> None:
+    run = refleak(target=(bad_frees, case))
+    error = the_error(run)
+    assert (error["kind"], error["count"], named(error["stack"], 2)) == ("double-free", 1, ["again", "in_child"])
+    assert error["pid"] != run.report["processes"][0]["pid"]
+    own = case == "child"
+    assert error["reason"].startswith("a block of 101 bytes" if own else "a block that its parent made")
+    assert named(error["created_at"], 1) == (["make"] if own else [])
+
+
+def test_a_described_allocators_block_is_freed_four_times(refleak: Refleak, bad_frees: Path) -> None:
+    run = refleak("--type", POOL, target=(bad_frees, "pool"))
+    error = the_error(run)
+    assert (error["kind"], error["type"], error["count"]) == ("double-free", "pool", 3)
+    assert named(error["stack"], 2) == ["pool_again", "use_pool"]
+    assert named(error["created_at"], 2) == ["pool_make", "use_pool"]
+    assert run.status == 0
+
+
+def test_a_described_allocators_block_is_given_to_free(refleak: Refleak, bad_frees: Path) -> None:
+    run = refleak("--type", POOL, target=(bad_frees, "pools"))
+    error = the_error(run)
+    assert (error["kind"], error["count"], run.status) == ("mismatched-free", 1, ABORTED)
+    assert error["reason"] == "a block of 101 bytes that pool made"
+    assert (named(error["stack"], 2), named(error["created_at"], 2)) == (["again", "main"], ["pool_make", "main"])
+
+
+INVALID = (
+    ("inner", "24 bytes inside a block of 101", ["again", "main"]),
+    ("stack", "on the stack of the thread that frees it", ["again", "main"]),
+    ("thread-stack", "on the stack of the thread that frees it", ["again", "own_stack"]),
+    ("data", "in the data of bad_frees", ["again", "main"]),
+)
+
+
+@pytest.mark.parametrize(("case", "reason", "offence"), INVALID, ids=[case for case, _, _ in INVALID])
+def test_a_free_of_what_is_no_block(
+    refleak: Refleak, bad_frees: Path, case: str, reason: str, offence: list[str]
+) -> None:
+    run = refleak(target=(bad_frees, case))
+    error = the_error(run)
+    assert (error["kind"], error["count"], error["reason"]) == ("invalid-free", 1, reason)
+    assert named(error["stack"], 2) == offence
+    assert named(error["created_at"], 2) == (["make", "main"] if case == "inner" else [])
+    assert (error["released_at"], run.status) == (None, ABORTED)
+
+
+def test_errors_fail_a_run_where_that_is_asked_for(refleak: Refleak, bad_frees: Path) -> None:
+    assert refleak("--fail-on", "errors", target=(bad_frees, "pool"), timeout=60).status == 0
+    assert refleak("--type", POOL, "--fail-on", "errors", target=(bad_frees, "pool")).status == 1
+
+
+def test_nothing_is_said_where_no_freed_blocks_are_kept(refleak: Refleak, bad_frees: Path) -> None:
+    run = refleak("--keep-freed", "0", target=(bad_frees, "adjacent"))
+    assert (run.status, run.report["errors"]) == (ABORTED, [])
+    assert run.report["notes"] == ["1 free of something not seen to be made"]
+
+
+@pytest.mark.parametrize("options", [("--sample-bytes", "512"), ("--max-size", "100")])
+def test_nothing_is_said_where_not_all_blocks_are_kept(
+    refleak: Refleak, bad_frees: Path, options: tuple[str, str]
+) -> None:
+    run = refleak(*options, target=(bad_frees, "adjacent"))
+    assert (run.status, run.report["errors"]) == (ABORTED, [])
+
+
+def test_what_was_made_before_the_attach_is_freed_without_a_word(refleak: Refleak, live_target: LiveTarget) -> None:
+    with live_target("noise_target") as target:
+        run = refleak("--duration", "1", pid=target.pid)
+    assert run.report["errors"] == []
+
+
+CORRECT = (
+    ("free_first",), ("threads",), ("cpp",), ("realloc_cases", "grow"), ("realloc_cases", "to_zero"),
+    ("alloc_functions", "posix_memalign"), ("thread_fork",), ("fork_no_exec",), ("nested",), ("nested_wrapped",),
+    ("threads-static",), ("threads-musl",), ("longjmp",), ("sampled",),
+    ("/usr/bin/python3", "-c", "import json, threading; json.dumps({i: [i] for i in range(999)})"),
+    ("/usr/bin/git", "-C", str(CHECKOUT), "log", "-20", "--stat"),
+    ("/usr/bin/sqlite3", ":memory:", "create table t(a); insert into t values(1); select * from t;"),
+    ("/usr/bin/sort", "--parallel=2", "/etc/services"), ("/bin/sh", "-c", "ls / | cat"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("target", CORRECT, ids=[" ".join(target[:2])[-24:] for target in CORRECT])
+def test_correct_programs_have_no_errors(refleak: Refleak, targets: Path, target: tuple[str, ...]) -> None:
+    missing = shutil.which(target[0]) is None and not (targets / target[0]).exists()
+    assert not missing or target[0].endswith("-musl")
+    if missing:
+        pytest.skip("needs musl-tools")
+    run = refleak(target=target)
+    assert run.report["errors"] == []
+    assert [note for note in run.report["notes"] if "free" in note] == []
+
+
+
+def test_an_allocator_over_another_frees_once(refleak: Refleak, targets: Path) -> None:
+    run = refleak("--allocator", targets / "libwrap.so", target=("nested_wrapped",))
+    run.check_whole()
+    assert run.report["errors"] == []

@@ -1,0 +1,172 @@
+"""Which frees are errors for certain, and what is said of their addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hand_made import LOSSES, SITES, Code, blocks, events, snapshot
+
+from tracer.analysis import AnalysisOptions, analyse, has_findings, parse_suppressions
+from tracer.model.findings import Findings
+from tracer.model.operations import Operation
+from tracer.model.records import ErrorKind
+from tracer.model.snapshot import Binary, Mapping, SiteInfo, Snapshot
+
+FREE, PROGRAMS_FREE, POOL_FREE = 3, 4, 5
+ALL_SITES = (
+    *SITES, SiteInfo(Operation.FREE, "free", "libc.so.6", "free"), SiteInfo(Operation.FREE, "free", "srv", "free"),
+    SiteInfo(Operation.FREE, "pool_free", "srv", "pool"),
+)  # fmt: skip
+AGAIN, FIRST, BIRTH, THREAD_END, BY_LIBRARY = 1, 2, 3, 4, 5
+
+
+def code() -> Code:
+    made = Code()
+    start = made.frame("start_thread", binary=2), made.frame("clone3", binary=2)
+    for stack, name in ((AGAIN, "again"), (FIRST, "drop"), (BIRTH, "make")):
+        made.stack(stack, made.frame(name, f"{name}.c:{stack}"), made.frame("main", "srv.c:9"), made.frame("_start"))
+    made.stack(THREAD_END, made.frame(None, binary=2), *start)
+    made.stack(BY_LIBRARY, made.frame("fclose", binary=2), made.frame("work", "srv.c:30"), *start)
+    return made
+
+
+def traced(event: dict[str, int], **more: Any) -> Snapshot:
+    usual = {"flags": ErrorKind.DOUBLE_FREE, "stack": AGAIN, "address": 0x5020, "site": FREE, "time_ns": 900}
+    seen = events({**usual, **event}, operation=Operation.ERROR)
+    return snapshot(made := code(), **{"errors": seen, "sites": ALL_SITES, "stacks": made.stacks} | more)
+
+
+def judged(event: dict[str, int], **more: Any) -> Findings:
+    seen = traced(event, **more)
+    return analyse(seen, code().symbols)
+
+
+WHOLE = {"value": BIRTH, "object": FIRST, "count": 101}
+NOTE = "1 free of something not seen to be made"
+
+
+def test_a_double_free_tells_its_block_and_its_stacks() -> None:
+    (error,) = judged(WHOLE).errors
+    assert (error.kind, error.type, error.reason) == ("double-free", None, "a block of 101 bytes")
+    stacks = [error.stack, error.released_at or (), error.created_at or ()]
+    assert [stack[0].function for stack in stacks] == ["again", "drop", "make"]
+
+
+def test_a_first_free_that_was_not_looked_at() -> None:
+    (error,) = judged({**WHOLE, "object": 0, "count": 1}).errors
+    assert error.reason == "a block of 1 byte, freed earlier: the place was not kept"
+    assert error.released_at is None
+
+
+def test_a_childs_copy_has_no_birth() -> None:
+    (error,) = judged({"object": FIRST}).errors
+    assert (error.created_at, error.reason) == (None, "a block that its parent made")
+
+
+def test_what_glibc_frees_when_a_thread_is_over_is_no_error() -> None:
+    for kind in (ErrorKind.DOUBLE_FREE, ErrorKind.INVALID_FREE):
+        found = judged({**WHOLE, "flags": kind, "stack": THREAD_END})
+        assert (found.errors, found.notes) == ((), ())
+
+
+def test_what_the_library_frees_for_the_program_is_one() -> None:
+    (error,) = judged({**WHOLE, "stack": BY_LIBRARY}).errors
+    assert error.kind == "double-free"
+
+
+@pytest.mark.parametrize("names", [("tcache_thread_shutdown", "start_thread"), (None, None)])
+def test_the_end_of_a_thread_of_a_static_program(names: tuple[str | None, ...]) -> None:
+    made = code()
+    made.stack(9, *(made.frame(name) for name in names))
+    seen = traced({**WHOLE, "stack": 9, "site": PROGRAMS_FREE}, binaries=(Binary(1, "/usr/bin/srv"),))
+    found = analyse(Snapshot(**{**seen.__dict__, "stacks": made.stacks}), made.symbols)
+    assert found.errors == ()
+    assert found.notes == (() if names[0] else (NOTE,))
+
+
+def test_a_static_programs_own_double_free() -> None:
+    (error,) = judged({**WHOLE, "site": PROGRAMS_FREE}, binaries=(Binary(1, "/usr/bin/srv"),)).errors
+    assert error.kind == "double-free"
+
+
+def test_an_allocator_in_place_of_libcs_is_not_judged() -> None:
+    found = judged({**WHOLE, "site": PROGRAMS_FREE})
+    assert (found.errors, found.notes) == ((), (NOTE,))
+
+
+def test_nothing_is_judged_where_anything_was_lost() -> None:
+    found = judged({**WHOLE, "reserved": 7}, losses=LOSSES)
+    assert (found.errors, found.notes) == ((), ("7 frees of something not seen to be made",))
+
+
+def test_a_described_allocator_is_named() -> None:
+    (error,) = judged({**WHOLE, "site": POOL_FREE, "group": 2}).errors
+    assert error.type == "pool"
+
+
+INVALID = {"flags": ErrorKind.INVALID_FREE}
+LIVE = blocks(
+    {"address": 0x5000, "size": 96, "stack": BIRTH, "time_ns": 500},
+    {"address": 0x4000, "size": 0x2000, "stack": FIRST, "time_ns": 500, "pid": 811},
+)
+
+
+def test_an_address_inside_a_live_block() -> None:
+    (error,) = judged(INVALID, allocations=LIVE).errors
+    assert (error.kind, error.reason) == ("invalid-free", "32 bytes inside a block of 96")
+    assert [frame.function for frame in error.created_at or ()][:1] == ["make"]
+
+
+@pytest.mark.parametrize("change", [{"time_ns": 499}, {"address": 0x5060}, {"pid": 813}, {"address": 0x10}])
+def test_an_address_in_no_block_of_that_time(change: dict[str, int]) -> None:
+    found = judged({**INVALID, **change}, allocations=LIVE)
+    assert (found.errors, found.notes) == ((), (NOTE,))
+
+
+@pytest.mark.parametrize("group", [2, 0])
+def test_a_block_that_another_allocator_made(group: int) -> None:
+    made = blocks({"address": 0x5020, "size": 96, "stack": BIRTH, "time_ns": 500, "group": group, "site": POOL_FREE})
+    found = judged(INVALID, allocations=made)
+    assert [(error.kind, error.reason) for error in found.errors] == (
+        [("mismatched-free", "a block of 96 bytes that pool made")] if group else []
+    )
+
+
+def test_an_address_on_the_stack() -> None:
+    (error,) = judged({**INVALID, "count_read": 1}).errors
+    assert error.reason == "on the stack of the thread that frees it"
+
+
+def mapping(binary: int, **more: Any) -> Mapping:
+    return Mapping(812, 1, 0x5000, 0x6000, 0, binary, False, **{"from_ns": 0, **more})
+
+
+def test_an_address_in_a_binarys_data() -> None:
+    (error,) = judged(INVALID, mappings=(mapping(4),)).errors
+    assert error.reason == "in the data of libstdc++.so.6"
+
+
+@pytest.mark.parametrize("where", [mapping(3), mapping(4, until_ns=800), mapping(4, from_ns=901)])
+def test_the_loaders_own_blocks_and_what_was_mapped_at_other_times(where: Mapping) -> None:
+    assert judged(INVALID, mappings=(where,)).errors == ()
+
+
+def test_an_empty_trace_has_none() -> None:
+    assert analyse(snapshot(sites=ALL_SITES), {}).errors == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "applies"),
+    [
+        ("error:double-free", True), ("error:double-*", True), ("error:double-free:again", True),
+        ("error:double-free:^agai", True), ("error:over-put", False), ("error:double-free:drop", False),
+        ("error:double", False), ("leak:again", False),
+    ],
+)  # fmt: skip
+def test_errors_are_suppressed_by_kind_and_by_place(line: str, applies: bool) -> None:
+    seen, rules = traced(WHOLE), parse_suppressions(line, "s.txt")
+    found = analyse(seen, code().symbols, AnalysisOptions(suppressions=rules))
+    assert (has_findings(found), len(found.errors)) == (not applies, int(not applies))
+    said = f"1 error suppressed: {line}" if applies else f"suppression {line} (s.txt:1) matched nothing"
+    assert found.notes == (said,)

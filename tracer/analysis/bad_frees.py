@@ -1,0 +1,122 @@
+"""Frees that broke a rule: which of them are errors for certain, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+
+import numpy as np
+
+from tracer.analysis.address_places import Places
+from tracer.analysis.evidence import Evidence
+from tracer.model.records import FRAME_BINARY_SHIFT, ErrorKind
+from tracer.model.snapshot import Records
+
+KINDS: Mapping[int, str] = {
+    ErrorKind.DOUBLE_FREE: "double-free",
+    ErrorKind.INVALID_FREE: "invalid-free",
+    ErrorKind.MISMATCHED_FREE: "mismatched-free",
+}
+_C_LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*")
+"""File names of glibc and musl, all of whose allocating functions have probes; those of others that take their place
+may have more."""
+_ENDS_OF_THREADS = frozenset({
+    "tcache_thread_shutdown", "__malloc_arena_thread_freeres", "__libc_thread_freeres", "start_thread",
+    "__libc_freeres",
+})  # fmt: skip
+"""What glibc calls when a thread is over (malloc/arena.c, malloc/malloc.c), as a static program has it."""
+
+
+class BadFrees:
+    """Tells which of the frees that the kernel side sent as errors are some.
+
+    When a thread is over, glibc frees what lies in its cache, which the program had freed before, and the cache
+    itself. Nobody but the C library is on the stack then.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._names = {binary.id: PurePath(binary.path).name for binary in evidence.snapshot.binaries}
+        self._has_c_library = any(map(_is_c_library, self._names.values()))
+        self._places = Places(evidence.snapshot)
+        events = evidence.snapshot.errors.copy()
+        verdicts = [self._judge(event) for event in events]
+        self.broken: Records = events[np.array([verdict is True for verdict in verdicts], dtype=bool)]
+        """The errors, without what is none. Of an address inside a block, `value` is the stack of the block's birth."""
+        unjudged = [row for row, verdict in enumerate(verdicts) if verdict is None]
+        self.unjudged = int(np.maximum(events["reserved"][unjudged], 1).sum())
+        """Frees that may be an error or not."""
+
+    def _judge(self, event: np.void) -> bool | None:
+        """Return whether it is an error; None where that is not known. Complete what it says of the block."""
+        if event["flags"] not in KINDS:
+            return True
+        by_program = self._is_by_program(event)
+        if by_program is False:
+            return False
+        if by_program is None or not self._evidence.snapshot.complete:  # the birth of a block may be among what is lost
+            return None
+        if event["flags"] != ErrorKind.INVALID_FREE:
+            return True
+        other = self._places.block_of_another(event)
+        block = other if other is not None else self._places.block_around(event)
+        if block is not None:
+            event["value"] = block["stack"]
+        if other is not None:
+            event["flags"] = ErrorKind.MISMATCHED_FREE
+        return True if block is not None or event["count_read"] or self._places.binary_at(event) else None
+
+    def _is_by_program(self, event: np.void) -> bool | None:
+        """Tell a free by the program from one by a thread's end; None for an allocator that is not fully known."""
+        snapshot = self._evidence.snapshot
+        if event["group"]:
+            return True
+        stack = snapshot.stacks.get(int(event["stack"]))
+        if stack is None or not stack.frames or event["site"] >= len(snapshot.sites):
+            return None
+        module = snapshot.sites[event["site"]].module
+        if _is_c_library(module):
+            return any(self._names.get(key >> FRAME_BINARY_SHIFT) != module for key in stack.frames)
+        if self._has_c_library:
+            return None
+        functions = {frame.function for frame in self._evidence.book.get(int(event["stack"])).frames}
+        if functions == {None}:
+            return None
+        return not functions & _ENDS_OF_THREADS or "main" in functions
+
+    def type(self, event: np.void) -> str | None:
+        """Return the name of a described allocator; None for malloc and its relatives."""
+        return self._evidence.allocator(int(event["site"])) if event["group"] else None
+
+    def reason(self, event: np.void) -> str | None:
+        """Say what is known of the address beside its stacks."""
+        if event["flags"] == ErrorKind.INVALID_FREE:
+            return self._where(event)
+        if event["flags"] == ErrorKind.MISMATCHED_FREE:
+            block = self._places.block_of_another(event)
+            return None if block is None else self._of_another(block)
+        if event["flags"] != ErrorKind.DOUBLE_FREE:
+            return None
+        what = f"a block of {_bytes(int(event['count']))}" if event["value"] else "a block that its parent made"
+        return what if event["object"] else f"{what}, freed earlier: the place was not kept"
+
+    def _of_another(self, block: np.void) -> str:
+        return f"a block of {_bytes(int(block['size']))} that {self._evidence.allocator(int(block['site']))} made"
+
+    def _where(self, event: np.void) -> str:
+        block = self._places.block_around(event)
+        if block is not None:
+            inside = int(event["address"]) - int(block["address"])
+            return f"{_bytes(inside)} inside a block of {int(block['size']):,}"
+        if event["count_read"]:
+            return "on the stack of the thread that frees it"
+        return f"in the data of {self._places.binary_at(event)}"
+
+
+def _bytes(count: int) -> str:
+    return f"{count:,} byte{'s' * (count != 1)}"
+
+
+def _is_c_library(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _C_LIBRARIES)
