@@ -77,7 +77,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def guest_script(folder: Path, words: Sequence[str]) -> str:
     """Return what runs in the machine."""
     home = folder / "home"
-    exports = {**_VARIABLES, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TMPDIR": str(folder / "tmp")}
+    exports = {
+        **_VARIABLES, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TMPDIR": str(folder / "tmp"),
+        "REFLEAK_CACHE": str(home / "refleak"),
+    }  # fmt: skip
     lines = [
         "#!/bin/bash",
         "mount -t tracefs none /sys/kernel/tracing 2>/dev/null",
