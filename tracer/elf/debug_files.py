@@ -21,6 +21,7 @@ from tracer.errors import RefleakError
 
 SYSTEM_DIRECTORY = "/usr/lib/debug"
 FETCH_TIMEOUT_S = 60.0
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,15 @@ def _matches(path: Path, link: DebugLink, build_id: str | None) -> bool:
             with Image.open(path) as image:
                 if build_id and image.build_id:
                     return image.build_id == build_id
-                return zlib.crc32(image.data) == link.checksum
+                return _checksum(image) == link.checksum
     return False
+
+
+def _checksum(image: Image) -> int:
+    checksum = 0
+    for at in range(0, len(image.data), _AT_ONCE):
+        checksum = zlib.crc32(image.data[at : at + _AT_ONCE], checksum)
+    return checksum
 
 
 def _is_same(candidate: Path, path: str) -> bool:
