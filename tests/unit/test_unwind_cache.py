@@ -96,7 +96,7 @@ def test_binaries_that_differ_do_not_share(tmp_path: Path, builder: Builder) -> 
 def test_one_changed_byte_of_the_frames_is_another_binary(tmp_path: Path, builder: Builder) -> None:
     image = binary()
     cached_table(image, tmp_path)
-    data = bytearray(image.data)
+    data = bytearray(image.data[:])
     at = data.index(b"\x41\x0e\x10")
     data[at + 2] = 0x18
     changed = Image(bytes(data))

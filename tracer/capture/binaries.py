@@ -122,7 +122,7 @@ class OpenBinary:
     @property
     def record(self) -> Binary:
         if self.fd < 0:  # only now: a JIT may make more images than a process may have files
-            self.fd = _in_memory("jit", self.image.data)
+            self.fd = _in_memory("jit", self.image.data[:])
         path = f"/proc/{os.getpid()}/fd/{self.fd}"
         return Binary(
             self.id, self.path, self.build_id, None if self.is_stale else path, self.deleted or self.is_stale, self.kind

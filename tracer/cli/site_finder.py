@@ -91,7 +91,7 @@ class SiteFinder:
     def _entries(self, image: Image) -> list[Spec]:
         if not self._guests or not read_symbol_table(image).find(LUA_ENTRY):
             return []
-        version = lua_version(image.data) or luajit_version(image.data, partial(_code_of, image))
+        version = lua_version(image.data[:]) or luajit_version(image.data[:], partial(_code_of, image))
         return [lua_entries(version)] if version is not None else []
 
     def _described(self, image: Image) -> list[Spec]:

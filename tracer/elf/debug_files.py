@@ -24,6 +24,7 @@ SYSTEM_DIRECTORY = "/usr/lib/debug"
 FETCH_TIMEOUT_S = 60.0
 _LARGEST_SUMMED = 1 << 32
 """A sum over more, which may be a hole in a file, takes longer than its names are worth."""
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,15 @@ def _matches(path: Path, link: DebugLink, build_id: str | None) -> bool:
     with suppress(RefleakError, OSError, ValueError), Image.open(path) as image:
         if build_id and image.build_id:
             return image.build_id == build_id
-        return len(image.data) <= _LARGEST_SUMMED and zlib.crc32(image.data) == link.checksum
+        return len(image.data) <= _LARGEST_SUMMED and _checksum(image) == link.checksum
     return False
+
+
+def _checksum(image: Image) -> int:
+    checksum = 0
+    for at in range(0, len(image.data), _AT_ONCE):
+        checksum = zlib.crc32(image.data[at : at + _AT_ONCE], checksum)
+    return checksum
 
 
 def _is_same(candidate: Path, path: str) -> bool:

@@ -39,11 +39,11 @@ def _through_header(image: Image) -> FrameSource | None:
             continue
         at = header.file_offset
         try:
-            version, encoding = struct.unpack_from("<BB", image.data, at)
+            version, encoding = image.unpack("<BB", at)
             form, relation = _FORMS.get(encoding & 0x0F), encoding & 0xF0
             if version != 1 or form is None or relation not in (0x00, 0x10, 0x30):
                 return None
-            address: int = struct.unpack_from(form, image.data, at + 4)[0]
+            address: int = image.unpack(form, at + 4)[0]
         except (struct.error, OverflowError):  # a damaged offset, which may be beyond any file
             return None
         address += {0x00: 0, 0x10: header.link_address + 4, 0x30: header.link_address}[relation]

@@ -6,17 +6,17 @@ opens hundreds of binaries before the target may start; DWARF is left to pyelfto
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import zlib
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+from tracer.elf.file_bytes import FileBytes
 from tracer.errors import CannotRead, UnsuitableTarget
 from tracer.files.plain_file import open_plain
 
@@ -69,39 +69,44 @@ class Image:
     Damaged tables read as empty: a miss is not an error.
     """
 
-    def __init__(self, data: bytes | mmap.mmap, path: str = "") -> None:
+    def __init__(self, data: bytes | FileBytes, path: str = "") -> None:
         self.path = path
-        self.data = memoryview(data)
-        self._owner = data
+        self.data = data if isinstance(data, FileBytes) else memoryview(data)
         if len(self.data) < 64 or bytes(self.data[:4]) != b"\x7fELF":
             raise UnsuitableTarget(f"{path or 'image'} is not an ELF file")
-        if self.data[4] != 2:
+        kind, order = self.unpack("<BB", 4)
+        if kind != 2:
             raise UnsuitableTarget(f"{path or 'image'} is a 32-bit program")
-        if self.data[5] != 1:
+        if order != 1:
             raise UnsuitableTarget(f"{path or 'image'} is big-endian")
-        self.type, self.machine = struct.unpack_from("<HH", self.data, 16)
-        self.entry, self._phoff, self._shoff = struct.unpack_from("<QQQ", self.data, 24)
-        self._phentsize, self._phnum, self._shentsize, self._shnum, self._shstrndx = struct.unpack_from(
-            "<HHHHH", self.data, 54
-        )
+        self.type, self.machine = self.unpack("<HH", 16)
+        self.entry, self._phoff, self._shoff = self.unpack("<QQQ", 24)
+        self._phentsize, self._phnum, self._shentsize, self._shnum, self._shstrndx = self.unpack("<HHHHH", 54)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], name: str | None = None) -> Image:
-        """Map the plain file at `path`; `name` is what errors call it."""
+        """Open the plain file at `path`; `name` is what errors call it."""
         try:
-            with open(open_plain(path), "rb") as file:
-                if os.fstat(file.fileno()).st_size == 0:
-                    raise UnsuitableTarget(f"{name or path} is not an ELF file")
-                return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(name or path))
+            fd = open_plain(path)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise CannotRead(f"cannot read {name or path}: {reason}") from None
+        data = FileBytes(fd)
+        try:
+            return cls(data, str(name or path))
+        except BaseException:
+            data.close()
+            raise
+
+    def unpack(self, form: str, at: int) -> tuple[Any, ...]:
+        """Return what stands at a file offset; raises struct.error behind the end."""
+        return struct.unpack(form, self.data[at : at + struct.calcsize(form)])
 
     def close(self) -> None:
-        self.data.release()
-        if isinstance(self._owner, mmap.mmap):
-            with suppress(BufferError):  # a view of it is still in use: the garbage collector closes it
-                self._owner.close()
+        if isinstance(self.data, FileBytes):
+            self.data.close()
+        else:
+            self.data.release()
 
     def __enter__(self) -> Image:
         return self
@@ -118,7 +123,9 @@ class Image:
             at = self._phoff + i * self._phentsize
             if at + _PROGRAM_HEADER.size > len(self.data):
                 break
-            type_, flags, offset, address, _, file_size, memory_size, _ = _PROGRAM_HEADER.unpack_from(self.data, at)
+            type_, flags, offset, address, _, file_size, memory_size, _ = _PROGRAM_HEADER.unpack(
+                self.data[at : at + _PROGRAM_HEADER.size]
+            )
             found.append(Segment(type_, flags, offset, address, file_size, memory_size))
         return tuple(found)
 
@@ -129,13 +136,13 @@ class Image:
         if self._shoff == 0 or self._shentsize < _SECTION_HEADER.size or self._shoff + 64 > len(self.data):
             return ()
         if count == 0:  # more than 0xff00 sections: the count is in the first header
-            count = min(_SECTION_HEADER.unpack_from(self.data, self._shoff)[5], 1 << 20)
+            count = min(self.unpack(_SECTION_HEADER.format, self._shoff)[5], 1 << 20)
         raw = []
         for i in range(count):
             at = self._shoff + i * self._shentsize
             if at + _SECTION_HEADER.size > len(self.data):
                 return ()
-            raw.append(_SECTION_HEADER.unpack_from(self.data, at))
+            raw.append(_SECTION_HEADER.unpack(self.data[at : at + _SECTION_HEADER.size]))
         names_index = self._shstrndx if self._shstrndx != 0xFFFF else (raw[0][6] if raw else 0)
         names = (raw[names_index][4], raw[names_index][5]) if names_index < len(raw) else (0, 0)
         return tuple(
@@ -182,7 +189,7 @@ class Image:
                 continue
             at, end = segment.file_offset, min(segment.file_offset + segment.file_size, len(self.data))
             while at + 12 <= end:
-                name_size, size, kind = struct.unpack_from("<III", self.data, at)
+                name_size, size, kind = self.unpack("<III", at)
                 body = at + 12 + (name_size + 3 & ~3)
                 named_gnu = name_size == 4 and bytes(self.data[at + 12 : at + 16]) == b"GNU\0"
                 if kind == NT_GNU_BUILD_ID and named_gnu and body + size <= end:
@@ -204,7 +211,7 @@ class Image:
             if segment.type == PT_DYNAMIC:
                 end = min(segment.file_offset + segment.file_size, len(self.data)) - 15
                 places = range(segment.file_offset, min(end, segment.file_offset + 16 * _MOST_DYNAMIC), 16)
-                pairs = (struct.unpack_from("<QQ", self.data, at) for at in places)
+                pairs = (self.unpack("<QQ", at) for at in places)
                 return tuple(takewhile(lambda pair: pair[0] != DT_NULL, pairs))
         return ()
 

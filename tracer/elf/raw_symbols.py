@@ -24,6 +24,7 @@ SHN_UNDEF, SHN_ABS, SHN_COMMON = 0, 0xFFF1, 0xFFF2
 DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 4, 5, 6, 10
 DT_GNU_HASH, DT_VERSYM, DT_VERDEF, DT_VERDEFNUM = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFD
 LARGEST_DEBUGDATA = 1 << 28
+_LARGEST_TABLE = 1 << 20
 EMPTY = memoryview(b"")
 
 Array = npt.NDArray[np.void]
@@ -118,7 +119,7 @@ def _dynamic(image: Image) -> dict[int, int]:
     if segment is None or segment.file_offset + segment.file_size > len(image.data):
         return {}
     count = segment.file_size // 16
-    pairs = struct.unpack_from(f"<{2 * count}Q", image.data, segment.file_offset)
+    pairs = image.unpack(f"<{2 * count}Q", segment.file_offset)
     return dict(zip(pairs[0::2], pairs[1::2], strict=True))
 
 
@@ -132,7 +133,7 @@ def _at(image: Image, link_address: int | None, size: int) -> memoryview:
 
 def _rest(image: Image, link_address: int | None) -> memoryview:
     offset = image.file_offset_of(link_address) if link_address else None
-    return EMPTY if offset is None else image.data[offset:]
+    return EMPTY if offset is None else image.data[offset : offset + _LARGEST_TABLE]
 
 
 def _count_by_hash(image: Image, dynamic: dict[int, int]) -> int:

@@ -34,7 +34,7 @@ def relocated(image: Image) -> tuple[bytes, frozenset[str]]:
     debug information or call frames are relocated. The names are those of sections with a relocation that is not known
     (they are left as they were, and must not be believed). A damaged table relocates nothing: never raises.
     """
-    data = np.frombuffer(bytearray(image.data), np.uint8)
+    data = np.frombuffer(bytearray(image.data[:]), np.uint8)
     distrusted = set()
     symbols = _symbols(image, data)
     values = _absolute(image, symbols)

@@ -57,7 +57,7 @@ def refused_returns(image: Image, placements: Sequence[Placement]) -> dict[Place
     """
     with_return = [p for p in placements if p.site.function.operation != Operation.GUEST
                    and not p.site.function.flags & SiteFlag.ENTRY_RESULT]  # fmt: skip
-    if not with_return or not _PERSONALITY.search(image.data) or _UNWINDER.search(image.data):
+    if not with_return or not _PERSONALITY.search(data := image.data[:]) or _UNWINDER.search(data):
         return {}
     return dict.fromkeys(with_return, "a return probe would end its exceptions: its unwinder has no symbols")
 
