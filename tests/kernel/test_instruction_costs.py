@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tracer.capture.instruction_costs import known_costs, measure_costs
@@ -14,10 +15,11 @@ def test_every_class_is_measured() -> None:
     assert all(nanoseconds > 0 for nanoseconds in measured.values())
 
 
-def test_the_answer_is_kept_and_a_damaged_one_replaced(tmp_path: Path) -> None:
-    first = known_costs(tmp_path)
-    assert known_costs(tmp_path) == first
-    (kept,) = tmp_path.iterdir()
+def test_the_answer_is_kept_and_a_damaged_one_replaced(private_folders: Callable[[], Path]) -> None:
+    cache = private_folders()
+    first = known_costs(cache)
+    assert known_costs(cache) == first
+    (kept,) = cache.iterdir()
     kept.write_text("{")
-    assert set(known_costs(tmp_path)) == set(first)
+    assert set(known_costs(cache)) == set(first)
     assert kept.read_text() != "{"

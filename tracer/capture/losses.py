@@ -40,7 +40,7 @@ _WORDS: dict[LossKind, tuple[str, str, tuple[str, ...]]] = {
     ),
     LossKind.RETURN_HIDDEN: (
         "return address that a probe had replaced when the program unwound its stack: its page could not be written",
-        "--refs-only, or fewer specs", _NOTHING,
+        "--refs-only, or fewer specs", EVERY_KIND,
     ),
     LossKind.GUESTS_FULL: ("stack without the frames of its interpreter: their ring was full", "none", _NOTHING),
     LossKind.ARGUMENT_UNREAD: (

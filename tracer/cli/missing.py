@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tracer.cli.catalogue import catalogue_of
-from tracer.errors import NothingFound
+from tracer.elf.image import Image
+from tracer.errors import NothingFound, RefleakError
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Missing, Snapshot
+from tracer.sites.copy_search import mentions
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.description import TYPE_CAPTURE, DescribedType, Description
 from tracer.specs.presets import DIRECTORY
@@ -41,7 +44,7 @@ def find_missing(snapshot: Snapshot, catalogue: Catalogue, *, optional: bool) ->
                 yield Missing(f"preset {description.name}")
             continue
         for type_ in description.types:
-            absent = [f for f in _functions(type_) if not _is_found(f, found)]
+            absent = [f for f in _functions(type_) if not _is_found(f, found) and not _is_mentioned(type_, f, snapshot)]
             if len(absent) == len(_functions(type_)):
                 yield Missing(type_.name)
             elif description.source == _FROM_OPTION:
@@ -65,6 +68,16 @@ def _functions(type_: DescribedType) -> tuple[str, ...]:
 
 def _present(type_: DescribedType, found: set[str]) -> bool:
     return any(_is_found(function, found) for function in _functions(type_))
+
+
+def _is_mentioned(type_: DescribedType, function: str, snapshot: Snapshot) -> bool:
+    """Tell whether the DWARF of a binary knows a function that has no code of its own there: all of it is inlined."""
+    specs = [described.spec for described in type_.functions if described.spec.function == function]
+    for binary in snapshot.binaries:
+        with suppress(RefleakError, OSError), Image.open(binary.open_path or binary.path) as image:
+            if mentions(image, specs):
+                return True
+    return False
 
 
 def _is_found(function: str, found: set[str]) -> bool:

@@ -94,6 +94,9 @@ class FileBytes:
             _KEPT.put(key, found)
         return found
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
