@@ -51,7 +51,7 @@ def _wait_for_probes(refleak: subprocess.Popen[bytes], *, armed: bool) -> None:
     """Return when the first links are there, or all of the start, or refleak has ended."""
     while refleak.poll() is None:
         links = _links_of(refleak.pid)
-        if links and (not armed or sum("tp_name:" in text for text in links) == 3):
+        if links and (not armed or len({text for text in links if "tp_name:" in text}) == 3):
             return
         time.sleep(0.01)
 

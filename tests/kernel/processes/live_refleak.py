@@ -71,13 +71,15 @@ class LiveRefleak:
         assert self.process.poll() is None, self.end().stderr
 
     def _is_armed(self) -> bool:
-        kinds = []
+        links = set()  # a child of refleak's shares its files
         for entry in chain.from_iterable(Path(f"/proc/{pid}/fdinfo").iterdir() for pid in self._and_children()):
             try:
-                kinds.append(entry.read_text())
+                text = entry.read_text()
             except OSError:
                 continue
-        return sum("tp_name:" in text and "link_id:" in text for text in kinds) == 3
+            if "tp_name:" in text:
+                links.update(line for line in text.splitlines() if line.startswith("link_id:"))
+        return len(links) == 3
 
     def _and_children(self) -> tuple[int, ...]:
         """Return the numbers of the process that was started and of its children: refleak's own may be one."""

@@ -16,10 +16,10 @@ ITEM = (
 )
 
 
-def trace(folder: Path, compiler: str, *flags: str) -> dict[str, Any]:
+def trace(folder: Path, compiler: str, *flags: str, more: tuple[str, ...] = ()) -> dict[str, Any]:
     program, report = folder / "inlined", folder / "report.json"
     subprocess.run([compiler, "-g", *flags, "-o", str(program), str(HERE / "inlined.c")], check=True)
-    command = [str(ROOT / "refleak"), "--refs-only", "--type", ITEM, "--format", "json", "-o", str(report)]
+    command = [str(ROOT / "refleak"), "--refs-only", "--type", ITEM, *more, "--format", "json", "-o", str(report)]
     done = subprocess.run([*command, "--exec", str(program)], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(report.read_text())
@@ -68,6 +68,6 @@ def test_the_objects_that_live_are_right_whatever_was_inlined(
 def test_atomic_copies_in_loops_are_counted_each_time(compiler: str, tmp_path: Path) -> None:
     """Without the loops that compilers unroll and the conditions that they merge, no copy is refused."""
     no_unrolling = ["-fno-unroll-loops"] if compiler == "clang" else []
-    report = trace(tmp_path, compiler, "-O2", "-DATOMIC", "-DSTRAIGHT", *no_unrolling)
+    report = trace(tmp_path, compiler, "-O2", "-DATOMIC", "-DSTRAIGHT", *no_unrolling, more=("--allow-missing",))
     assert unseen(report) == {}
     assert totals(report) == (3, 1 + 17 + 1, 1 + 17 + 3, 2, 1)
