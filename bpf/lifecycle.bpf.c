@@ -238,14 +238,16 @@ INLINE void hold_expired(void)
 INLINE int is_released(struct pt_regs *ctx, u64 wanted)
 {
 	u32 tid = kernel_tid();
-	struct hold hold = { .ticket = wanted, .code = ctx->ip }, *kept;
+	struct hold *kept;
 	u64 slot;
 	int released = 1;
 
-	put(MAP(HOLDS), &tid, &hold, ANY);
+	put(MAP(HOLDS), &tid, VALUE(struct hold, BLANK_CALLS), ANY);
 	kept = find(MAP(HOLDS), &tid);
 	if (!kept)
 		return 0;
+	kept->ticket = wanted;
+	kept->code = ctx->ip;
 	bpf_loop_of(HOLD_TURNS, (void *)TURN_hold, 0, kept->no_flags);
 	tid = kernel_tid();
 	slot = tid;
@@ -290,7 +292,7 @@ INLINE int hold(struct pt_regs *ctx)
 	u16 kind = cookie & 255;
 	struct process *process = find(MAP(PROCESSES), &pid);
 	struct control *control;
-	u64 wanted, path = ctx->di, second = ctx->si;
+	u64 wanted, path, second;
 
 	if (!process || process->state != PROCESS_TRACED || !SHARED->armed)
 		return 0;
@@ -309,10 +311,14 @@ INLINE int hold(struct pt_regs *ctx)
 	if (!control)
 		return 0;
 	control->generation = process->generation;
-	control->length = path;
+	cookie = bpf_get_attach_cookie(ctx);	/* again, rather than kept on the stack */
+	kind = cookie & 255;
+	path = ctx->di;
+	second = ctx->si;
 	BARRIER(path);
 	BARRIER(second);
-	control->address = ctx->ip + (cookie >> 8);	/* always: each branch has the loop below verified once more */
+	control->length = path;
+	control->address = ctx->ip + (cookie >> 8);
 	if (kind == CONTROL_EXECUTES_AT)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)

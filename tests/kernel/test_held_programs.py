@@ -58,6 +58,12 @@ def test_nothing_is_read_from_the_stack_once_a_thread_was_held(programs: dict[st
     assert not loads_from_stack(parts[name][calls(parts[name], LOOP)[-1] :])
 
 
+def test_a_hold_uses_too_little_stack_to_get_one_per_processor(programs: dict[str, Linked]) -> None:
+    """On kernels that preempt, another thread could write over it anywhere. They round up to 16 bytes, below 64."""
+    code = functions(programs["on_hold"])["on_hold"]
+    assert min(at for op, registers, at, _ in code if op & 7 in STORES and registers & 15 == FRAME_POINTER) >= -48
+
+
 def test_nothing_that_was_on_the_stack_before_a_copy_is_used_after_it(programs: dict[str, Linked]) -> None:
     """A copy may sleep, and another thread's program write over what was there."""
     code = functions(programs["on_hold"])["on_hold"]
