@@ -66,3 +66,20 @@ def test_stacks_that_nobody_knows_are_none() -> None:
     seen = events({"flags": ErrorKind.OVER_PUT, "stack": 1, "value": 0, "object": 12345, "address": 1})
     (error,) = analyse(snapshot(code, errors=seen), code.symbols).errors
     assert (error.created_at, error.released_at, error.type) == (None, None, None)
+
+
+@pytest.mark.parametrize(("callers", "kinds"), [
+    (("main",), ["over-put"]), (("other",), ["double-free", "over-put"]),
+])  # fmt: skip
+def test_a_bad_free_inside_of_a_call_that_is_an_error_belongs_to_it(callers: tuple[str, ...], kinds: list[str]) -> None:
+    code = Code()
+    frames = {name: code.frame(name) for name in ("main", "other", "fclose", "close_file")}
+    code.stack(1, frames["main"])
+    code.stack(2, frames["close_file"], frames["fclose"], *(frames[name] for name in callers))
+    seen = events(
+        {"flags": ErrorKind.OVER_PUT, "stack": 1, "extra": DSO, "address": 0x70},
+        {"flags": ErrorKind.DOUBLE_FREE, "stack": 2, "address": 0x90},
+        operation=Operation.ERROR,
+    )
+    found = analyse(snapshot(code, errors=seen), code.symbols)
+    assert sorted(error.kind for error in found.errors) == kinds

@@ -10,7 +10,7 @@ from tracer.analysis.bad_frees import KINDS, BadFrees
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
-from tracer.model.findings import ErrorFinding
+from tracer.model.findings import ErrorFinding, FrameList
 from tracer.model.records import ErrorKind
 
 REINITIALISED = "reinitialised"
@@ -53,7 +53,23 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
             probably=evidence.book.frames(put.stack) if put else before.probably if before else None,
             reason=put.reason if put else before.reason if before else frees.reason(event),
         )
-    return tuple(sorted(merged.values(), key=_rank))
+    return tuple(sorted(_without_followers(list(merged.values())), key=_rank))
+
+
+def _without_followers(errors: list[ErrorFinding]) -> list[ErrorFinding]:
+    """Leave out the bad frees inside of a call that is an error itself: fclose of a closed stream frees it twice."""
+    calls = [error for error in errors if error.kind not in KINDS.values()]
+    return [
+        error for error in errors
+        if error.kind not in KINDS.values()
+        or not any(call.pid == error.pid and _is_inside(error.stack, call.stack) for call in calls)
+    ]  # fmt: skip
+
+
+def _is_inside(stack: FrameList, call: FrameList) -> bool:
+    """Tell whether a stack is that of a call's inside: it has the same callers, and none besides where the call jumped
+    to the function that frees."""
+    return len(call) > 0 and stack[-len(call) :] == call
 
 
 def _rank(error: ErrorFinding) -> tuple[bool, int, str, str, int, int]:
