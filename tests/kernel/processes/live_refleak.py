@@ -9,8 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +71,10 @@ class LiveRefleak:
 
     def _is_armed(self) -> bool:
         links = set()  # a child of refleak's shares its files
-        for entry in chain.from_iterable(Path(f"/proc/{pid}/fdinfo").iterdir() for pid in self._and_children()):
-            try:
-                text = entry.read_text()
-            except OSError:
-                continue
-            if "tp_name:" in text:
-                links.update(line for line in text.splitlines() if line.startswith("link_id:"))
+        for pid in self._and_children():
+            with suppress(OSError):  # it has ended meanwhile
+                for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
+                    links.update(_tracepoint_links(entry))
         return len(links) == 3
 
     def _and_children(self) -> tuple[int, ...]:
@@ -93,6 +89,15 @@ class LiveRefleak:
         assert "Traceback" not in text, text
         report = json.loads(self._output.read_text()) if self._output.exists() else {}
         return Run(report, self.process.returncode, stdout.decode(errors="replace"), text, 0.0, 0)
+
+
+def _tracepoint_links(entry: Path) -> list[str]:
+    """Return the lines with the number of a link to a tracepoint in a file of /proc/PID/fdinfo."""
+    try:
+        text = entry.read_text()
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.startswith("link_id:") and "tp_name:" in text]
 
 
 @contextmanager
