@@ -10,6 +10,7 @@ import numpy as np
 from tracer.model.frames import Frame
 from tracer.model.generated import GeneratedFrame
 from tracer.model.periods import Checkpoint
+from tracer.model.reachability import REACH_RECORD, Scan
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
@@ -236,6 +237,10 @@ class Snapshot:
 
     selection: Selection = KEEPS_ALL
     """Which blocks were kept."""
+    scans: tuple[Scan, ...] = ()
+    """Of the address spaces whose memory was looked into, or could not be; of the others nobody asked."""
+    reach: Records = field(default_factory=lambda: _empty(REACH_RECORD))
+    """The class of what is outstanding, where it was looked into."""
 
     @property
     def complete(self) -> bool:

@@ -1,0 +1,66 @@
+"""Reachability: which outstanding blocks something still points at, by address space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+
+class Reach(IntEnum):
+    """The class of a block, from the strongest way to reach it to none; `reachable` of a report's entry is its name."""
+
+    UNKNOWN = 0
+    """Not looked into: the reason is that of its Scan."""
+    REACHABLE = 1
+    """From a root by pointers to starts of blocks, or interior ones that containers keep (memcheck's heuristics)."""
+    POSSIBLE = 2
+    """From a root, but only by an interior pointer somewhere on the way."""
+    STACK = 3
+    """Only from words on the stack or in the registers of the thread that ended the process."""
+    LOST = 4
+    """Nothing points at it, or only blocks of its own cycle, of which it stands for all."""
+    INDIRECT = 5
+    """Only blocks that are lost point at it: its owner is the lost block that it hangs below."""
+
+
+class RootKind(IntEnum):
+    """What a word is in that points at a block first."""
+
+    NONE = 0
+    GLOBAL = 1
+    THREAD_LOCAL = 2
+    STACK = 3
+    REGISTER = 4
+    MAPPING = 5
+    BLOCK = 6
+
+
+KIND_REFERENCE, KIND_ALLOCATION, KIND_MAPPING = 0, 1, 2
+
+REACH_RECORD = np.dtype(
+    [
+        ("address", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("kind", "u1"), ("reach", "u1"),
+        ("owner", "<u8"), ("root", "<u8"), ("root_kind", "u1"),
+    ],
+    align=True,
+)
+"""The class of one outstanding block, counted object or mapping; keyed as in Snapshot.allocations, objects and mapped.
+
+`kind`: KIND_REFERENCE, KIND_ALLOCATION or KIND_MAPPING. `owner`: of Reach.INDIRECT the start of the lost block that it
+hangs below, else 0. `root`: the address of the word it was first reached by, 0 if none; `root_kind` a RootKind."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What was looked into of one address space, or why it was not."""
+
+    pid: int
+    generation: int
+    reason: str | None = None
+    """Why nothing is known, as a clause ("it was killed by SIGKILL"); None where it was looked into."""
+    held_ns: int = 0
+    """How long the target waited for it."""
+    bytes_read: int = 0
+    blocks: int = 0
