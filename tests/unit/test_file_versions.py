@@ -23,6 +23,10 @@ def program(tmp_path: Path) -> Path:
     return Path(shutil.copy2("/bin/true", tmp_path / "program"))
 
 
+def open_files() -> set[str]:
+    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
+
+
 def rewrite(path: Path, data: bytes) -> None:
     inode = path.stat().st_ino
     path.write_bytes(data)
@@ -71,3 +75,12 @@ def test_what_was_no_program_may_become_one(tmp_path: Path) -> None:
     assert binaries.open([str(path)], "program") is None
     rewrite(path, Path("/bin/true").read_bytes())
     assert opened(binaries, path).id == 1
+
+
+def test_all_files_are_closed_at_the_end(program: Path) -> None:
+    before = open_files()
+    binaries = Binaries()
+    opened(binaries, program)
+    binaries.add_image("vdso", program.read_bytes())
+    binaries.close()
+    assert open_files() == before

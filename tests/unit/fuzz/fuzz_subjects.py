@@ -125,7 +125,8 @@ def read_elf(data: bytes) -> None:
     table.matching("*")
     build_table(image)
     lua_version(image.data)
-    start_up_binaries(Binaries(), str(written(data)), "damaged")
+    with contextlib.closing(Binaries()) as binaries:
+        start_up_binaries(binaries, str(written(data)), "damaged")
 
 
 @cache
