@@ -8,6 +8,7 @@ The figures are those of the machine as it is then. Needs root.
 from __future__ import annotations
 
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ REFLEAK = HERE.parents[1] / "refleak"
 KINDS = ("blocks", "threads", "forks", "libraries", "execs")
 MOST_SECONDS = 1.5
 PATIENCE_SECONDS = 300
+_LINK_ID = re.compile(r"^link_id:\s*(\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,6 @@ def untraced(targets: Path, kind: str) -> float:
 
 def trial(targets: Path, kind: str, moment: float, *, armed: bool) -> Trial:
     """Kill refleak `moment` seconds after its first probes, or after all of them are armed."""
-    before = _links()
     with _start(targets, kind) as target, subprocess.Popen(
         [REFLEAK, "-p", str(target.pid)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True,
@@ -90,9 +91,11 @@ def trial(targets: Path, kind: str, moment: float, *, armed: bool) -> Trial:
         _wait_for_probes(refleak, armed=armed)
         time.sleep(moment)
         assert refleak.poll() is None, "refleak ended by itself"
+        refleak.send_signal(signal.SIGSTOP)  # so that it makes no more while its links are listed
+        own = {("link", int(number)) for text in _links_of(refleak.pid) for number in _LINK_ID.findall(text)}
         refleak.send_signal(signal.SIGKILL)
         killed = time.monotonic()
-        while _links() - before and time.monotonic() - killed < PATIENCE_SECONDS:
+        while _links() & own and time.monotonic() - killed < PATIENCE_SECONDS:
             time.sleep(0.01)
         gone = time.monotonic() - killed
         ended_well, longest = _end(target)
