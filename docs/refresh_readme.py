@@ -38,6 +38,8 @@ def block_after(command: str, text: str) -> str:
 
 
 def main() -> None:
+    if len(sys.argv) > 2 or any(not Path(program).is_file() for program in sys.argv[1:]):
+        sys.exit("usage: refresh_readme.py [PERF]; PERF is the program that examples/perf/build.sh makes")
     text = README.read_text()
     text = text.replace(DEMO + block_after(DEMO, text), DEMO + printed(DEMO, ROOT))
     if len(sys.argv) > 1:
