@@ -44,10 +44,15 @@ def find_missing(snapshot: Snapshot, catalogue: Catalogue, *, optional: bool) ->
                 yield Missing(f"preset {description.name}")
             continue
         for type_ in description.types:
-            absent = [f for f in _functions(type_) if not _is_found(f, found) and not _is_mentioned(type_, f, snapshot)]
-            if len(absent) == len(_functions(type_)):
+            functions = _functions(type_)
+            absent = [function for function in functions if not _is_found(function, found)]
+            one_by_one = description.source == _FROM_OPTION
+            if len(absent) < len(functions) and not one_by_one:
+                continue
+            absent = [function for function in absent if not _is_mentioned(type_, function, snapshot)]
+            if len(absent) == len(functions):
                 yield Missing(type_.name)
-            elif description.source == _FROM_OPTION:
+            elif one_by_one:
                 yield from (Missing(type_.name, function) for function in absent)
 
 
