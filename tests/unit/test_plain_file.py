@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 from pathlib import Path
@@ -14,7 +15,7 @@ from tracer.cli.main import main
 from tracer.elf.debug_files import DebugFiles
 from tracer.elf.image import Image
 from tracer.errors import CannotRead
-from tracer.files.plain_file import NotPlain, TooLarge, is_plain, open_plain, read_plain, read_start
+from tracer.files.plain_file import NotPlain, TooLarge, is_plain, open_plain, read_named, read_plain, read_start
 from tracer.model.snapshot import Binary
 from tracer.procfs.growing_file import GrowingFile
 from tracer.symbols.mismatches import mismatched
@@ -114,3 +115,35 @@ def test_a_file_of_nothing_but_a_hole_is_too_large(
         file.truncate(20 << 30)
     assert main([str(tmp_path / "hole") if word == "HOLE" else word for word in words]) > 0
     assert "is larger than" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
+def test_a_pipe_of_the_shell_is_read_to_its_end(folder: str) -> None:
+    opened, writing = os.pipe()
+    reading = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, 2000)
+    os.close(opened)
+    try:
+        os.write(writing, b"leak:keep_*\n")
+        os.close(writing)
+        assert read_named(f"{folder}/{reading}", 100) == b"leak:keep_*\n"
+    finally:
+        os.close(reading)
+
+
+def test_a_pipe_without_an_end_is_given_up() -> None:
+    reading, writing = os.pipe()
+    try:
+        with pytest.raises(TimeoutError, match="did not end within 0 s"):
+            read_named(f"/dev/fd/{reading}", 100, seconds=0)
+        os.write(writing, bytes(101))
+        with pytest.raises(TooLarge):
+            read_named(f"/dev/fd/{reading}", 100)
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_a_pipe_that_has_a_name_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotPlain):
+        read_named(tmp_path / "pipe", 100)

@@ -22,7 +22,7 @@ from tracer.cli.findings_file import read_findings
 from tracer.cli.recorder import is_recording
 from tracer.cli.report_file import report_file
 from tracer.errors import CannotRead, CannotWrite, UsageError
-from tracer.files.plain_file import open_plain, read_plain
+from tracer.files.plain_file import open_plain, read_named
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
@@ -68,7 +68,7 @@ def analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
 def _suppressions(paths: Iterable[Path]) -> Iterator[Rule]:
     for path in paths:
         try:
-            yield from parse_suppressions(read_plain(path, _LARGEST_SUPPRESSIONS).decode(), str(path))
+            yield from parse_suppressions(read_named(path, _LARGEST_SUPPRESSIONS).decode(), str(path))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not a text"
             raise CannotRead(f"cannot read {path}: {reason}", "check the path after --suppressions") from None

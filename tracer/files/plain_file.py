@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import select
 import stat
+import time
 from pathlib import Path
 
 _KINDS = (
@@ -17,6 +20,7 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"), (stat.S_ISLNK, "a link"),
 )  # fmt: skip
 _PIECE = 1 << 20
+_OWN_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
 class NotPlain(OSError):
@@ -62,6 +66,27 @@ def read_plain(path: str | os.PathLike[str], most_bytes: int) -> bytes:
             if len(data) > most_bytes:
                 raise TooLarge(errno.EFBIG, f"it is larger than {most_bytes >> 20:,} MB", os.fspath(path))
     return bytes(data)
+
+
+def read_named(path: str | os.PathLike[str], most_bytes: int, seconds: float = 10) -> bytes:
+    """Return all that a file holds which the user named: a plain one, or a pipe that a shell made for `<(...)`.
+
+    Raises NotPlain, TooLarge above `most_bytes`, TimeoutError where a pipe has no end within `seconds`, and OSError.
+    """
+    own = _OWN_DESCRIPTOR.fullmatch(os.fspath(path))
+    if own is None or not stat.S_ISFIFO(os.fstat(int(own[1])).st_mode):
+        return read_plain(path, most_bytes)
+    pipe, data, until = int(own[1]), bytearray(), time.monotonic() + seconds
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN)
+    while waiting.poll(max(0.0, until - time.monotonic()) * 1000):
+        piece = os.read(pipe, _PIECE)
+        data += piece
+        if len(data) > most_bytes:
+            raise TooLarge(errno.EFBIG, f"it is larger than {most_bytes >> 20:,} MB", os.fspath(path))
+        if not piece:
+            return bytes(data)
+    raise TimeoutError(errno.ETIMEDOUT, f"it did not end within {seconds:g} s", os.fspath(path))
 
 
 def read_start(path: str | os.PathLike[str], size: int) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tracer.errors import CannotRead, SpecInvalid
-from tracer.files.plain_file import read_plain
+from tracer.files.plain_file import read_named
 from tracer.specs.description import DescribedFunction, DescribedType, Description
 from tracer.specs.functions import MEMORY_OPERATIONS, REFERENCE_OPERATIONS, Defaults, parse_function
 from tracer.specs.places import parse_class
@@ -23,7 +23,7 @@ _AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 def read_spec_file(path: Path) -> Description:
     """Read a spec; raises CannotRead, or SpecInvalid with FILE:LINE."""
     try:
-        text = read_plain(path, _LARGEST_SPEC).decode()
+        text = read_named(path, _LARGEST_SPEC).decode()
     except OSError as error:
         raise CannotRead(f"cannot read {path}: {error.strerror}", "check the path after --spec") from None
     except UnicodeDecodeError:
