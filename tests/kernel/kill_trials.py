@@ -85,7 +85,7 @@ def untraced(targets: Path, kind: str) -> float:
 def trial(targets: Path, kind: str, moment: float, *, armed: bool) -> Trial:
     """Kill refleak `moment` seconds after its first probes, or after all of them are armed."""
     with _start(targets, kind) as target, subprocess.Popen(
-        [REFLEAK, "-p", str(target.pid)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        [REFLEAK, "--follow-forks", "-p", str(target.pid)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True,
     ) as refleak:  # fmt: skip
         _wait_for_probes(refleak, armed=armed)
