@@ -330,6 +330,7 @@ enum control_kind {
 	CONTROL_JIT,		/* __jit_debug_register_code: address is the descriptor's; held */
 	CONTROL_FRAMES,		/* __register_frame: length is its argument; held */
 	CONTROL_FRAMES_GONE,	/* __deregister_frame: the same */
+	CONTROL_ENDING,		/* _exit, abort: parent is the thread, path its registers (struct pt_regs); held */
 };
 
 /* When something reads, or leaves by, the return addresses on the stack; the cookie of on_unwinding. */

@@ -188,7 +188,8 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
     )
     if session.completion.has_copies:
         snapshot = merge_stacks(snapshot)
-    return merge_types(snapshot, classes.types)
+    snapshot = merge_types(snapshot, classes.types)
+    return session.endings.judged(snapshot) if session.options.reachability and not running else snapshot
 
 
 def _types(session: Session, mappings: tuple[Mapping, ...]) -> tuple[dict[int, str], ClassTypes]:

@@ -129,6 +129,10 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
         "--mappings", action=argparse.BooleanOptionalAction, default=True, help="count mmap and munmap too (default)"
     )
     kinds.add_argument(
+        "--reachability", choices=("auto", "off"), default="auto",
+        help="hold a launched process at its end, and tell what is lost from what something still points at (auto)",
+    )
+    kinds.add_argument(
         "--allocator", action="append", default=[], metavar="PATH", type=existing_file,
         help="a library whose malloc family is an allocator (may be given more than once)",
     )

@@ -148,7 +148,15 @@ def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
     return CaptureOptions(
         site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration,
         options.selection_of(arguments), guests=arguments.guest == "auto",
+        reachability=bool(arguments.command) and arguments.reachability == "auto", hindrance=_hindrance(arguments),
     )
+
+
+def _hindrance(arguments: argparse.Namespace) -> str | None:
+    """Return why it cannot be told what is lost: words of blocks that are not known look like free memory."""
+    if arguments.refs_only:
+        return "blocks were not traced (--refs-only)"
+    return None if options.selection_of(arguments).keeps_all else "not all blocks were kept"
 
 
 def _power_of_two(size: int) -> int:

@@ -279,6 +279,7 @@ class ControlKind(IntEnum):
     JIT = 12
     FRAMES = 13
     FRAMES_GONE = 14
+    ENDING = 15
 
 
 class GuestRecord(IntEnum):

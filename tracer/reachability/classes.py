@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.model.reachability import Reach, RootKind
-from tracer.reachability.block_table import BlockTable, Indices
+from tracer.reachability.block_table import BlockTable
 from tracer.reachability.edges import Edges
 from tracer.reachability.graph import Graph
 from tracer.reachability.memory import ROOT_KINDS, Addresses, RegionKind
