@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_marking import Pointer, naive_classes
+
 from tracer.model.reachability import Reach, RootKind
 from tracer.reachability.block_table import BlockTable
 from tracer.reachability.classes import Classes, classify
@@ -41,7 +44,7 @@ def memory_of(words: list[tuple[int, int]], **more: object) -> Memory:
     return Memory(REGIONS, np.array(words, WORD), **more)  # type: ignore[arg-type]
 
 
-def marked(blocks: BlockTable, memory: Memory, holds: set[int] = frozenset(), free_holds: bool = False) -> Classes:  # type: ignore[assignment]
+def marked(blocks: BlockTable, memory: Memory, holds: Collection[int] = (), free_holds: bool = False) -> Classes:
     flags = np.array([index in holds for index in range(len(blocks))])
     return classify(blocks, find_edges(memory, blocks, free_holds=free_holds), flags)
 
@@ -163,7 +166,7 @@ def test_what_the_loader_made_holds_by_itself() -> None:
 
 
 def test_the_rounded_size_of_a_block_of_glibc_belongs_to_it() -> None:
-    """Of 100 bytes there are 104: a program that asks for it may keep a pointer there, memcheck gives it exactly 100."""
+    """Of 100 bytes there are 104: a program that asks for it may keep a pointer there; memcheck gives it just 100."""
     blocks = blocks_of((block(0), 100), (block(2), SIZE))
     words = [(GLOBALS, block(0)), (block(0) + 96, block(2))]
     assert classes_of(blocks, memory_of(words)) == [Reach.REACHABLE, Reach.REACHABLE]

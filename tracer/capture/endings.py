@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,9 +18,9 @@ from tracer.capture.mishaps import Mishaps
 from tracer.capture.pointer_scan import PointerScan, TooMuch
 from tracer.capture.process_memory import ProcessMemory
 from tracer.capture.processes import Space
-from tracer.capture.stopped_threads import NotStopped, Words, stack_pointer, stopped_threads
+from tracer.capture.stopped_threads import NotStopped, Words, stack_pointer, stopped_threads, thread_ids
 from tracer.model import records
-from tracer.model.reachability import REACH_RECORD, Scan
+from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
 from tracer.model.records import FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Process, Records, Snapshot
 from tracer.procfs.maps import read_maps
@@ -34,9 +34,8 @@ _HELD_REGISTERS = 21
 _ENDING_AT, _RUNNING_AT = 8, 0x1000
 """Where registers are made to stand, in the page that nothing can be mapped to."""
 _LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
-_KILLED = "it was killed by signal {}"
+_KILLED = "it was killed by {}"
 _UNSEEN = "its last call was not seen"
-_EXECUTED = "it executed another program"
 _NOTHING_MADE = "it allocated nothing itself"
 _IGNORED_SIGNALS = (None, 6)
 """abort() is seen; after it comes SIGABRT."""
@@ -49,7 +48,8 @@ class _Read:
 
 
 class Endings:
-    """Reads the memory of processes that end. `clock` turns the kernel's time into the trace's. `hindrance`: why it is not done, as a clause; None where it is."""
+    """Reads the memory of processes that end. `clock` turns the kernel's time into the trace's; `hindrance`: why it is
+    not done, as a clause, None where it is."""
 
     def __init__(self, maps: Maps, mishaps: Mishaps, clock: Callable[[int], int], hindrance: str | None) -> None:
         self._maps, self._mishaps, self._clock, self._hindrance = maps, mishaps, clock, hindrance
@@ -78,7 +78,7 @@ class Endings:
 
     def _made_nothing(self, control: np.void) -> bool:
         """Tell whether a process has no block of its own: most forked children of shells, large ones of servers."""
-        if len(_task_ids(int(control["pid"]))) != 1:
+        if len(thread_ids(int(control["pid"]))) != 1:
             return False
         key = np.zeros(1, records.KEY)
         key["pid"], key["generation"] = control["pid"], control["generation"]
@@ -91,7 +91,7 @@ class Endings:
         if thread is None:
             return True
         totals = np.frombuffer(thread, records.SPACE_TOTALS, 1, offset=40)[0]
-        return not totals["made"]
+        return not int(totals["made"])
 
     def _is_held(self, control: np.void) -> bool:
         kept = kernel.lookup_element(self._maps.fds["HOLDS"], int(control["tid"]).to_bytes(4, "little"), 24)
@@ -119,15 +119,23 @@ class Endings:
 
 def _why_not(process: Process, read: _Read | None) -> str | None:
     if process.by_exec:
-        return _EXECUTED
+        return AT_EXEC
     if process.signal not in _IGNORED_SIGNALS:
-        return _KILLED.format(process.signal)
+        return _KILLED.format(_signal_name(process.signal))
     return _UNSEEN if read is None else read.scan.reason
+
+
+def _signal_name(number: int | None) -> str:
+    try:
+        return signal.Signals(number or 0).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _outstanding(snapshot: Snapshot, space: Space, loaders: set[int]) -> Outstanding:
     def own(rows: Records) -> Records:
-        return rows[(rows["pid"] == space[0]) & (rows["generation"] == space[1])]
+        of_space: Records = rows[(rows["pid"] == space[0]) & (rows["generation"] == space[1])]
+        return of_space
 
     allocations = own(snapshot.allocations)
     stacks, of = np.unique(allocations["stack"], return_inverse=True)
@@ -141,13 +149,6 @@ def _outstanding(snapshot: Snapshot, space: Space, loaders: set[int]) -> Outstan
 def _is_first_in(snapshot: Snapshot, stack: int, binaries: set[int]) -> bool:
     known = snapshot.stacks.get(stack)
     return known is not None and bool(known.frames) and known.frames[0] >> FRAME_BINARY_SHIFT in binaries
-
-
-def _task_ids(pid: int) -> list[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
 
 
 def _memory_of(control: np.void) -> tuple[Memory, int]:

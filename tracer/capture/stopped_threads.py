@@ -45,7 +45,7 @@ def stopped_threads(pid: int, but: int) -> Iterator[dict[int, Words]]:
     """Stop all threads of a process but one, which is held; give the registers of each. Raises NotStopped."""
     stopped: dict[int, int] = {}
     try:
-        while new := [tid for tid in _threads(pid, but) if tid not in stopped]:
+        while new := [tid for tid in thread_ids(pid) if tid != but and tid not in stopped]:
             for tid in new:
                 if _request(_SEIZE, tid):
                     stopped[tid] = 0
@@ -63,9 +63,10 @@ def stopped_threads(pid: int, but: int) -> Iterator[dict[int, Words]]:
             _request(_DETACH, tid, signal)
 
 
-def _threads(pid: int, but: int) -> list[int]:
+def thread_ids(pid: int) -> list[int]:
+    """Return the threads of a process; none where it is gone."""
     try:
-        return [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) != but]
+        return [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
         return []
 

@@ -12,6 +12,7 @@ from tracer.analysis.policy import Policy, parse_policy
 from tracer.errors import UsageError
 from tracer.model.selection import ANY_SIZE, Selection
 from tracer.report.balance import PRUNED, TREES
+from tracer.report.class_words import SHOWABLE, SHOWN
 from tracer.report.formats import NAMES
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -208,12 +209,26 @@ def add_analysis(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _classes(text: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(","))
+    if "all" in words:
+        return SHOWABLE
+    unknown = [word for word in words if word not in SHOWABLE]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(SHOWABLE)}, all")
+    return words
+
+
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add what every report of one run has; a recording gives the same ones."""
     report = add_output(parser)
     report.add_argument(
         "--tree", choices=TREES, default=PRUNED,
         help="balance trees of counted objects: whole, without what is balanced (default), or none",
+    )  # fmt: skip
+    report.add_argument(
+        "--show", type=_classes, default=SHOWN, metavar="LIST",
+        help=f"classes of memory to list: {', '.join(SHOWABLE)}, all (lost,possible)",
     )  # fmt: skip
     report.add_argument(
         "--gen-suppressions", choices=("lsan", "valgrind"), metavar="SYNTAX",
@@ -250,7 +265,8 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     )
     policy.add_argument(
         "--fail-on", type=_policy, metavar="LIST",
-        help="fail on any of: leaks, errors, outstanding, incomplete, bytes>SIZE, count>N, or a type's name",
+        help="fail on any of: leaks, errors, outstanding, incomplete, lost, possible, reachable, stack, bytes>SIZE,"
+             " count>N, or a type's name",
     )  # fmt: skip
     add_error_exitcode(policy, "exit with N if anything leaked or an error was found (with --fail-on: N in place of 1)")
 

@@ -56,7 +56,7 @@ class BlockTable:
             owner.append(index)
             open_.append((end, index))
         close(1 << 64)
-        last = {position: index for position, index in zip(at, owner, strict=True)}  # the last change at a place holds
+        last = dict(zip(at, owner, strict=True))  # the last change at a place holds
         places = np.array(sorted(last), np.uint64)
         return places, np.array([last[place] for place in places.tolist()], np.int64)
 

@@ -68,7 +68,8 @@ def _kept_by_container(memory: Memory, value: Addresses, start: Addresses, size:
     sized = (offset == _WORD) & (last == rest)
     array = (offset == _WORD) & (last > 0) & (last <= rest) & (rest % np.maximum(last, np.uint64(1)) == 0)
     inherits = _is_in(memory.vtables, value) & _is_in(memory.vtables, start)
-    return (known & (string | sized | array)) | inherits
+    kept: Flags = (known & (string | sized | array)) | inherits
+    return kept
 
 
 def _words_before(heads: Records, addresses: Addresses) -> Records:

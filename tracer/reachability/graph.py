@@ -55,8 +55,8 @@ class Graph:
 
     def _walk(self, open_: list[int], mark: int, strong_only: bool) -> Indices:
         """Go on from these nodes in a loop, until nothing is left or the front has become wide; return the front."""
-        marks, origins = memoryview(self.mark), memoryview(self.origin)
-        target, strong, bounds = memoryview(self._target), memoryview(self._strong), memoryview(self._bounds)
+        marks, origins = self.mark.data, self.origin.data
+        target, strong, bounds = self._target.data, self._strong.data, self._bounds.data
         while open_ and len(open_) < 4 * _WIDE:
             node = open_.pop()
             for edge in range(bounds[node], bounds[node + 1]):
@@ -101,7 +101,7 @@ class Graph:
 
     def _roots(self, nodes: Sequence[int], mark: int) -> list[int]:
         """Return which of these nodes no earlier one of them reaches; marks all that they reach."""
-        marks, origins = memoryview(self.mark), memoryview(self.origin)
+        marks, origins = self.mark.data, self.origin.data
         roots = []
         for node in nodes:
             if marks[node]:

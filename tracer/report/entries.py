@@ -6,6 +6,7 @@ from tracer.model.findings import ErrorFinding, Leak, StackCount
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.balance import PRUNED, add_balance
+from tracer.report.class_words import CLASSES, below_words, state_word
 from tracer.report.page import Page
 from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.stack_lines import add_stack, chain
@@ -33,6 +34,7 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
     page.heading(f"#{number}  {_headline(leak)}")
     page.ends(f"    {_BIRTHS[leak.kind]}", f"id {leak.id}")
     add_stack(page, leak.stack, leak.own_frame, leak.stack_status)
+    _add_reach(page, leak)
     add_unpaired(page, leak)
     add_balance(page, leak.balance, tree)
     _add_calls(page, "get", leak.gets)
@@ -43,8 +45,17 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
     _add_samples(page, leak)
 
 
+def _add_reach(page: Page, leak: Leak) -> None:
+    """Add what still points at it, and what hangs below it."""
+    if leak.reachability is None or leak.state != "leaked":
+        return
+    word = f"{CLASSES[leak.reachability]}: " if leak.kind == "reference" else ""
+    parts = [f"{word}{leak.reachability_reason or ''}", below_words(leak)]
+    page.paragraph("; ".join(filter(None, parts)), "      ", "    ")
+
+
 def _headline(leak: Leak) -> str:
-    state = STATES.get(leak.state, leak.state)
+    state = state_word(leak, STATES.get(leak.state, leak.state))
     if leak.kind == "reference":
         counts = {instance.references for instance in leak.instances}
         known = f", count {counts.pop()}" if len(counts) == 1 and None not in counts else ""

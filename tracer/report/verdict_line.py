@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 from collections import Counter
 
-from tracer.model.findings import Findings
+from tracer.model.findings import POSSIBLE, Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
+from tracer.report.class_words import leaked_amount
 from tracer.report.page import Span
 from tracer.report.scope import end, last_of
 from tracer.report.selection_words import limits
@@ -26,7 +27,7 @@ def verdict(findings: Findings) -> Span:
     errors = _errors(broken)
     outstanding = [leak for leak in findings.leaks if leak.state == "outstanding"]
     parts = [_judgement(findings, bool(outstanding), bool(errors))]
-    leaked = amount(findings.leaked)
+    leaked = leaked_amount(findings.leaked)
     if leaked:
         parts.append(leaked)
     elif outstanding:
@@ -54,7 +55,8 @@ def _crash(findings: Findings) -> str:
 
 def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
     if findings.leaked:
-        return "LEAK" if findings.complete else "LEAK, as far as seen"
+        said = "POSSIBLE LEAK" if all(_is_possible(leak) for leak in findings.leaked) else "LEAK"
+        return said if findings.complete else f"{said}, as far as seen"
     if outstanding:
         return "ERROR, and outstanding, not judged" if errors else "outstanding, not judged"
     if errors:
@@ -67,7 +69,13 @@ def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
     looked_at = limits(findings)
     if looked_at:
         return f"{'no leak' if judged else 'nothing outstanding'} in what was looked at: {looked_at}"
+    if judged and findings.held:
+        return "clean: nothing lost"
     return "clean" if judged else "clean: nothing made since the trace began is outstanding"
+
+
+def _is_possible(leak: Leak) -> bool:
+    return leak.kind != "reference" and leak.reachability == POSSIBLE
 
 
 def _errors(kinds: Counter[str]) -> str:
