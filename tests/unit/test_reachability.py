@@ -174,6 +174,19 @@ def test_the_rounded_size_of_a_block_of_glibc_belongs_to_it() -> None:
     assert classes_of(blocks, memory_of(beyond)) == [Reach.REACHABLE, Reach.LOST]
 
 
+def test_what_malloc_keeps_of_free_chunks_holds_nothing() -> None:
+    """The chunk behind a block begins in the block's last word: the top of the heap points into the block below it."""
+    bins = [GLOBALS + 0x1000 + 8 * word for word in range(254)]
+    words = [(at, at - 16 - at % 16) for at in bins[4:]]  # all are empty but the first two
+    words += [(at, block(0) + 48) for at in (bins[0], bins[0] - 16, bins[0] - 96)]
+    words += [(GLOBALS + 0x9000, GLOBALS + 0x9000 - 16)]  # something else that points before itself
+    blocks = blocks_of((block(0), 56))
+    assert classes_of(blocks, memory_of(sorted(words))) == [Reach.LOST]
+    before, behind = (bins[0] - 104, block(0) + 48), (bins[-1] + 8, block(0) + 48)
+    for pointer in (before, behind):
+        assert classes_of(blocks, memory_of(sorted([*words, pointer]))) == [Reach.POSSIBLE]
+
+
 def test_a_pool_in_a_block() -> None:
     """Words in a pool's block are that block's own; who holds a block of the pool holds the pool."""
     pool, first, second = (block(0), 960), (block(0) + 64, 64), (block(0) + 256, 64)

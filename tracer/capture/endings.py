@@ -14,7 +14,6 @@ import numpy as np
 from tracer.capture import kernel
 from tracer.capture.layout import layout
 from tracer.capture.maps import THREAD_BYTES, Maps
-from tracer.capture.mishaps import Mishaps
 from tracer.capture.pointer_scan import PointerScan, TooMuch
 from tracer.capture.process_memory import ProcessMemory
 from tracer.capture.processes import Space
@@ -35,6 +34,7 @@ _ENDING_AT, _RUNNING_AT = 8, 0x1000
 """Where registers are made to stand, in the page that nothing can be mapped to."""
 _LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
 _KILLED = "it was killed by {}"
+_WENT_ON = "it went on before its memory was read"
 _UNSEEN = "its last call was not seen"
 _NOTHING_MADE = "it allocated nothing itself"
 _IGNORED_SIGNALS = (None, 6)
@@ -51,8 +51,8 @@ class Endings:
     """Reads the memory of processes that end. `clock` turns the kernel's time into the trace's; `hindrance`: why it is
     not done, as a clause, None where it is."""
 
-    def __init__(self, maps: Maps, mishaps: Mishaps, clock: Callable[[int], int], hindrance: str | None) -> None:
-        self._maps, self._mishaps, self._clock, self._hindrance = maps, mishaps, clock, hindrance
+    def __init__(self, maps: Maps, clock: Callable[[int], int], hindrance: str | None) -> None:
+        self._maps, self._clock, self._hindrance = maps, clock, hindrance
         self._read: dict[Space, _Read] = {}
 
     def held(self, control: np.void) -> None:
@@ -61,17 +61,18 @@ class Endings:
         scan = Scan(*space, reason="its memory could not be read")
         memory = None
         try:
-            with self._mishaps.attempt():
-                if self._made_nothing(control):
-                    scan = replace(scan, reason=_NOTHING_MADE)
-                else:
-                    memory, size = _memory_of(control)
-                    scan = replace(scan, reason=None, bytes_read=size)
+            if self._made_nothing(control):
+                scan = replace(scan, reason=_NOTHING_MADE)
+            else:
+                memory, size = _memory_of(control)
+                scan = replace(scan, reason=None, bytes_read=size)
         except (NotStopped, TooMuch) as error:
             scan = replace(scan, reason=str(error))
+        except (FileNotFoundError, ProcessLookupError):
+            scan = replace(scan, reason=_WENT_ON)
         now, since = time.monotonic_ns(), int(control["ticket"])
         if memory is not None and not self._is_held(control):
-            memory, scan = None, replace(scan, reason="it went on before its memory was read")
+            memory, scan = None, replace(scan, reason=_WENT_ON)
         if memory is not None:
             memory = replace(memory, time_ns=self._clock(now))
         self._read[space] = _Read(memory, replace(scan, held_ns=max(0, now - since) if since else 0))

@@ -15,6 +15,8 @@ ADDRESS_BITS = np.uint64((1 << 48) - 1)
 """Programs keep other things in the 16 bits above."""
 _LOW_BITS = np.uint64(7)
 _WORD = np.uint64(8)
+_TO_FIRST, _TO_SECOND = np.uint64(16), np.uint64(24)
+_BIN_WORDS, _BEFORE_BINS, _LEAST_BINS = 254, 12, 64
 _STRING_HEADER = np.uint64(8 * HEAD_WORDS)
 
 Flags = npt.NDArray[np.bool_]
@@ -37,7 +39,7 @@ class Edges:
 
 def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) -> Edges:
     """Return all edges. `free_holds`: what is free in an allocator's memory is a root, since it may not be."""
-    words = memory.words
+    words = _without_bins(memory.words)
     value = words["value"] & ADDRESS_BITS
     target = blocks.targets(value)
     hits = np.flatnonzero(target >= 0)
@@ -53,6 +55,25 @@ def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) 
     strong[inner] = _kept_by_container(memory, value[inner], start[inner], blocks.size[target[inner]])
     kind[(source < 0) & (kind == RegionKind.ALLOCATOR)] = RegionKind.MAPPING
     return Edges(source, target, strong, at, kind)
+
+
+def _without_bins(words: Records) -> Records:
+    """Leave out the books of glibc's malloc in libc's data: they hold addresses of free chunks, which begin in the last
+    word of the block before.
+
+    An empty bin points at itself, as if it were a chunk: its two words at the place 16 bytes before the first of them
+    (malloc/malloc.c, malloc_state). Before the bins stand ten fast bins, the top and the last remainder.
+    """
+    back = words["at"] - words["value"]
+    places = np.sort(words["at"][(back == _TO_FIRST) | (back == _TO_SECOND)])
+    counts = np.arange(1, len(places) + 1) - np.searchsorted(places, places - np.uint64(8 * (_BIN_WORDS - 1)))
+    if len(places) == 0 or counts.max() < _LEAST_BINS:
+        return words
+    last = places[np.argmax(counts)]
+    begin = last - np.uint64(8 * (_BIN_WORDS - 1))
+    inside = (words["at"] >= begin - np.uint64(8 * _BEFORE_BINS)) & (words["at"] <= last)
+    kept: Records = words[~inside]
+    return kept
 
 
 def _kept_by_container(memory: Memory, value: Addresses, start: Addresses, size: Addresses) -> Flags:

@@ -39,7 +39,12 @@ __attribute__((noinline)) static void make_sized()
 	sized = (char *)(made + 1);
 }
 __attribute__((noinline)) static void make_inside() { inside = (char *)malloc(200) + 40; }
-__attribute__((noinline)) static void make_lost() { *(Counted *volatile *)&array; (void)new Counted[3]; }
+__attribute__((noinline)) static void make_lost() 
+{
+	Counted *volatile made = new Counted[3];
+
+	made = nullptr;
+}
 
 __attribute__((noinline)) static void wipe()
 {
