@@ -59,6 +59,8 @@ enum error_kind {
 	ERROR_DOUBLE_FREE,
 	ERROR_INVALID_FREE,
 	ERROR_MISMATCHED_FREE,	/* told from an invalid one by the blocks that live on */
+	ERROR_FREED_WHILE_COUNTED,	/* told by the blocks that were freed, as the next one */
+	ERROR_FREED_PAST_COUNTER,	/* with no reference but the creator's */
 };
 
 /* Where a value is found when a probe fires. */

@@ -187,6 +187,8 @@ class ErrorFinding:
     """Over-put: the put that was probably one too many."""
     reason: str | None = None
     """Why it is believed to be that put."""
+    last_get: FrameList | None = None
+    """Freed while counted: the last reference that was got."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ _SAMPLES = 3
 _CALL_STACKS = 5
 STATES = {"alive-at-exec": "alive at exec"}
 _BIRTHS = {"reference": "created at", "allocation": "allocated at", "mapping": "mapped at"}
+_FREED = ("freed-while-counted", "freed-past-counter")
 _OFFENCES = {
     "over-put": "put at",
     "use-after-zero": "used at",
@@ -25,6 +26,8 @@ _OFFENCES = {
     "double-free": "freed again at",
     "mismatched-free": "freed at",
     "invalid-free": "freed at",
+    "freed-while-counted": "freed at",
+    "freed-past-counter": "freed at",
 }
 
 
@@ -133,11 +136,14 @@ def add_error(page: Page, number: int, error: ErrorFinding) -> None:
     add_stack(page, error.stack, status="complete" if error.stack else "lost")
     add_probable_put(page, error)
     memory = error.kind.endswith("-free")
-    if memory and error.reason:
+    if error.reason and error.kind in (*_FREED, "double-free", "invalid-free", "mismatched-free"):
         page.paragraph(error.reason, "          ", "    note: ")
     if error.released_at is not None:
         page.line(f"    {'first freed at' if memory else 'count reached zero at'}")
         add_stack(page, error.released_at)
+    if error.last_get is not None:
+        page.line("    last got at")
+        add_stack(page, error.last_get)
     if error.created_at is not None:
         page.line(f"    {'allocated at' if memory else 'created at'}")
         add_stack(page, error.created_at)

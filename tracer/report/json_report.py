@@ -273,6 +273,7 @@ def _error(error: ErrorFinding) -> Json:
         "stack": error.stack,
         "created_at": error.created_at,
         "released_at": error.released_at,
+        "last_get": error.last_get,
         "probably": error.probably,
         "reason": error.reason,
     }

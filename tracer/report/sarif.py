@@ -112,7 +112,10 @@ def _level(leak: Leak) -> str:
 
 
 def _error(error: ErrorFinding, place: Place) -> Json:
-    stacks = [("offending call", error.stack), ("released at", error.released_at), ("made at", error.created_at)]
+    stacks = [
+        ("offending call", error.stack), ("released at", error.released_at),
+        ("last got at", error.last_get), ("made at", error.created_at),
+    ]  # fmt: skip
     return {
         **_head(error.kind, "note" if error.kind in REMARKS else "error", [error_sentence(error)]),
         "occurrenceCount": max(error.count, 1),

@@ -18,7 +18,7 @@ from tracer.report.page import Page, Span, stream_color, stream_width
 from tracer.report.period_table import add_periods
 from tracer.report.scope import add_scope, command, end, last_of
 from tracer.report.type_table import add_types
-from tracer.report.verdict_line import REMARKS, verdict
+from tracer.report.verdict_line import verdict
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _add_errors(page: Page, findings: Findings, top: int) -> None:
     errors = findings.errors
     for number, error in enumerate(errors[:top], start=1):
         add_error(page, number, error)
-    if any(error.kind in REMARKS for error in errors[:top]):
+    if any(error.kind == "reinitialised" for error in errors[:top]):
         page.paragraph("note: an object that is initialised again while it is counted is no error by itself: its"
                        " memory may have been reused without a traced put or delete", "          ", "    ")  # fmt: skip
     if len(errors) > top:

@@ -13,7 +13,7 @@ from tracer.report.page import Span
 from tracer.report.scope import end, last_of
 from tracer.report.selection_words import limits
 
-REMARKS = ("reinitialised",)
+REMARKS = ("reinitialised", "freed-past-counter")
 """Kinds of error that are worth a look but break no rule."""
 _CRASHES = frozenset({
     signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS,
@@ -35,6 +35,8 @@ def verdict(findings: Findings) -> Span:
     if errors:
         parts.append(errors)
     text = parts[0] if len(parts) == 1 else f"{parts[0]}: {', '.join(parts[1:])}"
+    past = sum(error.count for error in findings.errors if error.kind == "freed-past-counter")
+    text += f"; {counted(past, 'object')} freed past {'its counter' if past == 1 else 'their counters'}" if past else ""
     exec_ = amount([leak for leak in findings.leaks if leak.state == "alive-at-exec"])
     text += f"; alive at exec: {exec_}" if exec_ else ""
     if not findings.complete and (leaked or errors or outstanding):

@@ -129,7 +129,7 @@ def test_a_killed_target_is_not_looked_into(refleak: Refleak, programs: Path) ->
 
 def test_owners(refleak: Refleak, programs: Path) -> None:
     run = traced(refleak, programs / "shapes", "tree")
-    (leader,) = [leak for leak in run.below("make_leader")]
+    (leader,) = run.below("make_leader")
     assert leader["below"] == {"count": 5, "bytes": 5 * SIZE}
     below = run.below("make_below")
     assert {(leak["reachability"], leak["owner"]) for leak in below} == {("indirect", leader["id"])}
