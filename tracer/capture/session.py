@@ -205,7 +205,7 @@ class Session:
         """Take a checkpoint at the next turn of the loop; safe in a signal handler."""
         self.checkpoints.asked += 1
 
-    def run(self, on_progress: Callable[[Callable[[], Progress]], None] | None = None) -> None:
+    def run(self, on_turn: Callable[[], None] | None = None) -> None:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
         poll = select.epoll()
         poll.register(self._control.fd, select.EPOLLIN)
@@ -215,8 +215,8 @@ class Session:
                 poll.poll(_TICK_SECONDS)
                 self.drain()
                 self._take_checkpoints()
-                if on_progress is not None:
-                    on_progress(self._progress)
+                if on_turn is not None:
+                    on_turn()
         finally:
             poll.close()
             self._ended_ns = time.monotonic_ns()
@@ -230,7 +230,8 @@ class Session:
         while self.checkpoints.asked > len(self.checkpoints.taken):
             self.checkpoints.take(self.duration_ns, self.maps, self.history, self.drain)
 
-    def _progress(self) -> Progress:
+    def progress(self) -> Progress:
+        """Return what a status line shows."""
         counts = read_losses(self.maps.fds["LOSSES"])
         return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, sum(counts.values()))
 
