@@ -28,9 +28,10 @@ class Closer:
 
     def __init__(self) -> None:
         tracer = os.getpid()
+        self._handle = os.pidfd_open(tracer)  # here: the copy's files are this process's own
         self._pid: int = ctypes.PyDLL(None).syscall(_NR_CLONE, _CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0)
         if self._pid == 0:
-            _work(tracer)
+            _work(tracer, self._handle)
 
     def stop(self) -> None:
         """End it: nothing is left to close."""
@@ -39,26 +40,25 @@ class Closer:
                 os.kill(self._pid, signal.SIGKILL)
                 os.waitpid(self._pid, 0)
             self._pid = -1
+            os.close(self._handle)
 
 
-def _work(tracer: int) -> None:
+def _work(tracer: int, handle: int) -> None:
     """Never return: nothing of the trace may run in the copy, nor close a file that is refleak's."""
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         os.setsid()
-        _wait_for_end(tracer)
+        _wait_for_end(tracer, handle)
         close_all()
     finally:
         os._exit(0)
 
 
-def _wait_for_end(tracer: int) -> None:
-    with suppress(ProcessLookupError):
-        handle = os.pidfd_open(tracer)
-        if os.getppid() == tracer:
-            end = select.poll()
-            end.register(handle, select.POLLIN)
-            end.poll()
+def _wait_for_end(tracer: int, handle: int) -> None:
+    if os.getppid() == tracer:
+        end = select.poll()
+        end.register(handle, select.POLLIN)
+        end.poll()
 
 
 def close_all() -> None:

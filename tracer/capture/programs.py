@@ -137,6 +137,12 @@ class Programs:
     def __getitem__(self, name: str) -> int:
         return self.fds[name]
 
+    def close(self) -> None:
+        if self.guests is not None:
+            self.guests.close()
+        for fd in self.fds.values():
+            os.close(fd)
+
 
 def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool) -> Programs:
     load_one = partial(load, code, attach=kernel.ATTACH_UPROBE_MULTI if multi else 0)
