@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from bpf_residue import Residue
+from patience import TIMEOUT_SECONDS
 from traced_perf import TracedPerf
 from traced_report import Run
 
 CHECKOUT = Path(__file__).parents[2]
 REFLEAK = CHECKOUT / "refleak"
-TIMEOUT_SECONDS = 120
 
 Refleak = Callable[..., Run]
 LiveTarget = Callable[..., AbstractContextManager["subprocess.Popen[bytes]"]]

@@ -22,6 +22,7 @@ SMOKE = CHECKOUT / "tests" / "kernel" / "smoke.txt"
 PYTHON = CHECKOUT / ".venv" / "bin" / "python"
 _SECONDS = {"doctor": 900.0, "smoke": 3600.0, "all": 6 * 3600.0}
 _LAST_LINES = 15
+_LONGEST_REASON = 200
 
 
 def cache_folder() -> Path:
@@ -45,7 +46,8 @@ def words_of(suite: str, tests: Sequence[str], folder: Path) -> list[str]:
     if suite == "doctor":
         return [str(CHECKOUT / "refleak"), "doctor"]
     # An empty cache of pytest's own: the checkout cannot be written there.
-    options = ["-q", "-p", "no:cacheprovider", f"--junitxml={folder / 'junit.xml'}", f"--basetemp={folder / 'pytest'}"]
+    options = ["-v", "--durations=0", "-p", "no:cacheprovider", f"--junitxml={folder / 'junit.xml'}"]
+    options.append(f"--basetemp={folder / 'pytest'}")
     return [str(PYTHON), "-m", "pytest", *options, *(tests or tests_of(suite))]
 
 
@@ -55,16 +57,26 @@ def run_on(machine: Machine, kernel: Kernel, suite: str, tests: Sequence[str], f
     folder.mkdir(parents=True)
     status = machine.run(kernel, folder, words_of(suite, tests, folder), _SECONDS[suite])
     if status is None:
-        return Outcome(kernel.version, kernel.release, suite, problem="the machine did not come to an end in time")
+        return Outcome(kernel.version, kernel.release, suite, problem=_why_not(folder))
     if suite == "doctor":
         failed = () if status == 0 else ("doctor",)
         return Outcome(kernel.version, kernel.release, suite, passed=int(status == 0), failed=failed)
     return read_outcome(kernel.version, kernel.release, suite, folder / "junit.xml")
 
 
+def _why_not(folder: Path) -> str:
+    """Return why there is no status: the suite did not come to its end, or the machine not to the suite."""
+    if (folder / "release").exists():
+        return "the machine did not come to an end in time"
+    said = (folder / "console").read_text(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(said) if line.strip() and line.isprintable()), "it says nothing")
+    return f"the machine did not start: {last[:_LONGEST_REASON]}"
+
+
 def build_targets() -> None:
     """Build the targets here: the checkout cannot be written in the machine, where a compiler would be slow too."""
     subprocess.run(["make", "-s", "-C", str(TARGETS.parent), f"OUT={TARGETS}"], check=True, timeout=600)
+    subprocess.run(["make", "-s", "-C", str(CHECKOUT), "examples/demo/leaky"], check=True, timeout=600)
 
 
 def _last_lines(folder: Path) -> str:

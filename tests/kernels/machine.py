@@ -20,10 +20,10 @@ CHECKOUT = Path(__file__).parents[2]
 _KVM = Path("/dev/kvm")
 _KVM_GET_API_VERSION, _KVM_API = 0xAE00, 12
 _KVM_TRIAL_SECONDS = 60
-# The emulated processor has AVX2 in a version that sorts of numpy do not survive.
 TARGETS = CHECKOUT / "tests" / "kernel" / "targets" / "build"
+# The emulated processor has AVX2 in a version that sorts of numpy do not survive, and takes a factor of the time.
 _VARIABLES = {"REFLEAK_TARGETS": str(TARGETS), "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3",
-              "REFLEAK_NO_SKIPS": "1", "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+              "REFLEAK_NO_SKIPS": "1", "REFLEAK_TEST_PATIENCE": "5", "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
 
 
 @dataclass(frozen=True)
