@@ -11,6 +11,7 @@ from pathlib import Path
 BEGIN, END = "<!-- begin: written by make test-kernels -->", "<!-- end -->"
 _HEAD = "| kernel | release | suite | passed | failed | skipped | seconds | |"
 _FAILURES = ("failure", "error")
+_LACKS = "the kernel lacks "
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,13 @@ class Outcome:
     seconds: float = 0.0
     problem: str = ""
     """Why there is no result."""
+    lacks: tuple[str, ...] = ()
+    """What skipped tests need of the kernel (tests/kernel/features.py)."""
 
     @property
     def is_good(self) -> bool:
-        """A skip is a failure too: a kernel that lacks what a test needs has no such test in its list."""
-        return self.passed > 0 and not self.failed and not self.skipped and not self.problem
+        """A skip is no failure where the kernel lacks what the test needs."""
+        return self.passed > 0 and not self.failed and not self.problem
 
 
 def read_outcome(version: str, release: str, suite: str, junit: Path) -> Outcome:
@@ -44,11 +47,15 @@ def read_outcome(version: str, release: str, suite: str, junit: Path) -> Outcome
         return Outcome(version, release, suite, problem="the machine's result is cut short")
     names = {_name(case) for case in cases}  # one whose teardown fails too is there twice
     failed = dict.fromkeys(_name(case) for case in cases if any(case.find(kind) is not None for kind in _FAILURES))
-    skipped = sum(case.find("skipped") is not None for case in cases)
+    reasons = [found.get("message", "") for case in cases if (found := case.find("skipped")) is not None]
+    lacks = tuple(sorted({reason.removeprefix(_LACKS) for reason in reasons if reason.startswith(_LACKS)}))
+    skipped = len(reasons)
     seconds = sum(float(case.get("time", 0)) for case in cases)
     passed = len(names) - skipped - len(failed)
     problem = "" if cases else "no test was run"
-    return Outcome(version, release, suite, passed, skipped, tuple(failed), seconds, problem)
+    if not problem and any(not reason.startswith(_LACKS) for reason in reasons):
+        problem = "a test was skipped that the kernel could run"
+    return Outcome(version, release, suite, passed, skipped, tuple(failed), seconds, problem, lacks)
 
 
 def _name(case: ElementTree.Element) -> str:
@@ -73,7 +80,9 @@ def _with_head(rows: Sequence[str]) -> str:
 def _remark(outcome: Outcome) -> str:
     if outcome.problem:
         return outcome.problem
-    return "all pass" if outcome.is_good else ", ".join(outcome.failed[:3]) + (", ..." if outcome.failed[3:] else "")
+    if outcome.is_good:
+        return "all pass" + (f", without {', '.join(outcome.lacks)}" if outcome.lacks else "")
+    return ", ".join(outcome.failed[:3]) + (", ..." if outcome.failed[3:] else "")
 
 
 def with_table(document: str, outcomes: Sequence[Outcome]) -> str:

@@ -94,8 +94,17 @@ def test_a_result_is_read(tmp_path: Path) -> None:
     (tmp_path / "junit.xml").write_text(JUNIT)
     outcome = read_outcome("6.1", "6.1.0-56-amd64", "smoke", tmp_path / "junit.xml")
     assert (outcome.passed, outcome.skipped, outcome.seconds) == (1, 1, 5.0)
+    assert outcome.problem == "a test was skipped that the kernel could run"
     assert outcome.failed == ("test_stacks::test_cut[2]", "test_maps::test_end")
     assert not outcome.is_good
+
+
+def test_a_skip_is_what_the_kernel_lacks(tmp_path: Path) -> None:
+    lines = [line for line in JUNIT.splitlines() if "<failure" not in line and "<error" not in line]
+    (tmp_path / "junit.xml").write_text("\n".join(lines).replace('message="no"', 'message="the kernel lacks nop5"'))
+    outcome = read_outcome("6.1", "6.1.0-56-amd64", "smoke", tmp_path / "junit.xml")
+    assert (outcome.passed, outcome.skipped, outcome.lacks, outcome.is_good) == (1, 1, ("nop5",), True)
+    assert table([outcome]).endswith("| all pass, without nop5 |\n")
 
 
 @pytest.mark.parametrize(
