@@ -1,6 +1,7 @@
 """Run a suite of kernel tests on each given kernel: python -m tests.kernels --suite smoke 6.1 6.12 7.2.
 
-Suites: doctor (only `refleak doctor`), smoke (tests/kernel/smoke.txt), all (tests/kernel).
+Suites: programs (`refleak doctor --programs`), doctor (`refleak doctor`), smoke (tests/kernel/smoke.txt), all
+(tests/kernel). Exit status: 0 all pass, 1 a kernel fails, 3 of a kernel nothing is known: no package, no machine.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.kernels.machine import CHECKOUT, TARGETS, Machine, machine_here
+from tests.kernels.machine import CHECKOUT, TARGETS, Machine, NoMachine, machine_here
 from tests.kernels.packages import SUITES, Kernel, NoKernel, fetch
 from tests.kernels.results import Outcome, read_outcome, table, with_table
 
 SMOKE = CHECKOUT / "tests" / "kernel" / "smoke.txt"
 PYTHON = CHECKOUT / ".venv" / "bin" / "python"
-_SECONDS = {"doctor": 900.0, "smoke": 3600.0, "all": 6 * 3600.0}
+_DOCTOR = {"programs": ["doctor", "--programs"], "doctor": ["doctor"]}
+_FAILS, _UNKNOWN = 1, 3
+_SECONDS = {"programs": 900.0, "doctor": 900.0, "smoke": 3600.0, "all": 6 * 3600.0}
 _LAST_LINES = 15
 _LONGEST_REASON = 200
 
@@ -43,8 +46,8 @@ def tests_of(suite: str) -> list[str]:
 
 def words_of(suite: str, tests: Sequence[str], folder: Path) -> list[str]:
     """Return what runs in the machine."""
-    if suite == "doctor":
-        return [str(CHECKOUT / "refleak"), "doctor"]
+    if suite in _DOCTOR:
+        return [str(CHECKOUT / "refleak"), *_DOCTOR[suite]]
     # An empty cache of pytest's own: the checkout cannot be written there.
     options = ["-v", "--durations=0", "-p", "no:cacheprovider", f"--junitxml={folder / 'junit.xml'}"]
     options.append(f"--basetemp={folder / 'pytest'}")
@@ -57,14 +60,14 @@ def run_on(machine: Machine, kernel: Kernel, suite: str, tests: Sequence[str], f
     folder.mkdir(parents=True)
     status = machine.run(kernel, folder, words_of(suite, tests, folder), _SECONDS[suite])
     if status is None:
-        return Outcome(kernel.version, kernel.release, suite, problem=_why_not(folder))
-    if suite == "doctor":
+        return Outcome(kernel.version, kernel.release, suite, problem=why_not(folder))
+    if suite in _DOCTOR:
         failed = () if status == 0 else ("doctor",)
         return Outcome(kernel.version, kernel.release, suite, passed=int(status == 0), failed=failed)
     return read_outcome(kernel.version, kernel.release, suite, folder / "junit.xml")
 
 
-def _why_not(folder: Path) -> str:
+def why_not(folder: Path) -> str:
     """Return why there is no status: the suite did not come to its end, or the machine not to the suite."""
     if (folder / "release").exists():
         return "the machine did not come to an end in time"
@@ -98,15 +101,16 @@ def main() -> int:
         parser.error("--write needs a whole suite")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and take the machine along
     cache = cache_folder()
-    build_targets()
+    if arguments.suite not in _DOCTOR:
+        build_targets()
     outcomes, machine = [], None
     for version in arguments.versions:
         try:
             kernel = fetch(version, cache)
-        except NoKernel as error:
+            machine = machine or machine_here(cache, kernel)
+        except (NoKernel, NoMachine) as error:
             outcomes.append(Outcome(version, "", arguments.suite, problem=str(error)))
             continue
-        machine = machine or machine_here(cache, kernel)
         folder = cache / f"run-{version}"
         outcome = run_on(machine, kernel, arguments.suite, arguments.test, folder)
         outcomes.append(outcome)
@@ -115,7 +119,14 @@ def main() -> int:
     print(table(outcomes))
     if arguments.write:
         arguments.write.write_text(with_table(arguments.write.read_text(), outcomes))
-    return 0 if all(outcome.is_good for outcome in outcomes) else 1
+    return exit_status(outcomes)
+
+
+def exit_status(outcomes: Sequence[Outcome]) -> int:
+    """Return 0 where all are good, 1 where a kernel failed, 3 where one could not be judged."""
+    if all(outcome.is_good for outcome in outcomes):
+        return 0
+    return _FAILS if any(not outcome.is_good and not outcome.problem for outcome in outcomes) else _UNKNOWN
 
 
 if __name__ == "__main__":

@@ -26,6 +26,10 @@ _VARIABLES = {"REFLEAK_TARGETS": str(TARGETS), "NPY_DISABLE_CPU_FEATURES": "AVX2
               "REFLEAK_NO_SKIPS": "1", "REFLEAK_TEST_PATIENCE": "5", "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
 
 
+class NoMachine(Exception):
+    """There is nothing here that boots a kernel."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """How to boot here."""
@@ -97,12 +101,18 @@ def guest_script(folder: Path, words: Sequence[str]) -> str:
 
 
 def install_vng(cache: Path) -> Path:
-    """Return virtme-ng's `vng`, installed into an environment of its own where it is not there yet."""
+    """Return virtme-ng's `vng`, installed into an environment of its own where it is not there yet.
+
+    Raises NoMachine.
+    """
     folder = cache / "virtme-ng"
     if not (folder / "bin" / "vng").exists():
-        venv.create(folder, with_pip=True, clear=True)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "virtme-ng"], check=True, timeout=600, stdout=sys.stderr)
+        try:
+            venv.create(folder, with_pip=True, clear=True)
+            subprocess.run([*pip, "virtme-ng"], check=True, timeout=600, stdout=sys.stderr)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise NoMachine(f"virtme-ng cannot be installed: {error}") from error
     return folder / "bin" / "vng"
 
 

@@ -24,10 +24,10 @@ class Outcome:
     passed: int = 0
     skipped: int = 0
     failed: tuple[str, ...] = ()
-    """Names of the tests."""
+    """Names of the tests, also of those that were skipped without the kernel's lacking anything."""
     seconds: float = 0.0
     problem: str = ""
-    """Why there is no result."""
+    """Why there is no result: nothing is known of the kernel then."""
     lacks: tuple[str, ...] = ()
     """What skipped tests need of the kernel (tests/kernel/features.py)."""
 
@@ -46,16 +46,15 @@ def read_outcome(version: str, release: str, suite: str, junit: Path) -> Outcome
     except ElementTree.ParseError:
         return Outcome(version, release, suite, problem="the machine's result is cut short")
     names = {_name(case) for case in cases}  # one whose teardown fails too is there twice
-    failed = dict.fromkeys(_name(case) for case in cases if any(case.find(kind) is not None for kind in _FAILURES))
-    reasons = [found.get("message", "") for case in cases if (found := case.find("skipped")) is not None]
-    lacks = tuple(sorted({reason.removeprefix(_LACKS) for reason in reasons if reason.startswith(_LACKS)}))
-    skipped = len(reasons)
+    reasons = {_name(case): skip.get("message", "") for case in cases if (skip := case.find("skipped")) is not None}
+    lacks = {name: reason.removeprefix(_LACKS) for name, reason in reasons.items() if reason.startswith(_LACKS)}
+    bad = (case for case in cases if any(case.find(kind) is not None for kind in _FAILURES))
+    failed = dict.fromkeys((*map(_name, bad), *(name for name in reasons if name not in lacks)))
     seconds = sum(float(case.get("time", 0)) for case in cases)
-    passed = len(names) - skipped - len(failed)
+    passed = len(names) - len(lacks) - len(failed)
     problem = "" if cases else "no test was run"
-    if not problem and any(not reason.startswith(_LACKS) for reason in reasons):
-        problem = "a test was skipped that the kernel could run"
-    return Outcome(version, release, suite, passed, skipped, tuple(failed), seconds, problem, lacks)
+    needed = tuple(sorted(set(lacks.values())))
+    return Outcome(version, release, suite, passed, len(lacks), tuple(failed), seconds, problem, needed)
 
 
 def _name(case: ElementTree.Element) -> str:

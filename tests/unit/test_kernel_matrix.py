@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.kernels.__main__ import SMOKE, smoke_tests, words_of  # noqa: E402
+from tests.kernels.__main__ import SMOKE, exit_status, smoke_tests, why_not, words_of  # noqa: E402
 from tests.kernels.machine import Machine, guest_script, may_have_kvm  # noqa: E402
 from tests.kernels.packages import Kernel, NoKernel, choose, for_suite  # noqa: E402
 from tests.kernels.results import BEGIN, END, Outcome, read_outcome, table, with_table  # noqa: E402
@@ -93,9 +93,8 @@ JUNIT = """<?xml version="1.0"?><testsuites><testsuite>
 def test_a_result_is_read(tmp_path: Path) -> None:
     (tmp_path / "junit.xml").write_text(JUNIT)
     outcome = read_outcome("6.1", "6.1.0-56-amd64", "smoke", tmp_path / "junit.xml")
-    assert (outcome.passed, outcome.skipped, outcome.seconds) == (1, 1, 5.0)
-    assert outcome.problem == "a test was skipped that the kernel could run"
-    assert outcome.failed == ("test_stacks::test_cut[2]", "test_maps::test_end")
+    assert (outcome.passed, outcome.skipped, outcome.seconds) == (1, 0, 5.0)
+    assert outcome.failed == ("test_stacks::test_cut[2]", "test_maps::test_end", "test_maps::test_map")
     assert not outcome.is_good
 
 
@@ -168,6 +167,26 @@ def test_the_machine_writes_below_its_folder_only() -> None:
     script = guest_script(Path("/rw"), ["python", "a b"])
     assert "export HOME=/rw/home\n" in script
     assert "python 'a b' >/rw/output 2>&1\necho $? >/rw/status\n" in script
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "status"),
+    [(OUTCOMES[:1], 0), (OUTCOMES[:2], 1), (OUTCOMES[2:], 3), (OUTCOMES, 1), ([OUTCOMES[0], OUTCOMES[2]], 3)],
+)
+def test_a_kernel_that_was_not_had_is_told_apart_from_one_that_fails(outcomes: list[Outcome], status: int) -> None:
+    assert exit_status(outcomes) == status
+
+
+def test_suites_without_tests_ask_doctor() -> None:
+    assert words_of("doctor", [], Path("/rw")) == [str(ROOT / "refleak"), "doctor"]
+    assert words_of("programs", [], Path("/rw")) == [str(ROOT / "refleak"), "doctor", "--programs"]
+
+
+def test_why_a_machine_gave_no_status(tmp_path: Path) -> None:
+    (tmp_path / "console").write_text("first\nno busybox\n\n\x1b[0m\n")
+    assert why_not(tmp_path) == "the machine did not start: no busybox"
+    (tmp_path / "release").write_text("6.1")
+    assert why_not(tmp_path) == "the machine did not come to an end in time"
 
 
 def test_a_suite_is_one_run_of_pytest() -> None:
