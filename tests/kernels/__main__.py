@@ -13,11 +13,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tests.kernels.machine import CHECKOUT, TARGETS, Machine, NoMachine, machine_here
 from tests.kernels.packages import SUITES, Kernel, NoKernel, fetch
 from tests.kernels.results import Outcome, read_outcome, table, with_table
+from tracer.errors import ProgramRefused
 
 SMOKE = CHECKOUT / "tests" / "kernel" / "smoke.txt"
 PYTHON = CHECKOUT / ".venv" / "bin" / "python"
@@ -62,9 +64,18 @@ def run_on(machine: Machine, kernel: Kernel, suite: str, tests: Sequence[str], f
     if status is None:
         return Outcome(kernel.version, kernel.release, suite, problem=why_not(folder))
     if suite in _DOCTOR:
-        failed = () if status == 0 else ("doctor",)
-        return Outcome(kernel.version, kernel.release, suite, passed=int(status == 0), failed=failed)
+        return doctors_outcome(kernel, suite, status)
     return read_outcome(kernel.version, kernel.release, suite, folder / "junit.xml")
+
+
+def doctors_outcome(kernel: Kernel, suite: str, status: int) -> Outcome:
+    """Return what the status of `refleak doctor` says of a kernel; of its programs, only a refusal says something."""
+    outcome = Outcome(kernel.version, kernel.release, suite)
+    if status == 0:
+        return replace(outcome, passed=1)
+    if suite == "doctor" or status == ProgramRefused.exit_code:
+        return replace(outcome, failed=("doctor",))
+    return replace(outcome, problem=f"refleak doctor ended with status {status}")
 
 
 def why_not(folder: Path) -> str:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.kernels.__main__ import SMOKE, exit_status, smoke_tests, why_not, words_of  # noqa: E402
+from tests.kernels.__main__ import SMOKE, doctors_outcome, exit_status, smoke_tests, why_not, words_of  # noqa: E402
 from tests.kernels.machine import Machine, guest_script, may_have_kvm  # noqa: E402
 from tests.kernels.packages import Kernel, NoKernel, choose, for_suite  # noqa: E402
 from tests.kernels.results import BEGIN, END, Outcome, read_outcome, table, with_table  # noqa: E402
@@ -180,6 +180,15 @@ def test_a_kernel_that_was_not_had_is_told_apart_from_one_that_fails(outcomes: l
 def test_suites_without_tests_ask_doctor() -> None:
     assert words_of("doctor", [], Path("/rw")) == [str(ROOT / "refleak"), "doctor"]
     assert words_of("programs", [], Path("/rw")) == [str(ROOT / "refleak"), "doctor", "--programs"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "status", "end"),
+    [("programs", 0, 0), ("programs", 73, 1), ("programs", 137, 3), ("doctor", 0, 0), ("doctor", 78, 1)],
+)
+def test_only_a_refusal_says_something_of_the_programs(suite: str, status: int, end: int) -> None:
+    kernel = Kernel("6.1", Path("/k/boot/vmlinuz-6.1.0-56-amd64"))
+    assert exit_status([doctors_outcome(kernel, suite, status)]) == end
 
 
 def test_why_a_machine_gave_no_status(tmp_path: Path) -> None:
