@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.kernels.machine import CHECKOUT, TARGETS, Machine, NoMachine, machine_here
 from tests.kernels.packages import SUITES, Kernel, NoKernel, fetch
-from tests.kernels.results import Outcome, read_outcome, table, with_table
+from tests.kernels.results import Outcome, read_doctor, read_outcome, table, with_table
 from tracer.errors import ProgramRefused
 
 SMOKE = CHECKOUT / "tests" / "kernel" / "smoke.txt"
@@ -64,13 +64,13 @@ def run_on(machine: Machine, kernel: Kernel, suite: str, tests: Sequence[str], f
     if status is None:
         return Outcome(kernel.version, kernel.release, suite, problem=why_not(folder))
     if suite in _DOCTOR:
-        return doctors_outcome(kernel, suite, status)
+        return doctors_outcome(kernel, suite, status, (folder / "output").read_text(errors="replace"))
     return read_outcome(kernel.version, kernel.release, suite, folder / "junit.xml")
 
 
-def doctors_outcome(kernel: Kernel, suite: str, status: int) -> Outcome:
+def doctors_outcome(kernel: Kernel, suite: str, status: int, said: str) -> Outcome:
     """Return what the status of `refleak doctor` says of a kernel; of its programs, only a refusal says something."""
-    outcome = Outcome(kernel.version, kernel.release, suite)
+    outcome = Outcome(kernel.version, kernel.release, suite, **read_doctor(said))
     if status == 0:
         return replace(outcome, passed=1)
     if suite == "doctor" or status == ProgramRefused.exit_code:

@@ -188,7 +188,30 @@ def test_suites_without_tests_ask_doctor() -> None:
 )
 def test_only_a_refusal_says_something_of_the_programs(suite: str, status: int, end: int) -> None:
     kernel = Kernel("6.1", Path("/k/boot/vmlinuz-6.1.0-56-amd64"))
-    assert exit_status([doctors_outcome(kernel, suite, status)]) == end
+    assert exit_status([doctors_outcome(kernel, suite, status, "")]) == end
+
+
+DOCTOR = """
+links         missing   uprobe_multi: all probes of a binary in one link; else
+                        one perf event for each
+                        -> Linux 6.6 has it
+holds         ok        children and new libraries wait
+nops          missing   a probe on a long nop (refleak.h has them) costs no trap
+programs      ok        23 BPF programs, which the verifier took in 153,693
+                        steps
+debuginfod    missing   fetches debug files of distributions
+"""
+
+
+def test_doctor_tells_what_the_kernel_lacks() -> None:
+    outcome = doctors_outcome(Kernel("6.1", Path("/k/boot/vmlinuz-6.1.0-56-amd64")), "doctor", 0, DOCTOR)
+    assert outcome.lacks == ("nop5", "uprobe_multi")
+    row = "| 6.1 | 6.1.0-56-amd64 | doctor | 1 | 0 | 0 | 0 |"
+    assert table([outcome]).endswith(
+        f"{row} all pass, 23 programs in 153,693 verified steps, without nop5, uprobe_multi |\n"
+    )
+    both = with_table(f"{BEGIN}{END}", [outcome, OUTCOMES[0]])
+    assert [line.split(" | ")[2] for line in both.splitlines() if line.startswith("| 6")] == ["doctor", "smoke"]
 
 
 def test_why_a_machine_gave_no_status(tmp_path: Path) -> None:
