@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.kernels.machine import CHECKOUT, TARGETS, Machine, NoMachine, machine_here
+from tests.kernels.machine import CACHE, CHECKOUT, TARGETS, Machine, NoMachine, machine_here
 from tests.kernels.packages import SUITES, Kernel, NoKernel, fetch
 from tests.kernels.results import Outcome, read_doctor, read_outcome, table, with_table
 from tracer.errors import ProgramRefused
@@ -58,14 +58,24 @@ def words_of(suite: str, tests: Sequence[str], folder: Path) -> list[str]:
 
 def run_on(machine: Machine, kernel: Kernel, suite: str, tests: Sequence[str], folder: Path) -> Outcome:
     """Boot a kernel, run the suite in it and return how it went; its files stay in the folder."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    clear(folder)
     status = machine.run(kernel, folder, words_of(suite, tests, folder), _SECONDS[suite])
     if status is None:
         return Outcome(kernel.version, kernel.release, suite, problem=why_not(folder))
     if suite in _DOCTOR:
         return doctors_outcome(kernel, suite, status, (folder / "output").read_text(errors="replace"))
     return read_outcome(kernel.version, kernel.release, suite, folder / "junit.xml")
+
+
+def clear(folder: Path) -> None:
+    """Make an empty folder of it but for refleak's cache, which is keyed by all that it was made of.
+
+    To compile the BPF programs takes a minute on an emulated processor.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.name != CACHE:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def doctors_outcome(kernel: Kernel, suite: str, status: int, said: str) -> Outcome:

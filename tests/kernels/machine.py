@@ -17,6 +17,8 @@ from pathlib import Path
 from tests.kernels.packages import Kernel
 
 CHECKOUT = Path(__file__).parents[2]
+CACHE = "refleak-cache"
+"""In the folder of a machine."""
 _KVM = Path("/dev/kvm")
 _KVM_GET_API_VERSION, _KVM_API = 0xAE00, 12
 _KVM_TRIAL_SECONDS = 60
@@ -84,7 +86,7 @@ def guest_script(folder: Path, words: Sequence[str]) -> str:
     home = folder / "home"
     exports = {
         **_VARIABLES, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TMPDIR": str(folder / "tmp"),
-        "REFLEAK_CACHE": str(home / "refleak"),
+        "REFLEAK_CACHE": str(folder / CACHE),
     }  # fmt: skip
     lines = [
         "#!/bin/bash",

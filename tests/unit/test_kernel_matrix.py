@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.kernels.__main__ import SMOKE, doctors_outcome, exit_status, smoke_tests, why_not, words_of  # noqa: E402
+from tests.kernels.__main__ import SMOKE, clear, doctors_outcome, exit_status, smoke_tests, why_not, words_of  # noqa: E402
 from tests.kernels.machine import Machine, guest_script, may_have_kvm  # noqa: E402
 from tests.kernels.packages import Kernel, NoKernel, choose, for_suite  # noqa: E402
 from tests.kernels.results import BEGIN, END, Outcome, read_outcome, table, with_table  # noqa: E402
@@ -219,6 +219,18 @@ def test_why_a_machine_gave_no_status(tmp_path: Path) -> None:
     assert why_not(tmp_path) == "the machine did not start: no busybox"
     (tmp_path / "release").write_text("6.1")
     assert why_not(tmp_path) == "the machine did not come to an end in time"
+
+
+def test_the_cache_outlives_a_run(tmp_path: Path) -> None:
+    for name in ("refleak-cache/programs", "tmp/file", "output"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "link").symlink_to("refleak-cache")
+    clear(tmp_path)
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [
+        "refleak-cache", "refleak-cache/programs",
+    ]  # fmt: skip
+    assert "export REFLEAK_CACHE=/rw/refleak-cache\n" in guest_script(Path("/rw"), ["true"])
 
 
 def test_a_suite_is_one_run_of_pytest() -> None:
