@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from patience import PATIENCE
+
 _NR_BPF = 321
 _NEXT_ID = {"prog": 11, "link": 31}
 """BPF_PROG_GET_NEXT_ID and BPF_LINK_GET_NEXT_ID of enum bpf_cmd (include/uapi/linux/bpf.h)."""
 _UPROBE_EVENTS = Path("/sys/kernel/tracing/uprobe_events")
-_PATIENCE_SECONDS = 20
+_PATIENCE_SECONDS = 20 * PATIENCE
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Ids = frozenset[tuple[str, int]]

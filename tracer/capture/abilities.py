@@ -133,7 +133,7 @@ def _holds(privileged: bool) -> Check:
 
 
 def _optimised_nops() -> Check:
-    meaning = "a probe on a 5-byte nop (refleak.h has one) costs no trap"
+    meaning = "a probe on a long nop (refleak.h has them) costs no trap"
     if optimises_nops():
         return Check("nops", CheckState.OK, meaning)
     return Check("nops", CheckState.MISSING, meaning, "Linux 6.18 has it; without, such a probe is slower")
@@ -176,7 +176,7 @@ def can_hold() -> bool:
 
 
 def optimises_nops() -> bool:
-    """Return whether the kernel rewrites a probed 5-byte nop into a call.
+    """Return whether the kernel rewrites a probed long nop into a call: one of 5 bytes, from Linux 7.3 on one of 10.
 
     Such a probe enters the kernel by a system call of its own, which answers ENXIO to anybody else. Asked in a
     child, since the first version of it killed who called it otherwise.
