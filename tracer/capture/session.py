@@ -43,6 +43,7 @@ from tracer.capture.stack_completion import StackCompletion
 from tracer.capture.stack_writer import StackWriter
 from tracer.capture.start_up import start_up_binaries
 from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.capture.uprobe_events import UprobeEvents
 from tracer.model import records
 from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
@@ -53,6 +54,10 @@ _TICK_SECONDS = 0.02
 _NICE = -10
 _PATIENCE_SECONDS = 1.0
 """So long may what is under way go on when the trace is to end."""
+_EVERYWHERE = (
+    "tracefs is not to be had (see `refleak doctor`): while the trace went on, the places of forks and execs had a "
+    "breakpoint in every process that maps the same libc"
+)
 _STACK_HEADER = struct.Struct("<QII")
 
 
@@ -85,7 +90,8 @@ class Session:
     """
 
     def __init__(self, options: CaptureOptions) -> None:
-        self._closer = Closer()
+        self._uprobe_events = UprobeEvents()
+        self._closer = Closer(self._uprobe_events)
         self.options = options
         self.mode = "attached"
         self.stopped = False
@@ -106,7 +112,7 @@ class Session:
         self.guests = GuestBook()
         self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
-        self.attacher = Attacher(self.programs)
+        self.attacher = Attacher(self.programs, self._uprobe_events)
         self.prober = Prober(
             options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow
         )
@@ -312,7 +318,8 @@ class Session:
         why = self.programs.guests.refused if self.programs.guests else ""
         refused = (f"no frames of interpreters are shown: {why}",) if why else ()
         guests = (*self.guest_runtimes.notes, *self.guests.notes)
-        return (*refused, *guests, *self.code.notes)
+        everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
+        return (*refused, *guests, *self.code.notes, *everywhere)
 
     @property
     def started_ns(self) -> int:
@@ -340,7 +347,8 @@ class Session:
         self._shared["armed"] = 0
         self._heartbeat.stop()
         self.attacher.detach_all()
-        self._closer.stop()
+        if self._uprobe_events.close():
+            self._closer.stop()
         self.stack_writer.close()
         self.code.close()
         self.mishaps.calm()
