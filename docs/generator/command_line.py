@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracer.cli import trace
-from tracer.cli.main import COMMANDS, parser_of
+from tracer.cli.main import COMMANDS, command_module
+from tracer.cli.parsing import parser_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Command:
     def synopsis(self) -> str:
         words = [option.value for group in self.groups for option in group.options if not option.flags]
         if not self.name:
-            return f"{self.title} [OPTION ...] --exec CMD ... | -p PID"
+            return f"{self.title} [OPTION ...] CMD ... | -p PID"
         return " ".join([self.title, "[OPTION ...]", *words])
 
     @property
@@ -66,7 +66,7 @@ def commands() -> list[Command]:
 
 def _command(name: str) -> Command:
     parser = parser_of(name)
-    summary, _, text = (COMMANDS.get(name, trace).__doc__ or "").strip().partition("\n\n")
+    summary, _, text = (command_module(name).__doc__ or "").strip().partition("\n\n")
     groups = [Group(_title(group), tuple(_options(group))) for group in parser._action_groups]
     examples = [line.strip() for line in (parser.epilog or "").splitlines() if line.startswith("  ")]
     return Command(

@@ -75,6 +75,8 @@ class CaptureOptions:
     selection: Selection = KEEPS_ALL
     guests: bool = True
     """Walk the frames of interpreters too."""
+    on_compile: Callable[[], None] = lambda: None
+    """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
 
 
 class Session:
@@ -109,7 +111,8 @@ class Session:
         self.maps = Maps.create(options.limits)
         self._opened.callback(self.maps.close)
         self.programs = load_programs(
-            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests
+            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests,
+            on_compile=options.on_compile,
         )
         self._opened.callback(self.programs.close)
         self.sites = SiteTable(self.maps)
