@@ -9,6 +9,11 @@ from dataclasses import dataclass
 
 from tracer.cli.main import COMMANDS, command_module
 from tracer.cli.parsing import parser_of
+from tracer.specs.presets import preset_names
+
+PRESETS = ("auto", *preset_names())
+RUN = "run"
+"""Before a command that is to be traced."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,8 @@ class Option:
     help: str
     choices: tuple[str, ...] = ()
     is_path: bool = False
+    repeats: bool = False
+    """Whether it may be given more than once."""
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -87,7 +94,8 @@ def _options(group: argparse._ArgumentGroup) -> Iterator[Option]:
         choices = tuple(map(str, action.choices or ()))
         is_path = getattr(action.type, "__name__", "") == "Path" or action.metavar in ("FILE", "PATH", "DIR")
         yield Option(
-            tuple(action.option_strings), _value(action), re.sub(r"%%", "%", text), choices, is_path
+            tuple(action.option_strings), _value(action), re.sub(r"%%", "%", text), choices, is_path,
+            isinstance(action, argparse._AppendAction),
         )
 
 
