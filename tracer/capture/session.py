@@ -43,6 +43,7 @@ from tracer.capture.stack_completion import StackCompletion
 from tracer.capture.stack_writer import StackWriter
 from tracer.capture.start_up import start_up_binaries
 from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.capture.uprobe_events import UprobeEvents
 from tracer.model import records
 from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
@@ -53,6 +54,10 @@ _TICK_SECONDS = 0.02
 _NICE = -10
 _PATIENCE_SECONDS = 1.0
 """So long may what is under way go on when the trace is to end."""
+_EVERYWHERE = (
+    "tracefs is not to be had (see `refleak doctor`): while the trace went on, the places of forks and execs had a "
+    "breakpoint in every process that maps the same libc"
+)
 _STACK_HEADER = struct.Struct("<QII")
 
 
@@ -96,7 +101,9 @@ class Session:
             raise
 
     def _open(self, options: CaptureOptions) -> None:
-        self._opened.callback(Closer().stop)
+        self._uprobe_events = UprobeEvents()
+        self._closer = Closer(self._uprobe_events)
+        self._opened.callback(self._end_closer)
         self.options = options
         self.mode = "attached"
         self.stopped = False
@@ -121,7 +128,7 @@ class Session:
         self.guests = GuestBook()
         self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
-        self.attacher = Attacher(self.programs)
+        self.attacher = Attacher(self.programs, self._uprobe_events)
         self.prober = Prober(
             options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow
         )
@@ -338,7 +345,8 @@ class Session:
         why = self.programs.guests.refused if self.programs.guests else ""
         refused = (f"no frames of interpreters are shown: {why}",) if why else ()
         guests = (*self.guest_runtimes.notes, *self.guests.notes)
-        return (*refused, *guests, *self.code.notes)
+        everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
+        return (*refused, *guests, *self.code.notes, *everywhere)
 
     @property
     def started_ns(self) -> int:
@@ -366,3 +374,8 @@ class Session:
         self._shared["armed"] = 0
         self._opened.close()
         self.mishaps.calm()
+
+    def _end_closer(self) -> None:
+        """End it, unless it has to remove names that the kernel still has in use."""
+        if self._uprobe_events.close():
+            self._closer.stop()
