@@ -9,7 +9,7 @@ TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3 xz-utils valg
 	chromium google-perftools libjemalloc2 golang-go lua5.1 lua5.2 lua5.3 lua5.4 luajit nodejs $(PRESET_PACKAGES)
 BENCH_PACKAGES := gcc libc6-dev git sqlite3 bpfcc-tools bpftrace heaptrack valgrind
 # What refleak's Debian package depends on: a test runs it without .venv.
-DEB_PACKAGES := python3-numpy python3-pyelftools python3-psutil python3-tabulate python3-capstone python3-rich
+DEB_PACKAGES := python3-numpy python3-psutil python3-tabulate python3-capstone python3-rich
 KERNEL_PACKAGES := qemu-system-x86 busybox-static kmod file
 KERNELS := 6.1 6.12 7.2
 KERNEL_SUITE := smoke

@@ -49,7 +49,7 @@ Maintainer: refleak maintainers <refleak@localhost>
 Section: devel
 Priority: optional
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
-Depends: python3 (>= 3.11), python3-bpfcc, python3-numpy (>= 1:1.24), python3-pyelftools (>= 0.29),
+Depends: python3 (>= 3.11), python3-bpfcc, python3-numpy (>= 1:1.24),
  python3-psutil (>= 5.9), python3-tabulate (>= 0.8.9), python3-capstone (>= 4.0.2), python3-rich (>= 13),
  llvm | binutils
 Suggests: debuginfod

@@ -31,7 +31,6 @@ OWNERS = {
     "capstone": {"sites"},
     "tabulate": {"report"},
     "rich": {"report"},
-    "elftools": {"elf"},
     "psutil": {"procfs"},
     "cxxfilt": {"symbols"},
     "argparse": {"cli"},
@@ -189,6 +188,7 @@ def test_bcc_is_imported_in_one_module_and_late() -> None:
         ("tracer.cli.main", "from rich.table import Table", "rich belongs to report"),
         ("tracer.report.text", "import importlib as i\ni.import_module('bcc')", "bcc belongs to capture"),
         ("tracer.sites.place", "import angr", "angr has no owner"),
+        ("tracer.elf.image", "import elftools", "elftools has no owner"),
     ],
 )
 def test_a_violation_is_seen(module: str, source: str, reason: str) -> None:
