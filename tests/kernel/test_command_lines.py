@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -34,6 +38,25 @@ def test_the_command_keeps_its_options_and_dashes(targets: Path) -> None:
 def test_the_package_runs_as_a_module(targets: Path) -> None:
     done = run(sys.executable, "-m", "tracer", "--user", "root", targets / "short", at=REFLEAK.parent)
     assert done.stderr.splitlines()[0] == "refleak: LEAK: 4.6 KiB in 31 blocks"
+
+
+def test_what_takes_its_time_is_shown_on_a_terminal(targets: Path, private_folders: Callable[[], Path]) -> None:
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "REFLEAK_CACHE": str(private_folders())}
+    command = [REFLEAK, "--user", "root", targets / "short"]
+    with subprocess.Popen(command, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        said = b""
+        with suppress(OSError):  # at the end nobody has the other side
+            while piece := os.read(ours, 4096):
+                said += piece
+    os.close(ours)
+    shown = re.findall(rb"\rrefleak: (.*?) \.\.\.\x1b\[K", said)
+    assert process.returncode == 0
+    assert shown == [
+        b"loading the BPF programs", b"compiling the BPF programs, which is done once", b"looking up names",
+        b"analysing",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("twice", [False, True])
