@@ -15,6 +15,7 @@ from tracer.capture.bytecode import bcc_version
 from tracer.capture.kernel import MapType, ProgramType
 from tracer.capture.namespaces import check_namespaces, is_own_namespace_initial
 from tracer.capture.programs import has_uprobe_multi
+from tracer.capture.uprobe_events import UprobeEvents
 from tracer.errors import BccMissing, KernelLacks, NotPermitted, UnsuitableTarget
 from tracer.model.checks import Check, CheckState
 
@@ -40,6 +41,7 @@ def kernel_checks(missing_capabilities: list[str]) -> Iterator[Check]:
     yield _uprobes()
     yield _multi(privileged)
     yield _holds(privileged)
+    yield _forks(privileged)
     yield _optimised_nops()
     yield _open_files()
 
@@ -130,6 +132,25 @@ def _holds(privileged: bool) -> Check:
     if can_hold():
         return Check("holds", CheckState.OK, meaning)
     return Check("holds", CheckState.MISSING, f"{meaning}; without, they are not followed", "Linux 6.0 has them")
+
+
+def _forks(privileged: bool) -> Check:
+    meaning = "the places of forks and execs have breakpoints in traced processes only, by tracefs"
+    if not privileged:
+        return _untested("forks", meaning)
+    events = UprobeEvents()
+    try:
+        if events.can_be_had:
+            events.add("/proc/self/exe", 0)
+            return Check("forks", CheckState.OK, meaning)
+    except OSError:
+        pass
+    finally:
+        events.close()
+    return Check(
+        "forks", CheckState.MISSING, f"{meaning}; without, in every process that maps the same libc, "
+        "and valgrind beside a trace dies of them", "mount -t tracefs none /sys/kernel/tracing",
+    )  # fmt: skip
 
 
 def _optimised_nops() -> Check:

@@ -19,10 +19,10 @@ from tracer.capture.abilities import bcc_check, kernel_checks
 from tracer.capture.instruction_costs import known_costs
 from tracer.capture.program_checks import programs_check, programs_untested, verified_programs
 from tracer.cli import options, self_trace
-from tracer.cli.target_check import check_privileges, missing_capabilities
 from tracer.elf.cache_folder import Refused, cache_directory, open_folder
 from tracer.errors import ProgramRefused
 from tracer.model.checks import Check, CheckState
+from tracer.pipeline.target_check import check_privileges, missing_capabilities
 from tracer.report.check_list import write_checks, write_checks_json
 from tracer.report.program_list import write_programs, write_programs_json
 from tracer.symbols.tool import find_tool
