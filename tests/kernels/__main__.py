@@ -55,8 +55,8 @@ def words_of(suite: str, tests: Sequence[str], folder: Path) -> list[str]:
     if suite == "costs":
         return [str(PYTHON), "-m", "tests.kernels.costs", str(TARGETS)]
     # An empty cache of pytest's own: the checkout cannot be written there.
-    options = ["-v", "--durations=0", "-p", "no:cacheprovider", f"--junitxml={folder / 'junit.xml'}"]
-    options.append(f"--basetemp={folder / 'pytest'}")
+    options = ["-v", "--durations=0", "-p", "no:cacheprovider", "-p", "tests.kernels.at_once"]
+    options += [f"--junitxml={folder / 'junit.xml'}", f"--basetemp={folder / 'pytest'}"]
     return [str(PYTHON), "-m", "pytest", *options, *(tests or tests_of(suite))]
 
 
