@@ -54,7 +54,8 @@ def symbols_of(recording: Recording, arguments: argparse.Namespace) -> Symbols:
     keys = set(chain.from_iterable(stack.frames for stack in recording.snapshot.stacks.values()))
     options = SymbolOptions(demangle=not arguments.no_demangle, debug_directories=tuple(arguments.debug_dir))
     binaries = [_identified(binary) for binary in recording.snapshot.binaries]
-    found = symbolize(keys, binaries, options, generated=recording.snapshot.generated)
+    snapshot = recording.snapshot
+    found = symbolize(keys, binaries, options, generated=snapshot.generated, callers=snapshot.heap_callers)
     return {key: _better(frames, (embedded or {}).get(key)) for key, frames in found.items()}
 
 

@@ -49,7 +49,8 @@ def symbolized(snapshot: Snapshot, arguments: argparse.Namespace, known: Symbols
     stacks = snapshot.stacks.values()
     frames = set(chain.from_iterable(stack.frames for stack in stacks)) - guests.keys() - known.keys()
     options = SymbolOptions(demangle=not arguments.no_demangle, debug_directories=tuple(arguments.debug_dir))
-    return symbolize(frames, snapshot.binaries, options, generated=snapshot.generated) | guests
+    generated, callers = snapshot.generated, snapshot.heap_callers
+    return symbolize(frames, snapshot.binaries, options, generated=generated, callers=callers) | guests
 
 
 def with_class_names(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
