@@ -22,7 +22,9 @@ CASES = {
     "nothrow-array-delete": ("a block of 68 bytes that new[] made, freed by delete", "drop(void*)", "make_quietly()"),
     "new-array-delete": ("a block of 4 bytes that new made, freed by delete[]", "drop_array(void*)", "make()"),
     "malloc-delete": ("a block of 101 bytes that malloc made, freed by delete", "drop(void*)", "make_c()"),
-    "malloc-array-delete": ("a block of 101 bytes that malloc made, freed by delete[]", "drop_array(void*)", "make_c()"),
+    "malloc-array-delete": (
+        "a block of 101 bytes that malloc made, freed by delete[]", "drop_array(void*)", "make_c()",
+    ),
     "new-realloc": ("a block of 4 bytes that new made, freed by realloc", "grow(void*)", "make()"),
     "aligned-alloc-delete": (
         "a block of 192 bytes that aligned_alloc made, freed by aligned delete",
