@@ -89,10 +89,10 @@ class Callees:
             return _UNKNOWN
         code = self._code(function.address, function.size)
         names: set[str] = set()
-        for target in _jumps(code, function.address):
-            if target is None:
-                return _UNKNOWN
-            if not function.address <= target < function.address + function.size and self._is_code(target):
+        for target, is_slot in _jumps(code, function.address):
+            if is_slot:
+                names |= self._in_slot(target)
+            elif not function.address <= target < function.address + function.size and self._is_code(target):
                 names |= self._at(target, depth + 1)
         return frozenset(names) or _UNKNOWN
 
@@ -112,18 +112,18 @@ def _is_of_heap(name: str) -> bool:
     return name in _C or OPERATOR.fullmatch(name) is not None
 
 
-def _jumps(code: bytes, start: int) -> Iterator[int | None]:
-    """Yield the targets of all that could be a direct jump, and None for one that could be indirect."""
+def _jumps(code: bytes, start: int) -> Iterator[tuple[int, bool]]:
+    """Yield the targets of all that could be a jump, and whether each is a slot: 0 where the target is in none."""
     for at, byte in enumerate(code):
         after = code[at + 1] if at + 1 < len(code) else 0
         if byte == 0xE9:
-            yield _target(code, start, at + 1, 4)
+            yield _target(code, start, at + 1, 4), False
         elif byte == 0x0F and after & 0xF0 == 0x80:
-            yield _target(code, start, at + 2, 4)
+            yield _target(code, start, at + 2, 4), False
         elif byte == 0xEB or byte & 0xF0 == 0x70:
-            yield _target(code, start, at + 1, 1)
+            yield _target(code, start, at + 1, 1), False
         elif byte == 0xFF and after >> 3 & 7 == 4:
-            yield None
+            yield (_target(code, start, at + 2, 4) if after == 0x25 else 0), True
 
 
 def _target(code: bytes, start: int, at: int, size: int) -> int:
