@@ -24,7 +24,6 @@ from tracer.model.snapshot import ANONYMOUS, EVERY_KIND, Binary, Loss, Mapping, 
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
-_COUNT = np.dtype([("count", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
 _INDEX = np.dtype([("index", "<u4")])
 _FREED = np.dtype(
@@ -122,7 +121,8 @@ class _Walk:
         return freed
 
     def free_sites(self) -> Records:
-        keys, values = kernel.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, _COUNT, 16384, self._between)
+        seen = records.FREE_SEEN
+        keys, values = kernel.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, seen, 16384, self._between)
         return _joined(records.FREED_RECORD, keys, values)
 
 
