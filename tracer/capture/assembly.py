@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from signal import SIGTRAP
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from tracer.capture.type_names import read_type_names
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
-from tracer.model.snapshot import ANONYMOUS, EVERY_KIND, Binary, Loss, Mapping, Records, Snapshot
+from tracer.model.snapshot import ANONYMOUS, EVERY_KIND, Binary, Loss, Mapping, Process, Records, Snapshot
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
@@ -130,6 +131,19 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         if not session.programs.can_hold:
             reason = "program that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
         yield Loss(reason, session.follower.started_unseen, "none")
+    if session.follower.translated:
+        reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
+        yield Loss(reason, len(session.follower.translated), "trace it without the other")
+
+
+def _trapped(processes: Iterable[Process]) -> Iterator[str]:
+    """Say what a SIGTRAP may come from."""
+    for process in processes:
+        if process.signal == SIGTRAP:
+            yield (
+                f"process {process.pid} was killed by SIGTRAP: if that happens under refleak only, it copies, checks "
+                "or translates its own code, in which breakpoints stand"
+            )
 
 
 def take_snapshot(session: Session, *, running: bool = False, drain: bool = True) -> Snapshot:
@@ -181,7 +195,7 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
-        notes=session.notes,
+        notes=(*session.notes, *_trapped(processes)),
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
         selection=session.options.selection,

@@ -10,10 +10,12 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tracer.capture.file_version import FileVersion, version_of
 from tracer.elf.image import PF_X, PT_LOAD, Image
 from tracer.elf.symbol_table import SymbolTable, read_symbol_table
+from tracer.elf.translator import is_translator
 from tracer.errors import RefleakError
 from tracer.files.plain_file import open_plain
 from tracer.model.operations import Placement
@@ -83,6 +85,11 @@ class OpenBinary:
     def is_loader(self) -> bool:
         """Whether it tells debuggers of the libraries that it loads."""
         return self.file_offset("_dl_debug_state") is not None
+
+    @cached_property
+    def is_translator(self) -> bool:
+        """Whether it is a program that runs another one's code by translating it."""
+        return is_translator(self.image, self.path)
 
     @property
     def is_vdso(self) -> bool:

@@ -246,6 +246,11 @@ class Prober:
         if binaries and not self.site_count and all(kind == ControlKind.STARTED for kind in holds):
             raise NothingToProbe(f"nothing to probe in {name}: it has no symbols and loads no library")
 
+    def leave(self, pid: int) -> None:
+        """Take all probes out of a process that goes on."""
+        self._linked.pop(pid, None)
+        self._attacher.leave(pid)
+
     def linked(self, pid: int) -> list[OpenBinary]:
         """Return the binaries whose probes a process has."""
         return list(self._linked.get(pid, {}).values())

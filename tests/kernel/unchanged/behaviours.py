@@ -62,6 +62,6 @@ PROGRAMS = (
     Behaviour("node", ("/usr/bin/node", "-e", "console.log([3, 1, 2].sort()); process.exitCode = 8"), 8),
     Behaviour("sqlite3", ("/usr/bin/sqlite3", "t.db", "create table t(a); insert into t values (7); select a from t")),
     Behaviour("gdb", ("/usr/bin/gdb", "-nx", "-batch", "-ex", "print 6 * 7")),
-    Behaviour("valgrind", ("/usr/bin/valgrind", "-q", "/bin/cat", "/dev/null"), differs="it translates breakpoints"),
+    Behaviour("valgrind", ("/usr/bin/valgrind", "-q", "/bin/cat", "/dev/null")),
 )  # fmt: skip
 BEHAVIOURS = SIGNALS + TASKS + PROGRAMS
