@@ -6,10 +6,13 @@ import pytest
 from second_user import under_sudo, users_folder
 
 LIST = "for file in /proc/$$/fd/*; do readlink $file; done; true"
-"""Also names the folder, which is closed again by then."""
+"""Names the folder too, which is closed again by then."""
 
 
-@pytest.mark.parametrize("script", [LIST, f"sh -c '{LIST}'; true", f"exec sh -c '{LIST}'"], ids=["program", "child", "exec"])
+SCRIPTS = {"program": LIST, "child": f"sh -c '{LIST}'; true", "exec": f"exec sh -c '{LIST}'"}
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 def test_no_file_of_refleaks_is_open_in_the_target(script: str) -> None:
     with users_folder() as folder:
         run = under_sudo("-o", folder / "report.json", "--exec", "/bin/sh", "-c", script, cwd=folder)
