@@ -17,6 +17,7 @@ from tracer.capture.losses import describe, read_losses
 from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
+from tracer.errors import TooFewFiles
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
@@ -121,6 +122,9 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")
     if session.sites.refused:
         yield Loss("site not probed: too many", session.sites.refused, "give fewer specs", EVERY_KIND)
+    if session.prober.without_files:
+        reason = "process without probes: no more files may be opened"
+        yield Loss(reason, session.prober.without_files, TooFewFiles.hint, EVERY_KIND)
     if session.follower.not_followed:
         reason = "child that was not traced from its start: it was not made by fork() or vfork()"
         if not session.programs.can_hold:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tracer.capture.file_version import FileVersion, version_of
+from tracer.capture.open_files import EXHAUSTED
 from tracer.elf.image import PF_X, PT_LOAD, Image
 from tracer.elf.symbol_table import SymbolTable, read_symbol_table
 from tracer.elf.translator import is_translator
@@ -182,14 +183,21 @@ class Binaries:
         return self._by_entry[key]
 
     def open(self, paths: Sequence[str], name: str, *, deleted: bool = False) -> OpenBinary | None:
-        """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file."""
+        """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file.
+
+        Raises OSError where no more files may be opened: that says nothing of these.
+        """
         for path in paths:
-            with suppress(OSError):
+            try:
                 fd = open_plain(path)
                 try:
                     return self._opened(fd, name, deleted)
                 except OSError:
                     os.close(fd)
+                    raise
+            except OSError as error:
+                if error.errno in EXHAUSTED:
+                    raise
         return None
 
     def _opened(self, fd: int, name: str, deleted: bool) -> OpenBinary | None:

@@ -12,6 +12,7 @@ from tracer.capture.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.capture.links import EVERY_PROCESS, Attacher
 from tracer.capture.mapping_calls import mapping_calls
 from tracer.capture.mishaps import Mishaps
+from tracer.capture.open_files import EXHAUSTED
 from tracer.capture.restored_code import restore_code
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
@@ -136,6 +137,8 @@ class Prober:
         self._held: set[int] = set()
         self._code: dict[int, dict[int, bytes]] = {}
         """What stood at the places of each binary's probes when they were found."""
+        self.without_files = 0
+        """How often a process got no probes, or not all, since no more files may be opened."""
         self._unresolved: list[Unresolved] = []
         self._uncovered: list[UncoveredCopies] = []
 
@@ -187,6 +190,9 @@ class Prober:
             except OSError as error:
                 if error.errno == errno.ESRCH:
                     return
+                if error.errno in EXHAUSTED:
+                    self.without_files += 1
+                    return
                 reason = f"the kernel refused the probe: {error.strerror}"
                 self._unresolved += [
                     Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
@@ -212,7 +218,9 @@ class Prober:
             for binary in distinct:
                 self._attacher.attach_unwinders(pid, binary)
         except OSError as error:
-            if error.errno != errno.ESRCH:
+            if error.errno in EXHAUSTED:
+                self.without_files += 1
+            elif error.errno != errno.ESRCH:
                 reason = f"the kernel refused the probes of what unwinds: {error.strerror}"
                 self._unresolved.append(Unresolved("unwinder", "", binary.path, reason))
             return []

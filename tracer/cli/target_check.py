@@ -45,7 +45,8 @@ def _check_image(path: str, name: str) -> None:
             raise UnsuitableTarget(f"{name} is for another architecture (ELF machine {image.machine})")
         if is_translator(image, name):
             raise UnsuitableTarget(
-                f"{name} translates the code that it runs, and would stumble over probes", "trace the program without it"
+                f"{name} translates the code that it runs, and would stumble over probes",
+                "trace the program without it",
             )
 
 
