@@ -11,11 +11,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 
 from tracer.capture.file_version import FileVersion, version_of
+from tracer.capture.open_files import EXHAUSTED
 from tracer.elf.image import PF_X, PT_LOAD, Image
 from tracer.elf.symbol_table import STT_FUNC, SymbolTable, read_symbol_table
+from tracer.elf.translator import is_translator
 from tracer.errors import RefleakError
 from tracer.files.plain_file import open_plain
 from tracer.model.operations import Placement
@@ -88,6 +91,11 @@ class OpenBinary:
     def is_loader(self) -> bool:
         """Whether it tells debuggers of the libraries that it loads."""
         return self.file_offset("_dl_debug_state") is not None
+
+    @cached_property
+    def is_translator(self) -> bool:
+        """Whether it is a program that runs another one's code by translating it."""
+        return is_translator(self.image, self.path)
 
     @property
     def is_vdso(self) -> bool:
@@ -188,14 +196,21 @@ class Binaries:
         return self._by_entry[key]
 
     def open(self, paths: Sequence[str], name: str, *, deleted: bool = False) -> OpenBinary | None:
-        """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file."""
+        """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file.
+
+        Raises OSError where no more files may be opened: that says nothing of these.
+        """
         for path in paths:
-            with suppress(OSError):
+            try:
                 fd = open_plain(path)
                 try:
                     return self._opened(fd, name, deleted)
                 except OSError:
                     os.close(fd)
+                    raise
+            except OSError as error:
+                if error.errno in EXHAUSTED:
+                    raise
         return None
 
     def _opened(self, fd: int, name: str, deleted: bool) -> OpenBinary | None:
