@@ -31,6 +31,9 @@ _refleak()
         :--duration)
             COMPREPLY=()
             return ;;
+        :--reachability)
+            mapfile -t COMPREPLY < <(compgen -W "auto off" -- "$current")
+            return ;;
         :--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
@@ -81,6 +84,9 @@ _refleak()
             return ;;
         :--tree)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
+            return ;;
+        :--show)
+            COMPREPLY=()
             return ;;
         :--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -142,6 +148,9 @@ _refleak()
         probes:--format)
             mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
             return ;;
+        probes:--reachability)
+            mapfile -t COMPREPLY < <(compgen -W "auto off" -- "$current")
+            return ;;
         probes:--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
@@ -168,6 +177,9 @@ _refleak()
             return ;;
         report:--tree)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
+            return ;;
+        report:--show)
+            COMPREPLY=()
             return ;;
         report:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -204,6 +216,9 @@ _refleak()
             return ;;
         top:--duration)
             COMPREPLY=()
+            return ;;
+        top:--reachability)
+            mapfile -t COMPREPLY < <(compgen -W "auto off" -- "$current")
             return ;;
         top:--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -256,6 +271,9 @@ _refleak()
         top:--tree)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
+        top:--show)
+            COMPREPLY=()
+            return ;;
         top:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
             return ;;
@@ -281,7 +299,7 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]] || ((COMP_CWORD > 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top" -- "$current")
             fi ;;
@@ -293,7 +311,7 @@ _refleak()
             fi ;;
         discover)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -o --output --counted --debug-dir" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -o --output --counted --no-headers --debug-dir" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
@@ -305,13 +323,13 @@ _refleak()
             fi ;;
         probes)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --reachability --allocator --type --spec --preset" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;
         report)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
@@ -323,7 +341,7 @@ _refleak()
             fi ;;
         top)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet --interval -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet --interval -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
                 COMPREPLY=()
             fi ;;

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 from conftest import REFLEAK
+from patience import TIMEOUT_SECONDS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "processes"))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,13 +25,11 @@ from behaviours import FLOW, MEMORY, OWN, Behaviour
 from distribution import MORE_PROGRAMS, PROGRAMS
 from live_refleak import live_refleak
 
-TIMEOUT_SECONDS = 300
 WHOLE = bool(os.environ.get("REFLEAK_CONFORMANCE"))
 LAUNCHED = OWN + PROGRAMS + (MORE_PROGRAMS if WHOLE else ())
 ATTACHED = OWN + PROGRAMS + MORE_PROGRAMS if WHOLE else (*FLOW[::3], *MEMORY[::3])
 WAITING = ("/bin/sh", "-c", 'echo ready; read -r go; exec "$@"', "sh")
 """Becomes a program when it is told to: to be attached to before it begins."""
-
 
 @dataclass(frozen=True)
 class Outcome:
