@@ -259,7 +259,11 @@ class Prober:
             held.add(binary.id)
         except ProcessLookupError:
             return
-        except OSError:  # no tracefs to be had
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                self.without_files += 1
+                return
+            # no tracefs to be had
             self._everywhere.add(binary.id)
             for hold in holds:
                 self._attacher.attach_hold(EVERY_PROCESS, binary, hold)
@@ -291,9 +295,14 @@ class Prober:
             raise NothingToProbe(f"nothing to probe in {name}: it has no symbols and loads no library")
 
     def leave(self, pid: int) -> None:
-        """Take all probes out of a process that goes on."""
+        """Take all probes out of a process that goes on. What it inherited is only to be had out of all of the tree:
+        the others get theirs anew."""
         self._linked.pop(pid, None)
+        self._of_tree.pop(pid, None)
         self._attacher.leave(pid)
+        for other in list(self._of_tree):
+            self._of_tree[other].clear()
+            self.link(other, self.linked(other))
 
     def linked(self, pid: int) -> list[OpenBinary]:
         """Return the binaries whose probes a process has."""

@@ -15,7 +15,14 @@ _VALGRIND_ADDRESS = 0x58000000
 _VALGRIND_WORD, _QEMU_WORD = b"VALGRIND_LAUNCHER", b"QEMU_LD_PREFIX"
 """Variables that only they read."""
 _QEMU_NAME = "qemu-"
+_LAUNCHERS = ("valgrind", "valgrind.bin")
+"""A script on some systems, and the program that executes a tool."""
 _PART = 1 << 20
+
+
+def starts_translator(path: str) -> bool:
+    """Tell whether a command does nothing but become a program that translates another."""
+    return PurePath(path).name in _LAUNCHERS
 
 
 def is_translator(image: Image, path: str) -> bool:
