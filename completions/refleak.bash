@@ -3,7 +3,7 @@
 _refleak()
 {
     local current=$2 previous=$3 command= word index is_value=0 target=0
-    local valued=" -p --pid --user --guest --duration --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
+    local valued=" -p --pid --user --guest --duration --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
@@ -50,6 +50,9 @@ _refleak()
             return ;;
         :--duration)
             COMPREPLY=()
+            return ;;
+        :--reachability)
+            mapfile -t COMPREPLY < <(compgen -W "auto off" -- "$current")
             return ;;
         :--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -101,6 +104,9 @@ _refleak()
             return ;;
         :--tree)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
+            return ;;
+        :--show)
+            COMPREPLY=()
             return ;;
         :--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -162,6 +168,9 @@ _refleak()
         probes:--format)
             mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
             return ;;
+        probes:--reachability)
+            mapfile -t COMPREPLY < <(compgen -W "auto off" -- "$current")
+            return ;;
         probes:--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
@@ -188,6 +197,9 @@ _refleak()
             return ;;
         report:--tree)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
+            return ;;
+        report:--show)
+            COMPREPLY=()
             return ;;
         report:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -224,6 +236,9 @@ _refleak()
             return ;;
         top:--duration)
             COMPREPLY=()
+            return ;;
+        top:--reachability)
+            mapfile -t COMPREPLY < <(compgen -W "auto off" -- "$current")
             return ;;
         top:--allocator)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -276,6 +291,9 @@ _refleak()
         top:--tree)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
+        top:--show)
+            COMPREPLY=()
+            return ;;
         top:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
             return ;;
@@ -301,7 +319,7 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
             else
                 ((COMP_CWORD > 1)) || mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top run" -- "$current")
                 ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -c -- "$current")
@@ -326,13 +344,13 @@ _refleak()
             fi ;;
         probes)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --allocator --type --spec --preset" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --reachability --allocator --type --spec --preset" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;
         report)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
@@ -344,7 +362,7 @@ _refleak()
             fi ;;
         top)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet --interval -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet --interval -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;

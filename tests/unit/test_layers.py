@@ -17,7 +17,7 @@ MODULES = sorted((ROOT / "tracer").rglob("*.py"))
 LAYERS = {
     "__main__": 6, "cli": 5, "api": 4, "pipeline": 3,
     "specs": 2, "sites": 2, "capture": 2, "recording": 2, "symbols": 2, "analysis": 2, "report": 2,
-    "elf": 1, "procfs": 1, "books": 1, "guests": 1, "jit": 1,
+    "elf": 1, "procfs": 1, "books": 1, "guests": 1, "jit": 1, "reachability": 1,
     "model": 0, "errors": 0, "files": 0, "lazy_names": 0,
 }  # fmt: skip
 STEPS = {

@@ -21,6 +21,7 @@ from tracer.capture.btf import kernel_offsets
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.closer import Closer
 from tracer.capture.code_logs import CodeLogs
+from tracer.capture.endings import Endings
 from tracer.capture.follower import Follower
 from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.guest_book import GuestBook
@@ -82,6 +83,10 @@ class CaptureOptions:
     """Walk the frames of interpreters too."""
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
+    reachability: bool = False
+    """Hold processes at their end, and look at what still points where."""
+    hindrance: str | None = None
+    """Why that cannot be told, as a clause."""
 
 
 class Session:
@@ -130,7 +135,8 @@ class Session:
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
         self.attacher = Attacher(self.programs, self._uprobe_events)
         self.prober = Prober(
-            options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow
+            options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow,
+            holds_ends=options.reachability and options.hindrance is None,
         )
         self.binaries.on_stale = self.prober.withdraw
         self.seen = SeenFrames(self.binaries)
@@ -138,9 +144,11 @@ class Session:
         self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks, self.mishaps)
         self._opened.callback(self.code.close)
         self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
+        hindrance = options.hindrance or (None if self.programs.can_hold else "this kernel cannot hold it")
+        self.endings = Endings(self.maps, self._since_start, hindrance)
         self.follower = Follower(
             self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
-            self._since_start, self._forked, self.mishaps, can_hold=self.programs.can_hold,
+            self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
         self._open_rings(options.limits)

@@ -47,7 +47,8 @@ def _report_output(arguments: argparse.Namespace) -> Path | None:
 
 def _report_options(arguments: argparse.Namespace) -> ReportOptions:
     root = arguments.source_root.resolve() if arguments.source_root is not None else None
-    return ReportOptions(TextOptions(top=arguments.top, tree=arguments.tree), str(root) if root is not None else None)
+    text = TextOptions(top=arguments.top, tree=arguments.tree, show=arguments.show)
+    return ReportOptions(text, str(root) if root is not None else None)
 
 
 def report_format(format_: str | None, output: Path | None) -> str:

@@ -190,7 +190,14 @@ def _capture_options(options: TraceOptions, on_step: OnStep, *, launched: bool) 
     follow = options.follow_forks if options.follow_forks is not None else launched
     return CaptureOptions(
         site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
-        guests=options.guests,
+        guests=options.guests, reachability=launched and options.reachability, hindrance=_hindrance(options),
         on_compile=lambda: on_step("compiling the BPF programs, which is done once"),
     )
+
+
+def _hindrance(options: TraceOptions) -> str | None:
+    """Return why it cannot be told what is lost: words of blocks that are not known look like free memory."""
+    if not options.heap:
+        return "blocks were not traced (--refs-only)"
+    return None if options.selection.keeps_all else "not all blocks were kept"
 
