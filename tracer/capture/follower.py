@@ -11,6 +11,7 @@ import numpy as np
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.capture.code_logs import CodeLogs
+from tracer.capture.endings import Endings
 from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.maps import Maps
@@ -40,7 +41,8 @@ class Follower:
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface,
         frames: FrameRegistry, code: CodeLogs, book: ProcessBook,
-        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], mishaps: Mishaps, *, can_hold: bool,
+        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], mishaps: Mishaps,
+        endings: Endings, *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
         self._jit, self._frames, self._code = jit, frames, code
@@ -69,6 +71,7 @@ class Follower:
             ControlKind.UNMAPPED: self._mapped,
             ControlKind.EXIT: self._exited,
             ControlKind.JIT: lambda c: self._jit.called(_space(c), int(c["address"])),
+            ControlKind.ENDING: endings.held,
             ControlKind.FRAMES: lambda c: self._frames.registered(_space(c), int(c["length"])),
             ControlKind.FRAMES_GONE: lambda c: self._frames.deregistered(_space(c), int(c["length"])),
         }

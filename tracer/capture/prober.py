@@ -29,6 +29,8 @@ _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECU
 own hook for debuggers, where a breakpoint in every process would be in their way."""
 _AND_ITS_MAKER = 1
 _OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
+_ENDS = (("_exit", "_Exit"), ("abort",))
+"""Of each the first name that is there: whatever ends a process by itself comes to one of them."""
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
 
@@ -101,11 +103,17 @@ def _frame_holds(binary: OpenBinary) -> list[Hold]:
     return [Hold(offset, kind) for offset, kind in places if offset is not None]
 
 
-def _holds(binary: OpenBinary) -> list[Hold]:
+def _end_holds(binary: OpenBinary) -> list[Hold]:
+    """Return where a process is that ends by itself: return from main, exit and quick_exit come to _exit."""
+    found = (next(filter(None, map(binary.file_offset, names)), None) for names in _ENDS)
+    return [Hold(offset, ControlKind.ENDING) for offset in found if offset is not None]
+
+
+def _holds(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
     found = _loader_hold(binary) if binary.is_loader else []
     if _is_libc(binary):
-        found += _fork_holds(binary) + _exec_holds(binary)
+        found += _fork_holds(binary) + _exec_holds(binary) + (_end_holds(binary) if ends else [])
     return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
 
 
@@ -118,9 +126,9 @@ class Prober:
 
     def __init__(
         self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher, mishaps: Mishaps, *,
-        follow: bool,
+        follow: bool, holds_ends: bool = False,
     ) -> None:
-        self._mishaps, self._follow = mishaps, follow
+        self._mishaps, self._follow, self._holds_ends = mishaps, follow, holds_ends
         self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
         self._holds: dict[int, list[Hold]] = {}
         self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
@@ -146,7 +154,7 @@ class Prober:
             self._sites.add(binary, found.placements)
             binary.unwinders = found.unwinders
         with self._mishaps.attempt():
-            self._holds[binary.id] = _holds(binary)
+            self._holds[binary.id] = _holds(binary, ends=self._holds_ends)
             if binary.is_static or _is_libc(binary):
                 self._mapping_calls[binary.id] = mapping_calls(binary)
         with self._mishaps.attempt():

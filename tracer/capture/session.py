@@ -21,6 +21,7 @@ from tracer.capture.btf import kernel_offsets
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.closer import Closer
 from tracer.capture.code_logs import CodeLogs
+from tracer.capture.endings import Endings
 from tracer.capture.follower import Follower
 from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.guest_book import GuestBook
@@ -80,6 +81,12 @@ class CaptureOptions:
     selection: Selection = KEEPS_ALL
     guests: bool = True
     """Walk the frames of interpreters too."""
+    reachability: bool = False
+    """Hold processes at their end, and look at what still points where."""
+    hindrance: str | None = None
+    """Why that cannot be told, as a clause."""
+    on_compile: Callable[[], None] = lambda: None
+    """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
 
 
 class Session:
@@ -116,7 +123,8 @@ class Session:
         self.maps = Maps.create(options.limits)
         self._opened.callback(self.maps.close)
         self.programs = load_programs(
-            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests
+            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests,
+            on_compile=options.on_compile,
         )
         self._opened.callback(self.programs.close)
         self.sites = SiteTable(self.maps)
@@ -127,7 +135,8 @@ class Session:
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
         self.attacher = Attacher(self.programs, self._uprobe_events)
         self.prober = Prober(
-            options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow
+            options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow,
+            holds_ends=options.reachability and options.hindrance is None,
         )
         self.binaries.on_stale = self.prober.withdraw
         self.seen = SeenFrames(self.binaries)
@@ -135,18 +144,14 @@ class Session:
         self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks, self.mishaps)
         self._opened.callback(self.code.close)
         self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
+        hindrance = options.hindrance or (None if self.programs.can_hold else "this kernel cannot hold it")
+        self.endings = Endings(self.maps, self._since_start, hindrance)
         self.follower = Follower(
             self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
-            self._since_start, self._forked, self.mishaps, can_hold=self.programs.can_hold,
+            self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
-        limits = options.limits
-        self._events = self._ring("EVENTS", limits.event_ring_bytes)
-        self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
-        self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
-        self._copy_ring = self._ring("COPY_RING", COPY_RING_BYTES)
-        self._control = self._ring("CONTROL", 1 << 20)
-        self._opened.callback(StackWriter(self.maps).close)
+        self._open_rings(options.limits)
         self._opened.callback(self.attacher.detach_all)
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""
@@ -158,6 +163,14 @@ class Session:
         self._ended_ns = self._stacks_until_ns = 0
         self._launched: Launched | None = None
         self._pid = 0
+
+    def _open_rings(self, limits: Limits) -> None:
+        self._events = self._ring("EVENTS", limits.event_ring_bytes)
+        self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
+        self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
+        self._copy_ring = self._ring("COPY_RING", COPY_RING_BYTES)
+        self._control = self._ring("CONTROL", 1 << 20)
+        self._opened.callback(StackWriter(self.maps).close)
 
     def _ring(self, name: str, size_bytes: int) -> Ring:
         ring = Ring(self.maps.fds[name], size_bytes)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TextIO
 
 from tracer.analysis.policy import ANY_FINDING
-from tracer.api import JudgeOptions, Report
 from tracer.cli.choices import is_recording
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.visible import visible
+from tracer.pipeline.judge_options import JudgeOptions
 from tracer.pipeline.judgement import check
+from tracer.pipeline.report import Report
 from tracer.pipeline.report_file import report_file
 from tracer.recording.output_place import check_writable
 from tracer.report.formats import ReportOptions, format_for
@@ -46,7 +47,8 @@ def _report_output(arguments: argparse.Namespace) -> Path | None:
 
 def _report_options(arguments: argparse.Namespace) -> ReportOptions:
     root = arguments.source_root.resolve() if arguments.source_root is not None else None
-    return ReportOptions(TextOptions(top=arguments.top, tree=arguments.tree), str(root) if root is not None else None)
+    text = TextOptions(top=arguments.top, tree=arguments.tree, show=arguments.show)
+    return ReportOptions(text, str(root) if root is not None else None)
 
 
 def report_format(format_: str | None, output: Path | None) -> str:

@@ -36,6 +36,8 @@ class TraceOptions:
     """Whether what the three name may be found nowhere."""
     guests: bool = True
     """Show frames of interpreters."""
+    reachability: bool = True
+    """Hold what is launched at its end, and tell what is lost from what something still points at."""
     follow_forks: bool | None = None
     """Trace forked children too. None: of what is launched, and not of what is attached to."""
     duration_s: float | None = None
