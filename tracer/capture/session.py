@@ -85,6 +85,8 @@ class CaptureOptions:
     """Hold processes at their end, and look at what still points where."""
     hindrance: str | None = None
     """Why that cannot be told, as a clause."""
+    on_compile: Callable[[], None] = lambda: None
+    """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
 
 
 class Session:
@@ -121,7 +123,8 @@ class Session:
         self.maps = Maps.create(options.limits)
         self._opened.callback(self.maps.close)
         self.programs = load_programs(
-            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests
+            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests,
+            on_compile=options.on_compile,
         )
         self._opened.callback(self.programs.close)
         self.sites = SiteTable(self.maps)
@@ -148,13 +151,7 @@ class Session:
             self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
-        limits = options.limits
-        self._events = self._ring("EVENTS", limits.event_ring_bytes)
-        self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
-        self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
-        self._copy_ring = self._ring("COPY_RING", COPY_RING_BYTES)
-        self._control = self._ring("CONTROL", 1 << 20)
-        self._opened.callback(StackWriter(self.maps).close)
+        self._open_rings(options.limits)
         self._opened.callback(self.attacher.detach_all)
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""
@@ -166,6 +163,14 @@ class Session:
         self._ended_ns = self._stacks_until_ns = 0
         self._launched: Launched | None = None
         self._pid = 0
+
+    def _open_rings(self, limits: Limits) -> None:
+        self._events = self._ring("EVENTS", limits.event_ring_bytes)
+        self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
+        self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
+        self._copy_ring = self._ring("COPY_RING", COPY_RING_BYTES)
+        self._control = self._ring("CONTROL", 1 << 20)
+        self._opened.callback(StackWriter(self.maps).close)
 
     def _ring(self, name: str, size_bytes: int) -> Ring:
         ring = Ring(self.maps.fds[name], size_bytes)
