@@ -59,6 +59,8 @@ enum error_kind {
 	ERROR_DOUBLE_FREE,
 	ERROR_INVALID_FREE,
 	ERROR_MISMATCHED_FREE,	/* told from an invalid one by the blocks that live on */
+	ERROR_FREED_WHILE_COUNTED,	/* told by the blocks that were freed, as the next one */
+	ERROR_FREED_PAST_COUNTER,	/* with no reference but the creator's */
 };
 
 /* Where a value is found when a probe fires. */
@@ -349,6 +351,7 @@ enum control_kind {
 	CONTROL_JIT,		/* __jit_debug_register_code: address is the descriptor's; held */
 	CONTROL_FRAMES,		/* __register_frame: length is its argument; held */
 	CONTROL_FRAMES_GONE,	/* __deregister_frame: the same */
+	CONTROL_ENDING,		/* _exit, abort: parent is the thread, path its registers (struct pt_regs); held */
 };
 
 /* When something reads, or leaves by, the return addresses on the stack; the cookie of on_unwinding. */

@@ -191,7 +191,7 @@ INLINE int tracer_answers(void)
  * stack. A test looks at the code.
  */
 #define NOWHERE ((void *)-1)
-#define MAY_EXPIRE 1ULL	/* in a ticket: nothing is lost by a maker that goes on too early */
+#define MAY_EXPIRE 1ULL	/* in a ticket: nothing is lost by a maker, or a process that ends, that goes on too early */
 
 /* What a held thread waits for. */
 struct hold {
@@ -277,12 +277,21 @@ INLINE void touch_path(u64 path)
 		bpf_copy_from_user(VALUE(void, DELAY), 1, (void *)(path + PATH_BYTES - 1));
 }
 
+/* The thread that ends its process, as it stands there: what it alone still points at is in its registers and above
+ * its stack pointer. */
+INLINE void note_ending(struct pt_regs *ctx, struct control *control)
+{
+	_Static_assert(sizeof(*ctx) <= PATH_BYTES, "the registers do not fit into a record's path");
+	bpf_probe_read_kernel(control->path, sizeof(*ctx), ctx);
+	control->parent = current_ids();
+}
+
 /*
  * Hold the current thread until the tracer is ready for it.
  *
  * The attach cookie is the kind in its low byte; the rest is the distance from
  * the probed instruction to _r_debug.r_state for the loader, to
- * __jit_debug_descriptor for a JIT.
+ * __jit_debug_descriptor for a JIT; 1 for a fork whose maker is held there too.
  */
 INLINE int hold(struct pt_regs *ctx)
 {
@@ -296,10 +305,13 @@ INLINE int hold(struct pt_regs *ctx)
 
 	if (!process || process->state != PROCESS_TRACED || !SHARED->armed)
 		return 0;
-	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx))
-		return 0;	/* the parent's return from fork */
-	if (kind == CONTROL_FORKS && (s64)RETURN_VALUE(ctx) <= 0)
-		return 0;
+	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx)) {	/* not in the child */
+		if (!(cookie >> 8) || (s64)RETURN_VALUE(ctx) < 0)
+			return 0;
+		kind = CONTROL_FORKS;
+	}
+	if (kind == CONTROL_ENDING && process->space != pid)
+		return 0;	/* a vfork child, in its parent's memory */
 	if (kind == CONTROL_LOADER && cookie >> 8) {
 		u32 state = 0;
 
@@ -312,7 +324,7 @@ INLINE int hold(struct pt_regs *ctx)
 		return 0;
 	control->generation = process->generation;
 	cookie = bpf_get_attach_cookie(ctx);	/* again, rather than kept on the stack */
-	kind = cookie & 255;
+	kind = control->kind;
 	path = ctx->di;
 	second = ctx->si;
 	BARRIER(path);
@@ -323,13 +335,15 @@ INLINE int hold(struct pt_regs *ctx)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)
 		bpf_probe_read_user_str(control->path, sizeof(control->path), (void *)path);
+	if (kind == CONTROL_ENDING)
+		note_ending(ctx, control);
 	if (!tracer_answers()) {
 		bpf_ringbuf_submit(control, WAKE_NOW);
-		if (kind != CONTROL_FORKS)
+		if (kind != CONTROL_FORKS && kind != CONTROL_ENDING)
 			lose(LOSS_HOLD_EXPIRED);
 		return 0;
 	}
-	wanted = new_ticket(kind == CONTROL_FORKS);
+	wanted = new_ticket(kind == CONTROL_FORKS || kind == CONTROL_ENDING);
 	control->ticket = wanted;
 	bpf_ringbuf_submit(control, WAKE_NOW);
 	wait_for_release(ctx, wanted);

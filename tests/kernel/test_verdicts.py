@@ -36,7 +36,8 @@ def test_a_third_of_what_is_made_stays_and_grows(refleak: Refleak) -> None:
     assert trend["lives"]["count"] == 120
     assert 0 < trend["lives"]["min_ns"] <= trend["lives"]["median_ns"] <= trend["lives"]["max_ns"] < ROUND_NS
     assert trend["ages"]["count"] == 60
-    assert trend["ages"]["min_ns"] >= ROUND_NS * 9 // 10 and trend["ages"]["max_ns"] >= 60 * ROUND_NS
+    # the clock of the rounds starts before the first block is made
+    assert trend["ages"]["min_ns"] >= ROUND_NS * 9 // 10 and trend["ages"]["max_ns"] >= 59 * ROUND_NS
     assert trend["peak"] == 62  # the third of the last round, before two of them go
 
 

@@ -10,6 +10,7 @@ from hand_made import DSO, LOSSES, SECOND, events, objects, records, server
 from tracer.model.frames import Frame
 from tracer.model.generated import GeneratedFrame
 from tracer.model.periods import Checkpoint
+from tracer.model.reachability import KIND_ALLOCATION, REACH_RECORD, Reach, RootKind, Scan
 from tracer.model.records import FREED_RECORD, StackStatus
 from tracer.model.selection import Selection
 from tracer.model.snapshot import Mapping, Snapshot, Stack
@@ -65,6 +66,11 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
             records(LIFE_BIN, [{"stack": 5, "type": DSO, "bin": 4, "count": 3}]),
         ),
         error_history=events({"time_ns": 4, "serial": 2, "flags": 1}),
+        scans=(Scan(812, 1, None, 3, 1 << 40, 2), Scan(813, 1, "it was killed by SIGKILL")),
+        reach=records(REACH_RECORD, [
+            {"address": 0x9000, "pid": 812, "generation": 1, "kind": KIND_ALLOCATION, "reach": Reach.INDIRECT,
+             "owner": (1 << 64) - 16, "root": 0x8008, "root_kind": RootKind.BLOCK},
+        ]),
         losses=LOSSES,
         notes=("a note", "\udc80"),
     ), symbols

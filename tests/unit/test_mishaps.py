@@ -92,7 +92,7 @@ def fake_follower(handler: Any, mishaps: Mishaps) -> tuple[Follower, Any]:
     nothing: Any = SimpleNamespace()
     follower = Follower(
         maps, Binaries(), nothing, spaces, nothing, nothing, nothing, ProcessBook(), lambda ns: ns,
-        lambda *_: None, mishaps, can_hold=True,
+        lambda *_: None, mishaps, SimpleNamespace(held=handler), can_hold=True,
     )  # fmt: skip
     return follower, shared
 

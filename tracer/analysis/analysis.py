@@ -13,6 +13,7 @@ from tracer.analysis.mapped import mapping_leaks
 from tracer.analysis.older import older_than
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.periods import periods
+from tracer.analysis.reached import suppressed_with_owners, with_below
 from tracer.analysis.references import inherited_references, reference_leaks
 from tracer.analysis.setting_aside import set_aside, set_aside_errors
 from tracer.analysis.shown_names import shown_snapshot, shown_symbols
@@ -44,7 +45,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
     frees = BadFrees(everything)
     broken = error_findings(everything, frees)
     errors, suppressed_errors = set_aside_errors(broken, options)
-    judged = [set_aside(leak, options) for leak in sorted(merged, key=_rank)]
+    judged = suppressed_with_owners([set_aside(leak, options) for leak in sorted(with_below(merged), key=_rank)])
     return Findings(
         mode=snapshot.mode,
         duration_ns=snapshot.duration_ns,
@@ -77,9 +78,11 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         selection=snapshot.selection,
         older_ns=options.older_ns,
         periods=periods(everything),
+        scans=snapshot.scans,
     )
 
 
-def _rank(leak: Leak) -> tuple[int, int, int, str, int, str, int]:
+def _rank(leak: Leak) -> tuple[int, int, int, str, int, str, str, int]:
     first = leak.instances[0].address if leak.instances else 0
-    return (_KINDS.index(leak.kind), -(leak.bytes or 0), -leak.count, leak.id, leak.pid, leak.state, first)
+    rest = leak.id, leak.pid, leak.state, leak.reachability or "", first
+    return (_KINDS.index(leak.kind), -(leak.bytes or 0), -leak.count, *rest)

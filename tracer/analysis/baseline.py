@@ -26,7 +26,7 @@ def against_baseline(findings: Findings, baseline: Findings, name: str) -> Findi
 
 
 def _stays(leak: Leak, worse: dict[str, Change]) -> bool:
-    return leak.state != INHERITED and leak.id in worse
+    return leak.state != INHERITED and not leak.is_held and leak.id in worse
 
 
 def _noted(leak: Leak, change: Change) -> Leak:

@@ -14,18 +14,22 @@ from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.identity import stable_id
 from tracer.analysis.own_frame import own_frame
+from tracer.analysis.reached import Reached, reachability, reached
 from tracer.model.findings import Instance, Leak
+from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
 from tracer.model.selection import KEEPS_ALL, Sample
-from tracer.model.snapshot import Records
+from tracer.model.snapshot import Records, Snapshot
 
-Key = tuple[int, int, str, str]
-"""pid, generation, allocator, id."""
+Key = tuple[int, int, str, str, int, str]
+"""pid, generation, allocator, id, Reach, id of the owner's entry."""
+_KINDS = {"allocation": KIND_ALLOCATION, "mapping": KIND_MAPPING}
 
 
 @dataclass(frozen=True)
 class Blocks:
     """Live blocks as columns of one length. Sizes in bytes, times in ns since the trace began."""
 
+    reached: Reached
     address: Column
     size: Column
     time: Column
@@ -39,10 +43,11 @@ class Blocks:
         return len(self.address)
 
 
-def blocks_of(records: Records, address: str, size: str) -> Blocks:
+def blocks_of(records: Records, address: str, size: str, kind: str, snapshot: Snapshot) -> Blocks:
     """Take the columns of ALLOCATION_RECORDs or MAPPED_RECORDs; `address`, `size` name two fields."""
     fields = (address, size, "time_ns", "stack", "tid", "pid", "generation", "site")
-    return Blocks(*(np.ascontiguousarray(records[name]) for name in fields))
+    found = reached(snapshot, _KINDS[kind], records, address)
+    return Blocks(found, *(np.ascontiguousarray(records[name]) for name in fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +66,22 @@ def merge_blocks(blocks: Blocks, kind: str, evidence: Evidence, inherited: bool 
     names = [evidence.allocator(site) or "" for site in range(int(blocks.site.max()) + 1)]
     codes = {name: code for code, name in enumerate(sorted(set(names)))}
     allocator = np.array([codes[name] for name in names])[blocks.site]
-    raw = group_rows(blocks.pid, blocks.generation, allocator, blocks.stack)
-    columns = (blocks.pid, blocks.generation, blocks.site, blocks.stack)
+    reach, owners = blocks.reached.reach, evidence.owner_groups(blocks.reached.owner)
+    raw = group_rows(blocks.pid, blocks.generation, allocator, blocks.stack, reach, owners)
+    columns = (blocks.pid, blocks.generation, blocks.site, blocks.stack, reach, blocks.reached.owner)
     rows = zip(*(column[raw.first].tolist() for column in columns), strict=True)
-    keys = [_key(pid, generation, names[site], stack, kind, evidence) for pid, generation, site, stack in rows]
+    keys = [
+        (pid, generation, names[site], _id(names[site], stack, kind, evidence), reach, evidence.owner_id(owner) or "")
+        for pid, generation, site, stack, reach, owner in rows
+    ]
     members: defaultdict[Key, list[int]] = defaultdict(list)
     for group, key in enumerate(keys):
         members[key].append(group)
     return _measure(blocks, raw, members, kind, evidence, inherited)
 
 
-def _key(pid: int, generation: int, name: str, stack: int, kind: str, evidence: Evidence) -> Key:
-    return pid, generation, name, stable_id(kind, name or None, evidence.book.get(stack).keys)
+def _id(name: str, stack: int, kind: str, evidence: Evidence) -> str:
+    return stable_id(kind, name or None, evidence.book.get(stack).keys)
 
 
 def _measure(
@@ -82,6 +91,7 @@ def _measure(
     position[[group for groups in members.values() for group in groups]] = np.arange(len(raw))
     order, bounds = sorted_runs(position[raw.label], len(raw))
     sizes, starts = blocks.size[order].astype(np.uint64), bounds[:-1]
+    roots = np.bitwise_or.reduceat(np.uint32(1) << blocks.reached.root_kind[order].astype(np.uint32), starts).tolist()
     low, high = (f.reduceat(sizes, starts).tolist() for f in (np.minimum, np.maximum))
     whole = estimated(sizes, starts, evidence.snapshot.selection if kind == "allocation" else KEEPS_ALL)
     counts, total = whole.counts.tolist(), whole.bytes.tolist()
@@ -98,17 +108,23 @@ def _measure(
             key, kind, evidence, parts,
             size_min=min(low[span]), size_max=max(high[span]), instances=_instances(blocks, rows, evidence),
             state=INHERITED if inherited else evidence.state(key[0], key[1], kind), sample=whole.sample(span),
+            root_kinds=_union(roots[span]),
         )  # fmt: skip
         merged.append(MergedBlocks(entry, tuple(part[0] for part in parts), birth))
     return merged
 
 
+def _union(masks: list[int]) -> list[int]:
+    return [kind for kind in range(32) if any(mask >> kind & 1 for mask in masks)]
+
+
 def _entry(
     key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int]], *, state: str, size_min: int,
-    size_max: int, instances: tuple[Instance, ...], sample: Sample | None,
+    size_max: int, instances: tuple[Instance, ...], sample: Sample | None, root_kinds: list[int],
 ) -> Leak:
     """`parts`: (stack id, count, bytes) of each raw stack; the one with most bytes stands for all."""
-    pid, _, name, id_ = key
+    pid, generation, name, id_, reach, owner = key
+    word, reason = reachability(reach, root_kinds)
     parts = sorted(parts, key=lambda part: (-part[2], -part[1], part[0]))
     stack = evidence.book.get(parts[0][0])
     others = [(evidence.book.get(id_).frames, count, size) for id_, count, size in parts[1:]]
@@ -129,6 +145,9 @@ def _entry(
         size_max=size_max,
         own_frame=own_frame(stack.frames),
         notes=elsewhere_notes(stack.frames, others),
+        reachability=word,
+        reachability_reason=reason or evidence.why_unknown.get((pid, generation)),
+        owner=owner or None,
     )
 
 

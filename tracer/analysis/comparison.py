@@ -62,7 +62,7 @@ def _entries(findings: Findings) -> dict[str, _Entry]:
 
 def _rows(findings: Findings) -> Iterator[_Row]:
     for leak in findings.leaks:
-        if leak.state != INHERITED:
+        if leak.state != INHERITED and not leak.is_held:
             yield leak.id, leak.kind, leak.type, leak.stack, leak.count, leak.bytes, leak.sample
     for error in failing_errors(findings):
         yield error_id(error), "error", _error_type(error), error.stack, error.count, None, None

@@ -17,11 +17,16 @@ from tracer.model.findings import ErrorFinding, FrameList
 from tracer.model.records import ErrorKind
 
 REINITIALISED = "reinitialised"
+FREED_PAST_COUNTER = "freed-past-counter"
+REMARKS = (REINITIALISED, FREED_PAST_COUNTER)
+"""Kinds that are worth a look but break no rule."""
 _KINDS: Mapping[int, str] = {
     ErrorKind.OVER_PUT: "over-put",
     ErrorKind.USE_AFTER_ZERO: "use-after-zero",
     ErrorKind.DELETE_WHILE_REFERENCED: "delete-while-referenced",
     ErrorKind.REINITIALISED: REINITIALISED,
+    ErrorKind.FREED_WHILE_COUNTED: "freed-while-counted",
+    ErrorKind.FREED_PAST_COUNTER: FREED_PAST_COUNTER,
     **KINDS,
 }
 
@@ -43,6 +48,8 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
         stacks = [evidence.book.get(int(event[name])) for name in ("stack", "value", "object")]
         key = (*(int(event[name]) for name in names[:4]), *(stack.keys for stack in stacks))
         before = merged.get(key)
+        is_freed = int(event["flags"]) in (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
+        said = _past if is_freed else frees.reason
         put = extra.of(row) if before is None or before.probably is None else None
         merged[key] = ErrorFinding(
             kind=_KINDS.get(int(event["flags"]), f"error {int(event['flags'])}"),
@@ -52,9 +59,10 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
             address=before.address if before else int(event["address"]),
             stack=before.stack if before else stacks[0].frames,
             created_at=before.created_at if before else stacks[1].frames or None,
-            released_at=before.released_at if before else stacks[2].frames or None,
+            released_at=before.released_at if before else None if is_freed else stacks[2].frames or None,
+            last_get=before.last_get if before else stacks[2].frames or None if is_freed else None,
             probably=evidence.book.frames(put.stack) if put else before.probably if before else None,
-            reason=put.reason if put else before.reason if before else frees.reason(event),
+            reason=put.reason if put else before.reason if before else said(event),
         )
     for error in Mismatches(evidence).findings():
         key = (error.kind, error.pid, *(_functions(stack) for stack in (error.stack, error.created_at)))
@@ -65,6 +73,13 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
 
 def _functions(stack: FrameList | None) -> tuple[str, ...]:
     return tuple(keys_of(stack or ()))
+
+
+def _past(event: np.void) -> str:
+    count = int(event["count"])
+    if count > 1:
+        return f"its count was {count:,}: {count - 1:,} besides the creator's reference"
+    return "freed past its counter: the creator's reference was dropped without a put"
 
 
 def _without_followers(errors: list[ErrorFinding]) -> list[ErrorFinding]:
@@ -84,4 +99,4 @@ def _is_inside(stack: FrameList, call: FrameList) -> bool:
 
 
 def _rank(error: ErrorFinding) -> tuple[bool, int, str, str, int, int]:
-    return (error.kind == REINITIALISED, -error.count, error.kind, error.type or "", error.pid, error.address)
+    return (error.kind in REMARKS, -error.count, error.kind, error.type or "", error.pid, error.address)

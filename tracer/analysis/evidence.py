@@ -7,6 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from tracer.analysis.groups import group_rows
+from tracer.analysis.identity import stable_id
+from tracer.analysis.reached import why_unknown
 from tracer.analysis.stacks import StackBook
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Process, Snapshot
@@ -21,7 +24,24 @@ class Evidence:
         self.book = StackBook(
             snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type}
         )
+        self.why_unknown = why_unknown(snapshot)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
+
+    def owner_groups(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Number the entries that own, by the rows of blocks among the snapshot's allocations; 0 for -1."""
+        allocations = self.snapshot.allocations
+        if len(allocations) == 0 or not (owners >= 0).any():
+            return np.zeros(len(owners), np.int64)
+        groups = group_rows(allocations["site"][owners], allocations["stack"][owners])
+        return np.where(owners >= 0, groups.label + 1, 0)
+
+    def owner_id(self, owner: int) -> str | None:
+        """Return the id of the entry of a block, by its row among the snapshot's allocations; None for -1."""
+        if owner < 0:
+            return None
+        block = self.snapshot.allocations[owner]
+        name = self.allocator(int(block["site"]))
+        return stable_id("allocation", name or None, self.book.get(int(block["stack"])).keys)
 
     @property
     def is_judged(self) -> bool:

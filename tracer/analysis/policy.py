@@ -3,7 +3,11 @@
 A policy is a list of conditions; one that holds is enough. They look at what is reported: what a suppression or the
 baseline set aside, what was inherited by fork and what was alive at exec never fail a run.
 
-    leaks         anything leaked
+    leaks         anything leaked: references that nobody put, and memory that is lost or possibly lost; all that is not
+                  freed where it was not looked into what still points at it
+    lost          memory is lost for certain
+    possible      memory may be lost: only pointers into its middle are left
+    reachable     memory was not freed, though something points at it; that on the last stack only is `stack`
     errors        a rule of counting or of allocation was broken
     outstanding   anything is alive at the end of a trace that its target outlived
     incomplete    data were lost
@@ -21,9 +25,10 @@ from fnmatch import fnmatchcase
 
 from tracer.analysis.evidence import LEAKED, OUTSTANDING
 from tracer.analysis.verdict import failing_errors
-from tracer.model.findings import Findings, Leak
+from tracer.model.findings import INDIRECT, LOST, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
 
-_WORDS = ("leaks", "errors", "outstanding", "incomplete")
+_CLASSES = {"lost": (LOST, INDIRECT), "possible": (POSSIBLE,), "reachable": (REACHABLE,), "stack": (STACK_ONLY,)}
+_WORDS = ("leaks", "errors", "outstanding", "incomplete", *_CLASSES)
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -36,7 +41,9 @@ class Condition:
 
     def broken_by(self, findings: Findings) -> str | None:
         """Return what breaks it, as a phrase; None where nothing does."""
-        counted = [leak for leak in findings.leaks if leak.state in (LEAKED, OUTSTANDING)]
+        counted = [k for k in findings.leaks if k.state in (LEAKED, OUTSTANDING) and not k.is_held]
+        if self.kind in _CLASSES:
+            return self._class_broken_by(findings)
         match self.kind:
             case "leaks":
                 return _phrase(len(findings.leaked), "entry leaked", "entries leaked")
@@ -52,6 +59,11 @@ class Condition:
         amount = sum(leak.bytes or 0 if self.kind == "bytes" else leak.count for leak in counted)
         about = "~" if any(leak.sample for leak in counted) else ""
         return f"{self.kind} {about}{amount:,} > {self.limit:,}" if amount > self.limit else None
+
+    def _class_broken_by(self, findings: Findings) -> str | None:
+        found = [k for k in findings.leaks if k.state == LEAKED and k.reachability in _CLASSES[self.kind]]
+        memory = [leak for leak in found if leak.kind != "reference"]
+        return _phrase(len(memory), f"entry {self.kind}", f"entries {self.kind}")
 
     def _type_broken_by(self, counted: list[Leak]) -> str | None:
         found = [k for k in counted if k.kind == "reference" and fnmatchcase(k.type or "", self.name)]

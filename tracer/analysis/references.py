@@ -19,6 +19,7 @@ from tracer.analysis.history import Calls, calls, owners
 from tracer.analysis.identity import stable_id
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.pairing import verdicts
+from tracer.analysis.reached import reachability, reached
 from tracer.analysis.signature import signatures
 from tracer.analysis.stacks import SymbolizedStack
 from tracer.analysis.trends import trend
@@ -26,14 +27,15 @@ from tracer.analysis.turnover import TurnoverBook, object_turnover
 from tracer.analysis.unpaired import Verdict
 from tracer.model.findings import Balance, Instance, Leak, StackCount
 from tracer.model.operations import Operation
+from tracer.model.reachability import KIND_REFERENCE
 from tracer.model.records import EVENT, ObjectFlag
 from tracer.model.snapshot import Records
 from tracer.model.trends import Trend
 
 _KIND = "reference"
 _GET, _PUT = int(Operation.GET), int(Operation.PUT)  # an enum's own attributes are slow to read
-Key = tuple[int, int, int, str, int, int]
-"""pid, generation, type, id, count at the end, signature."""
+Key = tuple[int, int, int, str, int, int, int, str]
+"""pid, generation, type, id, count at the end, signature, Reach, id of the owner's entry."""
 
 
 def reference_leaks(evidence: Evidence) -> list[Leak]:
@@ -62,6 +64,7 @@ class _Merge:
         self._evidence = evidence
         self._objects = objects
         self._inherited = inherited
+        self._reached = reached(evidence.snapshot, KIND_REFERENCE, objects)
         self._turnover: dict[int, TurnoverBook] = {}
         self._calls = calls(history, owner, condensed, owners(condensed, objects))
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
@@ -77,26 +80,31 @@ class _Merge:
             return []
         signature = signatures(objects, self._calls, self._evidence.book)
         names = ("pid", "generation", "type", "stack", "count")
-        raw = group_rows(*(objects[name] for name in names), signature)
+        known = self._reached
+        raw = group_rows(
+            *(objects[name] for name in names), signature, known.reach, self._evidence.owner_groups(known.owner)
+        )
         order, bounds = sorted_runs(raw.label, len(raw))
         members: defaultdict[Key, list[_Part]] = defaultdict(list)
         for group, row in enumerate(raw.first.tolist()):
             pid, generation, type_, stack, count = (int(objects[name][row]) for name in names)
             id_ = stable_id(_KIND, self._evidence.type_name(type_), self._evidence.book.get(stack).keys)
             rows = order[bounds[group] : bounds[group + 1]]
-            members[pid, generation, type_, id_, count, int(signature[row])].append(_Part(stack, rows))
+            reach, owner = int(known.reach[row]), self._evidence.owner_id(int(known.owner[row])) or ""
+            members[pid, generation, type_, id_, count, int(signature[row]), reach, owner].append(_Part(stack, rows))
         groups = {key: np.concatenate([part.rows for part in parts]) for key, parts in members.items()}
         found = {} if self._inherited else verdicts(self._evidence, objects, self._owner, self._calls, groups)
         return [self._entry(key, parts, found.get(key, Verdict())) for key, parts in members.items()]
 
     def _entry(self, key: Key, parts: list[_Part], verdict: Verdict) -> Leak:
-        pid, generation, type_, id_, *_ = key
+        pid, generation, type_, id_, _, _, reach, owner = key
         parts = sorted(parts, key=lambda part: (-len(part.rows), part.stack))
         book = self._evidence.book
         stack = book.get(parts[0].stack)
         rows = np.concatenate([part.rows for part in parts])
         others = [(book.get(part.stack).frames, len(part.rows), 0) for part in parts[1:]]
         made = self._calls_of(rows)
+        word, reason = reachability(reach, self._reached.root_kind[rows].tolist())
         return Leak(
             id=id_,
             kind=_KIND,
@@ -117,6 +125,9 @@ class _Merge:
             balance=None if self._inherited else self._balance(rows, made),
             trend=None if self._inherited else self._trend(pid, generation, type_, parts, rows),
             notes=(*self._doubts(rows, type_), *elsewhere_notes(stack.frames, others), *self._notes(rows, made)),
+            reachability=word,
+            reachability_reason=reason or self._evidence.why_unknown.get((pid, generation)),
+            owner=owner or None,
         )
 
     def _state(self, pid: int, generation: int, rows: Indices, type_: int) -> str:

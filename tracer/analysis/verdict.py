@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tracer.analysis.errors import REINITIALISED
+from tracer.analysis.errors import REMARKS
 from tracer.model.findings import ErrorFinding, Findings
 
 
 def failing_errors(findings: Findings) -> tuple[ErrorFinding, ...]:
-    """Return the broken rules; a counter that was initialised anew is remarkable, but breaks none.
+    """Return the broken rules; a counter that was initialised anew, or freed with its creator's reference, breaks none.
 
     Memory on the stack, or freed by other means than the last put, is reused that way by correct programs.
     """
-    return tuple(error for error in findings.errors if error.kind != REINITIALISED)
+    return tuple(error for error in findings.errors if error.kind not in REMARKS)
 
 
 def has_findings(findings: Findings) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from tracer.books.freed_counters import FREED_BLOCK, with_freed_counters
 from tracer.books.inheritance import FREE_RECORD, GHOST_RECORD, inherited_allocations
 from tracer.books.merged_stacks import merge_stacks
 from tracer.books.merged_types import merge_types
@@ -24,6 +25,14 @@ from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
+_INDEX = np.dtype([("index", "<u4")])
+_FREED = np.dtype(
+    [
+        ("pid", "<u4"), ("generation", "<u2"), ("group", "<u2"), ("stack", "<u8"), ("size", "<u8"), ("release", "<u8"),
+    ]
+)
+_FREED_SET = np.dtype([("address", "<u8", (4,)), ("time_ns", "<u8", (4,)), ("block", _FREED, (4,))])
+"""`struct freed_set` of bpf/freed.bpf.h."""
 _THREAD_KEY = np.dtype([("tid", "<u4")])
 _THREAD = np.dtype(
     {
@@ -56,6 +65,7 @@ class _Walk:
 
     def __init__(self, session: Session, *, drains: bool) -> None:
         self._fds, self._start = session.maps.fds, session.started_ns
+        self._sets = session.options.limits.freed_sets
         # Whoever is held waits, and the rings fill, for as long as a walk of a million blocks takes.
         self._between = session.drain if drains else None
 
@@ -97,6 +107,18 @@ class _Walk:
         lives = np.zeros(len(rows), LIFE_BIN)
         lives["stack"], lives["bin"], lives["count"] = keys["stack"][rows], bins, values["lives"][rows, bins]
         return _joined(records.TOTALS_RECORD, keys, values), lives
+
+    def freed(self) -> Records:
+        """Return the blocks that were freed lately."""
+        if not self._sets:
+            return np.zeros(0, FREED_BLOCK)
+        _, sets = kernel.read_hash(self._fds["FREED"], _INDEX, _FREED_SET, 4096, self._between)
+        rows = np.zeros(sets["address"].shape, FREED_BLOCK)
+        rows["address"], rows["time_ns"] = sets["address"], _since(self._start, sets["time_ns"])
+        for name in _FREED.names or ():
+            rows[name] = sets["block"][name]
+        freed: Records = rows[rows["address"] != 0]
+        return freed
 
     def free_sites(self) -> Records:
         seen = records.FREE_SEEN
@@ -186,9 +208,12 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         target_ended=not running and session.target_ended,
         selection=session.options.selection,
     )
+    if len(snapshot.objects):
+        snapshot = with_freed_counters(snapshot, walk.freed())
     if session.completion.has_copies:
         snapshot = merge_stacks(snapshot)
-    return merge_types(snapshot, classes.types)
+    snapshot = merge_types(snapshot, classes.types)
+    return session.endings.judged(snapshot) if session.options.reachability and not running else snapshot
 
 
 def _types(session: Session, mappings: tuple[Mapping, ...]) -> tuple[dict[int, str], ClassTypes]:

@@ -11,6 +11,7 @@ import numpy as np
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.capture.code_logs import CodeLogs
+from tracer.capture.endings import Endings
 from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.maps import Maps
@@ -23,7 +24,7 @@ from tracer.capture.start_up import start_up_binaries
 from tracer.model import records
 from tracer.model.records import ControlKind, ProcessState
 from tracer.procfs.maps import MapsEntry
-from tracer.procfs.process import variables
+from tracer.procfs.process import has_other_rights, variables
 from tracer.procfs.roots import path_of_process, root_of
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
@@ -40,7 +41,8 @@ class Follower:
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface,
         frames: FrameRegistry, code: CodeLogs, book: ProcessBook,
-        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], mishaps: Mishaps, *, can_hold: bool,
+        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], mishaps: Mishaps,
+        endings: Endings, *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
         self._jit, self._frames, self._code = jit, frames, code
@@ -69,6 +71,7 @@ class Follower:
             ControlKind.UNMAPPED: self._mapped,
             ControlKind.EXIT: self._exited,
             ControlKind.JIT: lambda c: self._jit.called(_space(c), int(c["address"])),
+            ControlKind.ENDING: endings.held,
             ControlKind.FRAMES: lambda c: self._frames.registered(_space(c), int(c["length"])),
             ControlKind.FRAMES_GONE: lambda c: self._frames.deregistered(_space(c), int(c["length"])),
         }
@@ -119,7 +122,7 @@ class Follower:
             self._code.forked((parent, int(control["address"])), (pid, generation), int(control["time_ns"]))
             self._arrived[pid] = False
             self._on_fork((parent, int(control["address"])), (pid, generation), now)
-        self._prober.link(pid, self._prober.linked(parent))
+        self._prober.forked(parent, pid)
 
     def _arrives(self, control: np.void) -> None:
         self._arrived[int(control["pid"])] = True
@@ -157,6 +160,8 @@ class Follower:
         self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
         self._arrived.pop(pid, None)
         self._binaries.recheck()
+        if has_other_rights(pid):
+            self._prober.gained_rights(pid)
         binaries = self._spaces.refresh(pid, generation, now)
         is_expected = pid in self._expected
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)

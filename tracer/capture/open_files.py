@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import resource
 from contextlib import suppress
 
@@ -11,7 +10,6 @@ from tracer.errors import TooFewFiles
 LEAST = 512
 """A trace of a small program has some 150 open, and the links of ended processes wait for a quiet moment to be closed:
 to close them in a hurry would wait for whoever is held."""
-EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 
 _given: list[tuple[int, int]] = []
 

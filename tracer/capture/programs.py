@@ -61,6 +61,8 @@ _ON_GUEST = "on_guest"
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
+HOLD_OF_TREE = "on_hold_of_tree"
+"""on_hold once more, to be attached to perf events, which uprobe_multi programs cannot."""
 _ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
 _NAMES = (
     *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing",
@@ -90,7 +92,9 @@ def _source(directory: Path) -> str:
     return "\n".join(lines)
 
 
-def compiled(maps: Maps, offsets: Mapping[str, int], cache: Path) -> dict[str, Linked]:
+def compiled(
+    maps: Maps, offsets: Mapping[str, int], cache: Path, on_compile: Callable[[], None] = lambda: None
+) -> dict[str, Linked]:  # fmt: skip
     """Return the programs' code by name, made for these maps; from the cache where it was compiled before."""
     directory = bpf_directory()
     source = _source(directory)
@@ -106,6 +110,7 @@ def compiled(maps: Maps, offsets: Mapping[str, int], cache: Path) -> dict[str, L
     path = cache / f"programs-{cache_key(source, flags, headers)}"
     found = read_cached(path)
     if found is None:
+        on_compile()
         include = directory / "include"
         found = compile_programs(
             source,
@@ -137,6 +142,12 @@ class Programs:
     def __getitem__(self, name: str) -> int:
         return self.fds[name]
 
+    def close(self) -> None:
+        if self.guests is not None:
+            self.guests.close()
+        for fd in self.fds.values():
+            os.close(fd)
+
 
 def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool) -> Programs:
     load_one = partial(load, code, attach=kernel.ATTACH_UPROBE_MULTI if multi else 0)
@@ -157,6 +168,7 @@ def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool)
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
         return Programs(fds, multi, can_hold=False, guests=later)
+    fds[HOLD_OF_TREE] = load(code, "on_hold", ProgramType.KPROBE, sleepable=True) if multi else fds["on_hold"]
     return Programs(fds, multi, can_hold=True, guests=later)
 
 
@@ -202,15 +214,17 @@ def has_uprobe_multi() -> bool:
 
 
 def load_programs(
-    maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, guests: bool = True
+    maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, guests: bool = True,
+    on_compile: Callable[[], None] = lambda: None,
 ) -> Programs:
     """Load all programs.
 
-    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters. The
+    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters;
+    `on_compile` is called where the programs are not in the cache. The
     numbers of processes are those of this process's pid namespace.
     Raises BccMissing, ProgramRefused, NotPermitted.
     """
-    return _load_all(compiled(maps, _in_own_namespace(maps, offsets), cache), maps, multi, guests)
+    return _load_all(compiled(maps, _in_own_namespace(maps, offsets), cache, on_compile), maps, multi, guests)
 
 
 def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:

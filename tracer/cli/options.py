@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.analysis.policy import Policy, parse_policy
-from tracer.errors import UsageError
-from tracer.model.selection import ANY_SIZE, Selection
+from tracer.model.selection import ANY_SIZE
 from tracer.report.balance import PRUNED, TREES
+from tracer.report.class_words import SHOWABLE, SHOWN
 from tracer.report.formats import NAMES
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -129,6 +129,10 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
         "--mappings", action=argparse.BooleanOptionalAction, default=True, help="count mmap and munmap too (default)"
     )
     kinds.add_argument(
+        "--reachability", choices=("auto", "off"), default="auto",
+        help="hold a launched process at its end, and tell what is lost from what something still points at (auto)",
+    )
+    kinds.add_argument(
         "--allocator", action="append", default=[], metavar="PATH", type=existing_file,
         help="a library whose malloc family is an allocator (may be given more than once)",
     )
@@ -142,13 +146,6 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         "--sample-bytes", type=count_or_size, default=0, metavar="N",
         help="about one of every N bytes that are allocated draws its block; the report scales, with its error",
     )
-
-
-def selection_of(arguments: argparse.Namespace) -> Selection:
-    """Return which blocks to keep; raises UsageError where that is none."""
-    if arguments.min_size > arguments.max_size:
-        raise UsageError("--min-size is more than --max-size: no block is kept", "swap them")
-    return Selection(arguments.min_size, arguments.max_size, arguments.sample_bytes)
 
 
 def add_specs(parser: argparse.ArgumentParser) -> None:
@@ -204,12 +201,26 @@ def add_analysis(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _classes(text: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(","))
+    if "all" in words:
+        return SHOWABLE
+    unknown = [word for word in words if word not in SHOWABLE]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(SHOWABLE)}, all")
+    return words
+
+
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add what every report of one run has; a recording gives the same ones."""
     report = add_output(parser)
     report.add_argument(
         "--tree", choices=TREES, default=PRUNED,
         help="balance trees of counted objects: whole, without what is balanced (default), or none",
+    )  # fmt: skip
+    report.add_argument(
+        "--show", type=_classes, default=SHOWN, metavar="LIST",
+        help=f"classes of memory to list: {', '.join(SHOWABLE)}, all (lost,possible)",
     )  # fmt: skip
     report.add_argument(
         "--gen-suppressions", choices=("lsan", "valgrind"), metavar="SYNTAX",
@@ -246,7 +257,8 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     )
     policy.add_argument(
         "--fail-on", type=_policy, metavar="LIST",
-        help="fail on any of: leaks, errors, outstanding, incomplete, bytes>SIZE, count>N, or a type's name",
+        help="fail on any of: leaks, errors, outstanding, incomplete, lost, possible, reachable, stack, bytes>SIZE,"
+             " count>N, or a type's name",
     )  # fmt: skip
     add_error_exitcode(policy, "exit with N if anything leaked or an error was found (with --fail-on: N in place of 1)")
 

@@ -20,6 +20,8 @@ class Pointee:
 
     struct: str = ""
     pointers: int = 0
+    is_const: bool = False
+    """What is pointed to is const: a borrowed object. Only headers tell."""
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from tracer.model.frames import Frame
 from tracer.model.periods import Period
+from tracer.model.reachability import Scan
 from tracer.model.selection import KEEPS_ALL, Sample, Selection
 from tracer.model.snapshot import Coverage, Loss, Process
 from tracer.model.trends import Trend
 
 FrameList = tuple[Frame, ...]
+
+REACHABLE, POSSIBLE, STACK_ONLY, LOST, INDIRECT = "reachable", "possible", "stack", "lost", "indirect"
+REACHABILITY = (None, REACHABLE, POSSIBLE, STACK_ONLY, LOST, INDIRECT)
+"""Of an entry, by Reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,14 @@ class Leak:
     stack_status: str
     instances: tuple[Instance, ...] = ()
     reachability: str | None = None
+    """One of REACHABILITY; None where it was not looked into."""
+    reachability_reason: str | None = None
+    """By what it is held, or why it was not looked into."""
+    owner: str | None = None
+    """Of what is lost with its owner: the id of the owner's entry, of the same process."""
+    below_count: int = 0
+    """Of what is lost: objects, blocks and mappings that are lost with it."""
+    below_bytes: int = 0
     size_min: int | None = None
     size_max: int | None = None
     own_frame: int | None = None
@@ -151,6 +164,12 @@ class Leak:
         """How many of the objects or blocks were kept: all, or those that were drawn."""
         return self.count if self.sample is None else self.sample.count
 
+    @property
+    def is_held(self) -> bool:
+        """Tell whether it is memory that something still points at: not freed, but not lost either. A reference that
+        nobody put is a mistake wherever its object is."""
+        return self.kind != "reference" and self.reachability in (REACHABLE, STACK_ONLY)
+
 
 @dataclass(frozen=True)
 class ErrorFinding:
@@ -168,6 +187,8 @@ class ErrorFinding:
     """Over-put: the put that was probably one too many."""
     reason: str | None = None
     """Why it is believed to be that put."""
+    last_get: FrameList | None = None
+    """Freed while counted: the last reference that was got."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +276,8 @@ class Findings:
     """Of what is alive only what is at least so old is in `leaks`."""
     periods: tuple[Period, ...] = ()
     """Between checkpoints, in order of time; none where there was no checkpoint."""
+    scans: tuple[Scan, ...] = ()
+    """Of the address spaces whose memory was looked into, or could not be."""
 
     @property
     def is_whole(self) -> bool:
@@ -263,5 +286,10 @@ class Findings:
 
     @property
     def leaked(self) -> tuple[Leak, ...]:
-        """Those judged a leak; never any for a target that lives."""
-        return tuple(leak for leak in self.leaks if leak.state == "leaked")
+        """Those judged a leak; never any for a target that lives, and no memory that something still points at."""
+        return tuple(leak for leak in self.leaks if leak.state == "leaked" and not leak.is_held)
+
+    @property
+    def held(self) -> tuple[Leak, ...]:
+        """Memory that was not freed, and that something pointed at to the end."""
+        return tuple(leak for leak in self.leaks if leak.state == "leaked" and leak.is_held)

@@ -37,6 +37,8 @@ class RootKind(IntEnum):
     BLOCK = 6
 
 
+AT_EXEC = "it executed another program"
+"""Reason of a Scan: of what was alive then nothing is said."""
 KIND_REFERENCE, KIND_ALLOCATION, KIND_MAPPING = 0, 1, 2
 
 REACH_RECORD = np.dtype(

@@ -253,6 +253,8 @@ class ErrorKind(IntEnum):
     DOUBLE_FREE = 5
     INVALID_FREE = 6
     MISMATCHED_FREE = 7
+    FREED_WHILE_COUNTED = 8
+    FREED_PAST_COUNTER = 9
 
 
 class EventFlag(IntFlag):
@@ -293,6 +295,7 @@ class ControlKind(IntEnum):
     JIT = 12
     FRAMES = 13
     FRAMES_GONE = 14
+    ENDING = 15
 
 
 class GuestRecord(IntEnum):

@@ -21,6 +21,8 @@ class MapsEntry:
     inode: int
     path: str
     deleted: bool = False
+    readable: bool = True
+    shared: bool = False
 
 
 def parse_maps(text: str) -> list[MapsEntry]:
@@ -36,7 +38,7 @@ def parse_maps(text: str) -> list[MapsEntry]:
         entries.append(
             MapsEntry(
                 int(start, 16), int(end, 16), "x" in fields[1], "w" in fields[1], int(fields[2], 16), fields[3],
-                int(fields[4]), path.removesuffix(_DELETED), deleted,
+                int(fields[4]), path.removesuffix(_DELETED), deleted, "r" in fields[1], "s" in fields[1],
             )
         )
     return entries

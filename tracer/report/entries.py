@@ -6,6 +6,7 @@ from tracer.model.findings import ErrorFinding, Leak, StackCount
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.balance import PRUNED, add_balance
+from tracer.report.class_words import CLASSES, below_words, state_word
 from tracer.report.page import Page
 from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.stack_lines import add_stack, chain
@@ -16,6 +17,7 @@ _SAMPLES = 3
 _CALL_STACKS = 5
 STATES = {"alive-at-exec": "alive at exec"}
 _BIRTHS = {"reference": "created at", "allocation": "allocated at", "mapping": "mapped at"}
+_FREED = ("freed-while-counted", "freed-past-counter")
 _OFFENCES = {
     "over-put": "put at",
     "use-after-zero": "used at",
@@ -24,6 +26,8 @@ _OFFENCES = {
     "double-free": "freed again at",
     "mismatched-free": "freed at",
     "invalid-free": "freed at",
+    "freed-while-counted": "freed at",
+    "freed-past-counter": "freed at",
 }
 
 
@@ -33,6 +37,7 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
     page.heading(f"#{number}  {_headline(leak)}")
     page.ends(f"    {_BIRTHS[leak.kind]}", f"id {leak.id}")
     add_stack(page, leak.stack, leak.own_frame, leak.stack_status)
+    _add_reach(page, leak)
     add_unpaired(page, leak)
     add_balance(page, leak.balance, tree)
     _add_calls(page, "get", leak.gets)
@@ -43,8 +48,17 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
     _add_samples(page, leak)
 
 
+def _add_reach(page: Page, leak: Leak) -> None:
+    """Add what still points at it, and what hangs below it."""
+    if leak.reachability is None or leak.state != "leaked":
+        return
+    word = f"{CLASSES[leak.reachability]}: " if leak.kind == "reference" else ""
+    parts = [f"{word}{leak.reachability_reason or ''}", below_words(leak)]
+    page.paragraph("; ".join(filter(None, parts)), "      ", "    ")
+
+
 def _headline(leak: Leak) -> str:
-    state = STATES.get(leak.state, leak.state)
+    state = state_word(leak, STATES.get(leak.state, leak.state))
     if leak.kind == "reference":
         counts = {instance.references for instance in leak.instances}
         known = f", count {counts.pop()}" if len(counts) == 1 and None not in counts else ""
@@ -122,11 +136,14 @@ def add_error(page: Page, number: int, error: ErrorFinding) -> None:
     add_stack(page, error.stack, status="complete" if error.stack else "lost")
     add_probable_put(page, error)
     memory = error.kind.endswith("-free")
-    if memory and error.reason:
+    if error.reason and error.kind in (*_FREED, "double-free", "invalid-free", "mismatched-free"):
         page.paragraph(error.reason, "          ", "    note: ")
     if error.released_at is not None:
         page.line(f"    {'first freed at' if memory else 'count reached zero at'}")
         add_stack(page, error.released_at)
+    if error.last_get is not None:
+        page.line("    last got at")
+        add_stack(page, error.last_get)
     if error.created_at is not None:
         page.line(f"    {'allocated at' if memory else 'created at'}")
         add_stack(page, error.created_at)

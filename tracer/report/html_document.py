@@ -113,7 +113,10 @@ def _calls(calls: Iterable[StackCount], frames: _Frames) -> list[object]:
 
 
 def _error(error: ErrorFinding, frames: _Frames) -> Json:
-    stacks = [("at", error.stack), ("released at", error.released_at), ("made at", error.created_at)]
+    stacks = [
+        ("at", error.stack), ("released at", error.released_at),
+        ("last got at", error.last_get), ("made at", error.created_at),
+    ]  # fmt: skip
     return {
         "sentence": error_sentence(error),
         "remark": error.kind in REMARKS,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from tracer.errors import CannotRead
-from tracer.model.findings import AllocationTotals, ErrorFinding, Findings, FrameList, Leak
+from tracer.model.findings import REACHABILITY, AllocationTotals, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.frames import Frame
 from tracer.model.selection import KEEPS_ALL, Sample, Selection
 from tracer.model.snapshot import Coverage
@@ -80,8 +80,13 @@ def _leak(leak: Mapping[str, Any]) -> Leak:
         pid=_get(leak, "pid", int), state=_get(leak, "state", str), count=count, bytes=size, sample=sample,
         stack=_stack(leak, "stack"),
         stack_complete=_get(leak, "stack_complete", bool), stack_status=_maybe(leak, "stack_status", str) or "complete",
-        suppressed_by=_maybe(leak, "suppressed_by", str),
+        suppressed_by=_maybe(leak, "suppressed_by", str), reachability=_class(leak), owner=_maybe(leak, "owner", str),
     )  # fmt: skip
+
+
+def _class(leak: Mapping[str, Any]) -> str | None:
+    word = _maybe(leak, "reachability", str)
+    return word if word in REACHABILITY else None
 
 
 def _error(error: Mapping[str, Any]) -> ErrorFinding:

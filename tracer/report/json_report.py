@@ -54,6 +54,13 @@ def document(findings: Findings) -> dict[str, object]:
         "probes": _probes(findings.coverage),
         "processes": [_process(process) for process in findings.processes],
         "totals": _totals(findings),
+        "scans": [
+            {
+                "pid": scan.pid, "looked_into": scan.reason is None, "reason": scan.reason, "held_ns": scan.held_ns,
+                "bytes_read": scan.bytes_read, "blocks": scan.blocks,
+            }
+            for scan in findings.scans
+        ],
         "leaks": (_leak(leak) for leak in findings.leaks),
         "errors": [_error(error) for error in findings.errors],
         "suppressed": {
@@ -156,6 +163,9 @@ def _leak(leak: Leak) -> Json:
         "pid": leak.pid,
         "state": leak.state,
         "reachability": leak.reachability,
+        "reachability_reason": leak.reachability_reason,
+        "owner": leak.owner,
+        "below": {"count": leak.below_count, "bytes": leak.below_bytes} if leak.below_count else None,
         "count": leak.kept,
         "bytes": _kept_bytes(leak),
         "estimated": _estimated(leak.count, leak.bytes or 0, leak.sample),
@@ -263,6 +273,7 @@ def _error(error: ErrorFinding) -> Json:
         "stack": error.stack,
         "created_at": error.created_at,
         "released_at": error.released_at,
+        "last_get": error.last_get,
         "probably": error.probably,
         "reason": error.reason,
     }

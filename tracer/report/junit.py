@@ -79,14 +79,17 @@ def _leak(leak: Leak, names: Names, root: str | None) -> Element:
     title = f"{leak.kind} {leak.type or ''} {leak.id}".replace("  ", " ")
     case = _case(names, leak.pid, title, main_frame(leak), root)
     properties = ElementTree.SubElement(case, "properties")
-    facts = [("id", leak.id), ("state", leak.state), ("count", leak.count), ("bytes", leak.bytes)]
+    facts = [
+        ("id", leak.id), ("state", leak.state), ("reachability", leak.reachability), ("count", leak.count),
+        ("bytes", leak.bytes),
+    ]  # fmt: skip
     for key, value in (*facts, ("sampled", leak.sample.count if leak.sample else None)):
         if value is not None:
             ElementTree.SubElement(properties, "property", {"name": key, "value": str(value)})
-    if leak.state in _FAILING:
+    if leak.state in _FAILING and not leak.is_held:
         _add(case, "failure", sentence, leak.state, [sentence, *stack_text(leak.stack), *leak.notes])
     else:
-        _add(case, "skipped", f"{sentence}: not judged", None, [])
+        _add(case, "skipped", sentence if leak.is_held else f"{sentence}: not judged", None, [])
     return case
 
 

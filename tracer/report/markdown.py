@@ -91,7 +91,8 @@ def _lines(leak: Leak) -> list[str]:
 
 def _write_error(error: ErrorFinding, stream: TextIO) -> None:
     lines = stack_text(error.stack)
-    for what, stack in (("released at", error.released_at), ("made at", error.created_at)):
+    stacks = ("released at", error.released_at), ("last got at", error.last_get), ("made at", error.created_at)
+    for what, stack in stacks:
         if stack:
             lines += ["", what, *(f"  {line}" for line in stack_text(stack))]
     _write_details(plain(error_sentence(error)), lines, stream)

@@ -62,7 +62,10 @@ class _Profile:
             self._value_type(_SAMPLE_TYPE, kind, unit)
         for leak in leaks:
             held = weight(leak)
-            labels = {"kind": leak.kind, "type": leak.type, "state": leak.state, "id": leak.id}
+            labels = {
+                "kind": leak.kind, "type": leak.type, "state": leak.state, "reachability": leak.reachability,
+                "id": leak.id,
+            }  # fmt: skip
             self._sample(leak.stack, (held.count, held.bytes, held.count, held.bytes), labels, leak.pid)
         for freed in findings.freed:
             self._sample(freed.stack, (0, 0, freed.count, freed.bytes), {}, None)

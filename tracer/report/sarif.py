@@ -90,12 +90,13 @@ def _leak(leak: Leak, place: Place) -> Json:
     lines += [f"{get.count} get(s) never put ({get.confidence}): {_path(get.stack)}" for get in leak.unpaired]
     lines += leak.notes
     made: Json = {
-        **_head(leak.kind, _LEVELS.get(leak.state, "note"), lines),
+        **_head(leak.kind, _level(leak), lines),
         "occurrenceCount": max(leak.count, 1),
         "partialFingerprints": _fingerprints(leak.id),
         "stacks": [_stack("made at", leak.stack, place)] if leak.stack else [],
         "properties": {
             "id": leak.id, "pid": leak.pid, "state": leak.state, "type": leak.type,
+            "reachability": leak.reachability,
             "count": leak.count, "bytes": leak.bytes, "stackStatus": leak.stack_status,
             **({"sampled": leak.sample.count} if leak.sample else {}),
         },
@@ -106,8 +107,15 @@ def _leak(leak: Leak, place: Place) -> Json:
     return made
 
 
+def _level(leak: Leak) -> str:
+    return "note" if leak.is_held else _LEVELS.get(leak.state, "note")
+
+
 def _error(error: ErrorFinding, place: Place) -> Json:
-    stacks = [("offending call", error.stack), ("released at", error.released_at), ("made at", error.created_at)]
+    stacks = [
+        ("offending call", error.stack), ("released at", error.released_at),
+        ("last got at", error.last_get), ("made at", error.created_at),
+    ]  # fmt: skip
     return {
         **_head(error.kind, "note" if error.kind in REMARKS else "error", [error_sentence(error)]),
         "occurrenceCount": max(error.count, 1),

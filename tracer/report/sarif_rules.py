@@ -33,6 +33,10 @@ RULES = (
          "The second free damages the allocator, or frees a block that somebody else has got meanwhile."),
     Rule("mismatched-free", "MismatchedFree", "A block was freed by another family of functions than made it.",
          "malloc goes with free, new with delete, new[] with delete[]."),
+    Rule("freed-while-counted", "FreedWhileCounted", "An object's memory was freed while references to it were open.",
+         "Its count was above that of its creator: whoever holds the others uses freed memory."),
+    Rule("freed-past-counter", "FreedPastCounter", "An object was freed past its counter.",
+         "No error by itself: the creator's reference was dropped without a put, and no other one was open."),
     Rule("invalid-free", "InvalidFree", "Something was freed that is no live block.",
          "The address is not that of a block, or not its start."),
 )  # fmt: skip

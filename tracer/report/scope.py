@@ -7,9 +7,10 @@ import signal
 from collections import Counter
 
 from tracer.model.findings import Findings
+from tracer.model.reachability import AT_EXEC
 from tracer.model.snapshot import Process, Unresolved
 from tracer.model.visible import visible
-from tracer.report.amounts import counted, duration
+from tracer.report.amounts import counted, duration, size
 from tracer.report.page import Page
 from tracer.report.selection_words import limits, rate
 
@@ -27,6 +28,7 @@ def add_scope(page: Page, findings: Findings) -> None:
     if others:
         _labelled(page, "", f"and {counted(len(others), 'child process', 'child processes')}")
     _add_completeness(page, findings)
+    _add_scans(page, findings)
     _add_coverage(page, findings)
 
 
@@ -78,6 +80,19 @@ def _add_completeness(page: Page, findings: Findings) -> None:
     _labelled(page, "data", f"NOT COMPLETE: {events}, {lost:,} lost", "warn")
     for loss in findings.losses:
         _labelled(page, "", f"{loss.count:,} lost: {loss.reason}" + (f"; cure: {loss.remedy}" if loss.remedy else ""))
+
+
+def _add_scans(page: Page, findings: Findings) -> None:
+    """Add what the reading of the target's memory cost it, or why it was not read."""
+    done = [scan for scan in findings.scans if scan.reason is None]
+    if done:
+        of = f" of {counted(len(done), 'process', 'processes')}" if len(done) > 1 else ""
+        text = f"{size(sum(scan.bytes_read for scan in done))}{of} read at the end for what points where"
+        _labelled(page, "memory", f"{text}; held {duration(sum(scan.held_ns for scan in done))} for it")
+    why = Counter(scan.reason for scan in findings.scans if scan.reason is not None and scan.reason != AT_EXEC)
+    for reason, count in why.items():
+        of = f" of {counted(count, 'process', 'processes')}" if len(findings.scans) > 1 else ""
+        _labelled(page, "memory", f"not looked into{of}, so that leaked means not freed: {reason}")
 
 
 def _add_limits(page: Page, findings: Findings) -> None:

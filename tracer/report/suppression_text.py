@@ -23,7 +23,7 @@ def write_suppressions(findings: Findings, stream: TextIO, syntax: str) -> None:
     done: set[tuple[str, ...]] = set()
     for leak in findings.leaks:
         text = tuple(lines(leak))
-        if leak.state == "inherited" or text[1:] in done:
+        if leak.state == "inherited" or leak.is_held or leak.owner is not None or text[1:] in done:
             continue
         done.add(text[1:])
         stream.write("\n".join(text) + "\n")

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from tracer.model.findings import Findings, Leak
+from tracer.model.findings import INDIRECT, LOST, Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.balance import PRUNED
+from tracer.report.class_words import SHOWN, held_lines
 from tracer.report.entries import add_error, add_leak
 from tracer.report.nameless import add_nameless
 from tracer.report.page import Page, Span, stream_color, stream_width
 from tracer.report.period_table import add_periods
 from tracer.report.scope import add_scope, command, end, last_of
 from tracer.report.type_table import add_types
-from tracer.report.verdict_line import REMARKS, verdict
+from tracer.report.verdict_line import verdict
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class TextOptions:
     """Most entries listed of each process, and most errors."""
     tree: str = PRUNED
     """How much of the balance trees: one of tracer.report.balance.TREES."""
+    show: tuple[str, ...] = SHOWN
+    """Classes of memory whose entries are listed; those that were not looked into always are."""
     next_command: str | None = None
     """What to type for more; printed where something was found."""
 
@@ -47,6 +50,8 @@ def write_text(findings: Findings, stream: TextIO, options: TextOptions = _DEFAU
 def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
     judged = verdict(findings)
     _add_verdict(page, judged)
+    for line in held_lines(findings, options.show):
+        page.paragraph(line, "         ", "         ")
     for doubt in findings.doubts:
         page.paragraph(doubt, "         ", "         ")
     page.blank()
@@ -77,9 +82,9 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
     number = 0
     for pid in concerned:
         entries = [leak for leak in findings.leaks if leak.pid == pid]
-        if len(concerned) > 1 or pid != pids[0]:
+        listed = [leak for leak in entries if leak.state != "inherited" and _is_shown(leak, options.show)]
+        if (len(concerned) > 1 or pid != pids[0]) and (listed or any(leak.state == "inherited" for leak in entries)):
             _add_process_heading(page, findings, pid)
-        listed = [leak for leak in entries if leak.state != "inherited"]
         for leak in listed[:top]:
             number += 1
             add_leak(page, number, leak, options.tree)
@@ -91,6 +96,13 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
         if inherited:
             page.blank()
             page.paragraph(f"inherited by fork, no leak: {amount(inherited)}")
+
+
+def _is_shown(leak: Leak, show: Sequence[str]) -> bool:
+    """Tell whether an entry is listed; what hangs below another one is summed up there."""
+    if leak.kind == "reference" or leak.reachability is None or leak.state != "leaked" or leak.reachability in show:
+        return True
+    return leak.reachability == INDIRECT and leak.owner is None and LOST in show
 
 
 def _add_process_heading(page: Page, findings: Findings, pid: int) -> None:
@@ -107,7 +119,7 @@ def _add_errors(page: Page, findings: Findings, top: int) -> None:
     errors = findings.errors
     for number, error in enumerate(errors[:top], start=1):
         add_error(page, number, error)
-    if any(error.kind in REMARKS for error in errors[:top]):
+    if any(error.kind == "reinitialised" for error in errors[:top]):
         page.paragraph("note: an object that is initialised again while it is counted is no error by itself: its"
                        " memory may have been reused without a traced put or delete", "          ", "    ")  # fmt: skip
     if len(errors) > top:

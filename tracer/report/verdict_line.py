@@ -5,14 +5,15 @@ from __future__ import annotations
 import signal
 from collections import Counter
 
-from tracer.model.findings import Findings
+from tracer.model.findings import POSSIBLE, Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
+from tracer.report.class_words import leaked_amount
 from tracer.report.page import Span
 from tracer.report.scope import end, last_of
 from tracer.report.selection_words import limits
 
-REMARKS = ("reinitialised",)
+REMARKS = ("reinitialised", "freed-past-counter")
 """Kinds of error that are worth a look but break no rule."""
 _CRASHES = frozenset({
     signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS,
@@ -26,7 +27,7 @@ def verdict(findings: Findings) -> Span:
     errors = _errors(broken)
     outstanding = [leak for leak in findings.leaks if leak.state == "outstanding"]
     parts = [_judgement(findings, bool(outstanding), bool(errors))]
-    leaked = amount(findings.leaked)
+    leaked = leaked_amount(findings.leaked)
     if leaked:
         parts.append(leaked)
     elif outstanding:
@@ -34,6 +35,8 @@ def verdict(findings: Findings) -> Span:
     if errors:
         parts.append(errors)
     text = parts[0] if len(parts) == 1 else f"{parts[0]}: {', '.join(parts[1:])}"
+    past = sum(error.count for error in findings.errors if error.kind == "freed-past-counter")
+    text += f"; {counted(past, 'object')} freed past {'its counter' if past == 1 else 'their counters'}" if past else ""
     exec_ = amount([leak for leak in findings.leaks if leak.state == "alive-at-exec"])
     text += f"; alive at exec: {exec_}" if exec_ else ""
     if not findings.complete and (leaked or errors or outstanding):
@@ -54,7 +57,8 @@ def _crash(findings: Findings) -> str:
 
 def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
     if findings.leaked:
-        return "LEAK" if findings.complete else "LEAK, as far as seen"
+        said = "POSSIBLE LEAK" if all(_is_possible(leak) for leak in findings.leaked) else "LEAK"
+        return said if findings.complete else f"{said}, as far as seen"
     if outstanding:
         return "ERROR, and outstanding, not judged" if errors else "outstanding, not judged"
     if errors:
@@ -67,7 +71,13 @@ def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
     looked_at = limits(findings)
     if looked_at:
         return f"{'no leak' if judged else 'nothing outstanding'} in what was looked at: {looked_at}"
+    if judged and findings.held:
+        return "clean: nothing lost"
     return "clean" if judged else "clean: nothing made since the trace began is outstanding"
+
+
+def _is_possible(leak: Leak) -> bool:
+    return leak.kind != "reference" and leak.reachability == POSSIBLE
 
 
 def _errors(kinds: Counter[str]) -> str:

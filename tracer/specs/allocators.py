@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tracer.model.allocator_names import ALLOCATORS
 from tracer.model.operations import (
     NO_FLAGS,
     NOWHERE,
@@ -16,7 +17,7 @@ from tracer.model.operations import (
     argument,
 )
 
-REPLACEMENTS = ("libjemalloc*.so*", "libtcmalloc*.so*", "libmimalloc*.so*")
+REPLACEMENTS = tuple(f"lib{name}*.so*" for name in ALLOCATORS)
 LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*", *REPLACEMENTS)
 """Names (file or soname) of glibc, musl and the replacements; another library's `malloc` is its own affair."""
 

@@ -27,6 +27,8 @@ def _reasons(proposal: Proposal) -> Iterator[str]:
     if proposal.counter is not None:
         kind = f" ({proposal.counter.type_name})" if proposal.counter.type_name else ""
         yield f"# struct {proposal.struct}, counter {proposal.counter.name}{kind}"
+    elif proposal.is_declared and proposal.confirmed:
+        yield f"# {_plain(proposal.struct)}, by the headers"
     elif proposal.confirmed:
         yield f"# struct {proposal.struct}"
     else:

@@ -1,0 +1,87 @@
+/* Counted objects whose memory goes while they are counted: freed_counters CASE. */
+#include "../../../examples/refleak.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct thing {
+	long rest[20];
+	int refs;
+};
+
+struct outer {
+	char head[500];
+	struct thing thing;
+};
+
+static __attribute__((noinline)) void create(struct thing *thing)
+{
+	thing->refs = 1;
+	refcnt__init(thing, refs, 1);
+}
+
+static __attribute__((noinline)) void use(struct thing *thing)
+{
+	refcnt__get(thing, refs);
+}
+
+static __attribute__((noinline)) void drop_block(void *block)
+{
+	free(block);
+}
+
+static char arena[4096];
+static size_t used;
+
+__attribute__((noinline)) void *pool_alloc(size_t size)
+{
+	used += (size + 15) & ~15UL;
+	return arena + used - ((size + 15) & ~15UL);
+}
+
+__attribute__((noinline)) void pool_free(void *block)
+{
+	__asm__ volatile("" : : "r"(block) : "memory");
+}
+
+static struct thing fixed;
+static struct thing *volatile kept;
+
+int main(int count, char **arguments)
+{
+	const char *what = count > 1 ? arguments[1] : "";
+	struct thing *thing;
+
+	if (!strcmp(what, "alone") || !strcmp(what, "used")) {
+		thing = malloc(sizeof(*thing));
+		create(thing);
+		if (*what == 'u')
+			use(thing);
+		drop_block(thing);
+	} else if (!strcmp(what, "embedded")) {
+		struct outer *outer = malloc(sizeof(*outer));
+
+		create(&outer->thing);
+		use(&outer->thing);
+		drop_block(outer);
+	} else if (!strcmp(what, "static")) {
+		create(&fixed);
+		use(&fixed);
+	} else if (!strcmp(what, "pool")) {
+		thing = pool_alloc(sizeof(*thing));
+		create(thing);
+		use(thing);
+		pool_free(thing);
+	} else if (!strcmp(what, "moved")) {
+		thing = malloc(sizeof(*thing));
+		malloc(100);
+		create(thing);
+		use(thing);
+		kept = realloc(thing, 100000);
+	} else if (!strcmp(what, "put")) {
+		thing = malloc(sizeof(*thing));
+		create(thing);
+		if (refcnt__put(thing, refs))
+			drop_block(thing);
+	}
+	return 0;
+}

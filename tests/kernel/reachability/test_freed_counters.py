@@ -1,0 +1,58 @@
+"""Objects whose block is freed while they are counted."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Refleak
+from traced_report import functions
+
+HERE = Path(__file__).parent
+POOL = "alloc pool:alloc=pool_alloc(size=arg0),free=pool_free"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("freed") / "freed_counters"
+    command = ["gcc", "-O1", "-g", "-w", "-fno-optimize-sibling-calls", "-o", str(path)]
+    subprocess.run([*command, str(HERE / "freed_counters.c")], check=True, timeout=100)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "freed_by", "last_get"),
+    [
+        ("alone", "freed-past-counter", "drop_block", None),
+        ("used", "freed-while-counted", "drop_block", "use"),
+        ("embedded", "freed-while-counted", "drop_block", "use"),
+        ("pool", "freed-while-counted", "main", "use"),
+    ],
+)
+def test_freed(refleak: Refleak, program: Path, case: str, kind: str, freed_by: str, last_get: str | None) -> None:
+    options = ("--type", POOL) if case == "pool" else ()
+    run = refleak("--no-mappings", *options, "--error-exitcode", 9, target=(program, case))
+    run.check_whole()
+    (error,) = run.report["errors"]
+    assert (error["kind"], error["count"]) == (kind, 1)
+    assert freed_by in functions(error["stack"])[:2]
+    assert functions(error["created_at"])[0] == "create"
+    got = error["last_get"]
+    assert (functions(got)[0] if got else None) == last_get
+    assert [leak for leak in run.leaks if leak["kind"] == "reference"] == []
+    assert run.status == (0 if case == "alone" else 9)
+
+
+@pytest.mark.parametrize(("case", "alive"), [("static", 1), ("moved", 1), ("put", 0)])
+def test_not_freed(refleak: Refleak, program: Path, case: str, alive: int) -> None:
+    """Static memory is never freed; what realloc moves has not ended; nor is it an error to free after the last put."""
+    run = refleak("--no-mappings", target=(program, case))
+    assert run.report["errors"] == []
+    assert sum(leak["count"] for leak in run.leaks if leak["kind"] == "reference") == alive
+
+
+def test_without_blocks_it_is_not_looked_into(refleak: Refleak, program: Path) -> None:
+    run = refleak("--reachability", "auto", "--refs-only", target=(program, "used"))
+    assert run.report["errors"] == []
+    assert [scan["reason"] for scan in run.report["scans"]] == ["blocks were not traced (--refs-only)"]

@@ -1,0 +1,210 @@
+"""Which blocks are reachable, against the same by sets; and what each kind of pointer counts for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_marking import Pointer, naive_classes
+
+from tracer.model.reachability import Reach, RootKind
+from tracer.reachability.block_table import BlockTable
+from tracer.reachability.classes import Classes, classify
+from tracer.reachability.edges import find_edges
+from tracer.reachability.memory import HEAD, REGION, WORD, Memory, RegionKind
+
+HEAP, GLOBALS, STACK, POOL = 0x5555_0000_0000, 0x4000_0000, 0x7FFF_0000_0000, 0x7000_0000_0000
+SIZE = 64
+REGIONS = np.array(
+    [
+        (0, 0x400, RegionKind.ENDING_REGISTER),
+        (GLOBALS, GLOBALS + (1 << 20), RegionKind.GLOBAL),
+        (HEAP, HEAP + (1 << 32), RegionKind.ALLOCATOR),
+        (POOL, POOL + (1 << 20), RegionKind.MAPPING),
+        (STACK, STACK + (1 << 20), RegionKind.ENDING_STACK),
+    ],
+    REGION,
+)
+UNSEEN = np.uint64(0)
+
+
+def block(index: int) -> int:
+    return HEAP + 0x100 + 96 * index
+
+
+def blocks_of(*spans: tuple[int, int]) -> BlockTable:
+    start, size = (np.array(column, np.uint64) for column in zip(*spans, strict=True))
+    return BlockTable(start, size)
+
+
+def memory_of(words: list[tuple[int, int]], **more: object) -> Memory:
+    return Memory(REGIONS, np.array(words, WORD), **more)  # type: ignore[arg-type]
+
+
+def marked(blocks: BlockTable, memory: Memory, holds: Collection[int] = (), free_holds: bool = False) -> Classes:
+    flags = np.array([index in holds for index in range(len(blocks))])
+    return classify(blocks, find_edges(memory, blocks, free_holds=free_holds), flags)
+
+
+def classes_of(blocks: BlockTable, memory: Memory, **more: object) -> list[Reach]:
+    return [Reach(mark) for mark in marked(blocks, memory, **more).reach.tolist()]  # type: ignore[arg-type]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[int, list[Pointer], set[int]]:
+    count = draw(st.integers(1, 24))
+    node = st.integers(0, count - 1)
+    pointer = st.builds(
+        Pointer, source=st.one_of(node, node, node, st.just(-1)), target=node,
+        strong=st.sampled_from([True, True, True, False]), ending=st.booleans(),
+    )  # fmt: skip
+    return count, draw(st.lists(pointer, max_size=50)), draw(st.sets(node, max_size=1))
+
+
+@given(graphs())
+@settings(max_examples=400, deadline=None)
+def test_random_graphs_are_marked_as_by_sets(graph: tuple[int, list[Pointer], set[int]]) -> None:
+    count, pointers, holds = graph
+    words, slots = [], [0] * (count + 1)
+    kept = []
+    for pointer in pointers:
+        room = 1 << 10 if pointer.source < 0 else SIZE // 8
+        if pointer.source == pointer.target or slots[pointer.source] >= room:
+            continue
+        base = block(pointer.source) if pointer.source >= 0 else STACK if pointer.ending else GLOBALS
+        words.append((base + 8 * slots[pointer.source], block(pointer.target) + (0 if pointer.strong else 16)))
+        slots[pointer.source] += 1
+        kept.append(pointer)
+    blocks = blocks_of(*((block(index), SIZE) for index in range(count)))
+    found = marked(blocks, memory_of(sorted(words)), holds)
+    expected, leaders = naive_classes(count, kept, holds)
+    assert [Reach(mark) for mark in found.reach.tolist()] == expected
+    for index, owner in enumerate(found.owner.tolist()):
+        if expected[index] == Reach.INDIRECT:
+            assert owner in {block(leader) for leader in leaders[index]}
+        else:
+            assert owner == 0
+
+
+def test_long_and_wide_graphs() -> None:
+    """A list of 50,000, whose first a global holds, and 20,000 children of one lost block; fronts of both widths."""
+    length, children = 50_000, 20_000
+    lists = [(block(i), block(i + 1)) for i in range(length - 1)]
+    spans = [(block(i), SIZE) for i in range(length)]
+    parent, first = block(length), block(length + 4000)
+    spans += [(parent, 8 * children)] + [(first + 96 * i, SIZE) for i in range(children)]
+    words = [(GLOBALS, block(0)), *lists] + [(parent + 8 * i, first + 96 * i) for i in range(children)]
+    found = marked(blocks_of(*spans), memory_of(words))
+    assert np.bincount(found.reach).tolist() == [0, length, 0, 0, 1, children]
+    assert set(found.owner[-children:].tolist()) == {parent}
+    assert set(found.root[:length].tolist()) == {GLOBALS}
+
+
+def test_what_is_free_holds_nothing_unless_data_were_lost() -> None:
+    blocks, free = blocks_of((block(0), SIZE)), HEAP + 0x10000
+    memory = memory_of([(free, block(0))])
+    assert classes_of(blocks, memory) == [Reach.LOST]
+    assert classes_of(blocks, memory, free_holds=True) == [Reach.REACHABLE]
+
+
+def test_a_pointer_to_itself_does_not_count() -> None:
+    assert classes_of(blocks_of((block(0), SIZE)), memory_of([(block(0) + 8, block(0))])) == [Reach.LOST]
+
+
+@pytest.mark.parametrize("tag", [0, 1, 7, 1 << 48, 0xFFFF << 48 | 5])
+def test_tags_in_a_pointer(tag: int) -> None:
+    assert classes_of(blocks_of((block(0), 1)), memory_of([(GLOBALS, block(0) | tag)])) == [Reach.REACHABLE]
+
+
+def test_the_end_of_a_block_is_not_in_it() -> None:
+    blocks = blocks_of((block(0), SIZE))
+    assert classes_of(blocks, memory_of([(GLOBALS, block(0) + SIZE - 1)])) == [Reach.POSSIBLE]
+    assert classes_of(blocks, memory_of([(GLOBALS, block(0) + SIZE)])) == [Reach.LOST]
+
+
+@pytest.mark.parametrize(
+    ("size", "offset", "before"),
+    [
+        (25 + 15, 24, (11, 15, 0)),  # a string of libstdc++ before C++11: length, capacity, users
+        (72, 8, (0, 0, 64)),  # a length of bytes before them
+        (8 + 5 * 24, 8, (0, 0, 5)),  # new T[5]
+    ],
+)
+def test_containers_keep_interior_pointers(size: int, offset: int, before: tuple[int, int, int]) -> None:
+    blocks, pointer = blocks_of((block(0), size)), block(0) + offset
+    words = [(GLOBALS, pointer)]
+    heads = np.array([(pointer, before)], HEAD)
+    assert classes_of(blocks, memory_of(words, heads=heads)) == [Reach.REACHABLE]
+    wrong = np.array([(pointer, (9, 7, 0))], HEAD)
+    assert classes_of(blocks, memory_of(words, heads=wrong)) == [Reach.POSSIBLE]
+    assert classes_of(blocks, memory_of(words)) == [Reach.POSSIBLE]
+
+
+def test_a_second_base_class() -> None:
+    blocks, words = blocks_of((block(0), SIZE)), [(GLOBALS, block(0) + 16)]
+    both = np.array([block(0), block(0) + 16], np.uint64)
+    assert classes_of(blocks, memory_of(words, vtables=both)) == [Reach.REACHABLE]
+    assert classes_of(blocks, memory_of(words, vtables=both[1:])) == [Reach.POSSIBLE]
+
+
+def test_root_kinds() -> None:
+    blocks = blocks_of(*((block(index), SIZE) for index in range(4)))
+    found = marked(blocks, memory_of([(8, block(0)), (GLOBALS + 8, block(1)), (POOL, block(2)), (STACK, block(3))]))
+    assert found.reach.tolist() == [Reach.STACK, Reach.REACHABLE, Reach.REACHABLE, Reach.STACK]
+    assert found.root_kind.tolist() == [RootKind.REGISTER, RootKind.GLOBAL, RootKind.MAPPING, RootKind.STACK]
+    assert found.root.tolist() == [8, GLOBALS + 8, POOL, STACK]
+
+
+def test_what_the_loader_made_holds_by_itself() -> None:
+    blocks = blocks_of((block(0), SIZE), (block(1), SIZE))
+    found = marked(blocks, memory_of([(block(0), block(1))]), {0})
+    assert found.reach.tolist() == [Reach.REACHABLE, Reach.REACHABLE]
+    assert found.root_kind.tolist() == [RootKind.BLOCK, RootKind.BLOCK]
+
+
+def test_the_rounded_size_of_a_block_of_glibc_belongs_to_it() -> None:
+    """Of 100 bytes there are 104: a program that asks for it may keep a pointer there; memcheck gives it just 100."""
+    blocks = blocks_of((block(0), 100), (block(2), SIZE))
+    words = [(GLOBALS, block(0)), (block(0) + 96, block(2))]
+    assert classes_of(blocks, memory_of(words)) == [Reach.REACHABLE, Reach.REACHABLE]
+    beyond = [(GLOBALS, block(0)), (block(0) + 104, block(2))]
+    assert classes_of(blocks, memory_of(beyond)) == [Reach.REACHABLE, Reach.LOST]
+
+
+def test_what_malloc_keeps_of_free_chunks_holds_nothing() -> None:
+    """The chunk behind a block begins in the block's last word: the top of the heap points into the block below it."""
+    bins = [GLOBALS + 0x1000 + 8 * word for word in range(254)]
+    words = [(at, at - 16 - at % 16) for at in bins[4:]]  # all are empty but the first two
+    words += [(at, block(0) + 48) for at in (bins[0], bins[0] - 16, bins[0] - 96)]
+    words += [(GLOBALS + 0x9000, GLOBALS + 0x9000 - 16)]  # something else that points before itself
+    blocks = blocks_of((block(0), 56))
+    assert classes_of(blocks, memory_of(sorted(words))) == [Reach.LOST]
+    before, behind = (bins[0] - 104, block(0) + 48), (bins[-1] + 8, block(0) + 48)
+    for pointer in (before, behind):
+        assert classes_of(blocks, memory_of(sorted([*words, pointer]))) == [Reach.POSSIBLE]
+
+
+def test_a_pool_in_a_block() -> None:
+    """Words in a pool's block are that block's own; who holds a block of the pool holds the pool."""
+    pool, first, second = (block(0), 960), (block(0) + 64, 64), (block(0) + 256, 64)
+    blocks = blocks_of(pool, first, second, (block(20), SIZE))
+    assert blocks.is_nested
+    assert blocks.parents.tolist() == [-1, 0, 0, -1]
+    words = [(GLOBALS, first[0]), (block(0) + 300, block(20))]
+    assert classes_of(blocks, memory_of(words)) == [Reach.REACHABLE, Reach.REACHABLE, Reach.LOST, Reach.INDIRECT]
+
+
+def test_the_same_block_from_two_allocators() -> None:
+    """An allocator of the user's own that hands out what it has from malloc as it is."""
+    blocks = blocks_of((block(0), 80), (block(0), SIZE), (block(1), SIZE))
+    words = [(GLOBALS, block(0)), (block(0) + 8, block(1))]
+    assert classes_of(blocks, memory_of(words)) == [Reach.REACHABLE] * 3
+
+
+def test_nothing() -> None:
+    empty = BlockTable(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+    assert len(marked(empty, memory_of([(GLOBALS, block(0))])).reach) == 0
+    assert classes_of(blocks_of((block(0), SIZE)), Memory()) == [Reach.LOST]

@@ -1,0 +1,207 @@
+"""Entries by what still points at their blocks: classes, owners, the verdict, and what fails a run."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hand_made import Code, blocks, mapped, objects, process, records, snapshot
+from jsonschema import validate
+from test_json_report import SCHEMA
+
+from tracer.analysis.analysis import analyse
+from tracer.analysis.baseline import against_baseline
+from tracer.analysis.options import AnalysisOptions
+from tracer.analysis.policy import ANY_FINDING, parse_policy
+from tracer.analysis.suppression import parse_suppressions
+from tracer.analysis.verdict import has_findings
+from tracer.model.findings import Findings, Leak
+from tracer.model.reachability import (
+    KIND_ALLOCATION,
+    KIND_MAPPING,
+    KIND_REFERENCE,
+    REACH_RECORD,
+    Reach,
+    RootKind,
+    Scan,
+)
+from tracer.model.snapshot import Loss, Snapshot
+from tracer.report.json_report import document, frame_document
+from tracer.report.json_text import JsonText
+from tracer.report.text import TextOptions, write_text
+from tracer.report.verdict_line import verdict
+
+LOST_AT, BELOW_AT, HELD_AT, MIDDLE_AT, STACK_AT = 0x1000, 0x2000, 0x3000, 0x4000, 0x5000
+SCAN = Scan(812, 1, None, 2_000_000, 4096, 5)
+
+
+def reach(*rows: dict[str, int]) -> Any:
+    return records(REACH_RECORD, rows, pid=812, generation=1, kind=KIND_ALLOCATION)
+
+
+def made(**more: Any) -> tuple[Code, Snapshot]:
+    """One block of each class; the lost one and the one below it come from different stacks, two share a stack."""
+    code = Code()
+    tops = [code.stack(n, code.frame(f"make_{n}", f"srv.c:{n}"), code.frame("main", "srv.c:99")) for n in range(1, 5)]
+    rows = blocks(
+        {"address": LOST_AT, "size": 100, "stack": tops[0]}, {"address": BELOW_AT, "size": 50, "stack": tops[1]},
+        {"address": HELD_AT, "size": 1000, "stack": tops[0]}, {"address": MIDDLE_AT, "size": 30, "stack": tops[2]},
+        {"address": STACK_AT, "size": 20, "stack": tops[3]},
+    )  # fmt: skip
+    classes = reach(
+        {"address": LOST_AT, "reach": Reach.LOST},
+        {"address": BELOW_AT, "reach": Reach.INDIRECT, "owner": LOST_AT},
+        {"address": HELD_AT, "reach": Reach.REACHABLE, "root": 8, "root_kind": RootKind.GLOBAL},
+        {"address": MIDDLE_AT, "reach": Reach.POSSIBLE, "root": 8, "root_kind": RootKind.MAPPING},
+        {"address": STACK_AT, "reach": Reach.STACK, "root": 8, "root_kind": RootKind.REGISTER},
+    )
+    return code, snapshot(code, **{"allocations": rows, "reach": classes, "scans": (SCAN,)} | more)
+
+
+def only(code: Code, whole: Snapshot, *addresses: int) -> Findings:
+    kept = [row for row in range(len(whole.allocations)) if int(whole.allocations["address"][row]) in addresses]
+    return analyse(replace(whole, allocations=whole.allocations[kept]), code.symbols)
+
+
+def by_class(findings: Findings) -> dict[str | None, Leak]:
+    return {leak.reachability: leak for leak in findings.leaks}
+
+
+def text(findings: Findings, **options: Any) -> str:
+    stream = io.StringIO()
+    write_text(findings, stream, TextOptions(width=100, color=False, **options))
+    return stream.getvalue()
+
+
+def test_one_stack_with_blocks_of_two_classes_is_two_entries() -> None:
+    code, whole = made()
+    found = by_class(analyse(whole, code.symbols))
+    assert {word: (leak.count, leak.bytes) for word, leak in found.items()} == {
+        "lost": (1, 100), "indirect": (1, 50), "reachable": (1, 1000), "possible": (1, 30), "stack": (1, 20),
+    }  # fmt: skip
+    assert found["lost"].id == found["reachable"].id == found["indirect"].owner
+    assert (found["lost"].below_count, found["lost"].below_bytes) == (1, 50)
+    assert found["reachable"].reachability_reason == "held by a global"
+
+
+def test_verdict_and_lines() -> None:
+    code, whole = made()
+    said = text(analyse(whole, code.symbols))
+    assert said.splitlines()[:3] == [
+        "refleak: LEAK: lost 150 bytes in 2 blocks, possibly lost 30 bytes in 1 block",
+        "         still reachable: 1,000 bytes in 1 block, from globals (--show reachable lists it)",
+        "         held by the last stack: 20 bytes in 1 block (--show stack lists it)",
+    ]
+    assert "nothing that is not lost points at it; and 1 block, 50 bytes below it" in said
+    assert "still reachable: 1 block" not in said
+    assert "4.0 KiB read at the end for what points where; held 2.0 ms for it" in said
+    assert "1,000 bytes still reachable: 1 block" in text(analyse(whole, code.symbols), show=("reachable",))
+
+
+@pytest.mark.parametrize(
+    ("addresses", "line", "fails"),
+    [
+        ((HELD_AT,), "refleak: clean: nothing lost", False),
+        ((STACK_AT,), "refleak: clean: nothing lost", False),
+        ((MIDDLE_AT,), "refleak: POSSIBLE LEAK: possibly lost 30 bytes in 1 block", True),
+        ((LOST_AT,), "refleak: LEAK: lost 100 bytes in 1 block", True),
+        ((), "refleak: clean", False),
+    ],
+)
+def test_what_is_no_leak(addresses: tuple[int, ...], line: str, fails: bool) -> None:
+    findings = only(*made(), *addresses)
+    assert verdict(findings).text == line
+    assert has_findings(findings) == bool(ANY_FINDING.broken_by(findings)) == fails
+
+
+@pytest.mark.parametrize(
+    ("policy", "broken"),
+    [
+        ("lost", ("2 entries lost",)), ("possible", ("1 entry possible",)), ("reachable", ("1 entry reachable",)),
+        ("stack", ("1 entry stack",)), ("leaks", ("3 entries leaked",)), ("bytes>179", ("bytes 180 > 179",)),
+        ("bytes>180", ()), ("count>3", ()),
+    ],
+)  # fmt: skip
+def test_policies(policy: str, broken: tuple[str, ...]) -> None:
+    code, whole = made()
+    assert parse_policy(policy).broken_by(analyse(whole, code.symbols)) == broken
+
+
+def test_what_hangs_below_a_suppressed_leak_is_suppressed() -> None:
+    code, whole = made()
+    rules = tuple(parse_suppressions("leak:make_1", "mine"))
+    findings = analyse(whole, code.symbols, AnalysisOptions(suppressions=rules))
+    assert {leak.reachability for leak in findings.suppressed} == {"lost", "indirect", "reachable"}
+    assert len({leak.suppressed_by for leak in findings.suppressed}) == 1
+
+
+def test_where_the_owner_is_not_listed_an_entry_stands_for_itself() -> None:
+    (leak,) = only(*made(), BELOW_AT).leaks
+    assert (leak.reachability, leak.owner) == ("indirect", None)
+    assert "50 bytes lost with its owner: 1 block" in text(only(*made(), BELOW_AT))
+
+
+def test_reachable_blocks_are_no_new_leaks() -> None:
+    code, whole = made()
+    nothing, findings = only(code, whole), analyse(whole, code.symbols)
+    kept = against_baseline(findings, nothing, "old").leaks
+    assert {leak.reachability for leak in kept} == {"lost", "indirect", "possible"}
+    before = only(code, whole, HELD_AT)
+    assert "lost" in {leak.reachability for leak in against_baseline(findings, before, "old").leaks}
+
+
+def test_a_counted_object_is_a_leak_wherever_it_is_held() -> None:
+    code, whole = made()
+    born = code.stack(9, code.frame("dso__new", "dso.c:1"), code.frame("main", "srv.c:99"))
+    rows = objects({"address": HELD_AT + 8, "object": HELD_AT, "stack": born, "count": 2})
+    classes = reach({"address": HELD_AT + 8, "kind": KIND_REFERENCE, "reach": Reach.REACHABLE, "root_kind": 1})
+    findings = analyse(replace(whole, objects=rows, reach=classes, allocations=whole.allocations[:0]), code.symbols)
+    (leak,) = findings.leaked
+    assert (leak.kind, leak.reachability) == ("reference", "reachable")
+    assert "still reachable: held by a global" in text(findings)
+
+
+def test_a_mapping() -> None:
+    code, whole = made()
+    at = code.stack(9, code.frame("grow", "srv.c:7"), code.frame("main", "srv.c:99"))
+    rows = mapped({"start": 0x10000, "length": 4096, "stack": at})
+    classes = reach({"address": 0x10000, "kind": KIND_MAPPING, "reach": Reach.INDIRECT, "owner": LOST_AT})
+    findings = analyse(replace(whole, mapped=rows, reach=classes, allocations=whole.allocations[:1]), code.symbols)
+    assert {(leak.kind, leak.reachability) for leak in findings.leaks} == {
+        ("mapping", "indirect"), ("allocation", None),
+    }  # fmt: skip
+
+
+def test_where_it_was_not_looked_into_all_is_as_before() -> None:
+    code, whole = made(reach=reach(), scans=(Scan(812, 1, "it was killed by SIGKILL"),))
+    whole = replace(whole, processes=(process(signal=9, exit_code=None),))
+    findings = analyse(whole, code.symbols)
+    assert {leak.reachability for leak in findings.leaks} == {None}
+    assert {leak.reachability_reason for leak in findings.leaks} == {"it was killed by SIGKILL"}
+    assert verdict(findings).text == "refleak: LEAK: 1.2 KiB in 5 blocks"
+    assert "not looked into, so that leaked means not freed: it was killed by SIGKILL" in text(findings)
+
+
+def test_lost_data_are_not_forgotten() -> None:
+    code, whole = made(losses=(Loss("event not kept", 3, "--ring-size", ("mapping",)),))
+    assert verdict(analyse(whole, code.symbols)).text == (
+        "refleak: LEAK, as far as seen: lost 150 bytes in 2 blocks, possibly lost 30 bytes in 1 block;"
+        " but data were lost"
+    )
+
+
+def test_json_follows_its_schema() -> None:
+    code, whole = made()
+    stream = io.StringIO()
+    JsonText(frame_document).write(document(analyse(whole, code.symbols)), stream)
+    report = json.loads(stream.getvalue())
+    validate(report, SCHEMA)
+    assert report["scans"] == [
+        {"pid": 812, "looked_into": True, "reason": None, "held_ns": 2_000_000, "bytes_read": 4096, "blocks": 5}
+    ]
+    of = {leak["reachability"]: leak for leak in report["leaks"]}
+    assert of["lost"]["below"] == {"count": 1, "bytes": 50}
+    assert of["indirect"]["owner"] == of["lost"]["id"]

@@ -1,0 +1,116 @@
+"""What still points at what is outstanding: the classes of the snapshot's scans, joined to its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.analysis.groups import Column, group_rows
+from tracer.model.findings import INDIRECT, LOST, REACHABILITY, Leak
+from tracer.model.reachability import KIND_ALLOCATION, Reach, RootKind
+from tracer.model.snapshot import Records, Snapshot
+
+_ROOTS = {
+    RootKind.GLOBAL: "a global", RootKind.THREAD_LOCAL: "thread-local storage", RootKind.STACK: "a stack",
+    RootKind.REGISTER: "a register", RootKind.MAPPING: "a mapping", RootKind.BLOCK: "the loader's memory",
+}  # fmt: skip
+_HOW = {
+    Reach.REACHABLE: "held by {}",
+    Reach.POSSIBLE: "pointed into, but not at its start, from {}",
+    Reach.STACK: "held only by {} of the thread that ended the process",
+    Reach.LOST: "nothing that is not lost points at it",
+    Reach.INDIRECT: "only lost blocks point at it",
+}
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Of each record of one kind: its class, the kind of root that it was reached from, and the row of the block that
+    it hangs below among the snapshot's allocations, -1 where there is none."""
+
+    reach: Column
+    root_kind: Column
+    owner: Column
+
+    def __getitem__(self, rows: Any) -> Reached:
+        return Reached(self.reach[rows], self.root_kind[rows], self.owner[rows])
+
+
+def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "address") -> Reached:
+    """Look the records up; what was not looked into has the class UNKNOWN."""
+    known = snapshot.reach[snapshot.reach["kind"] == kind]
+    nothing = np.zeros(len(records), np.uint8)
+    if len(known) == 0:
+        return Reached(nothing, nothing, np.full(len(records), -1))
+    place = _places(known, "address", records, address)
+    found = place >= 0
+    reach = np.where(found, known["reach"][place], 0).astype(np.uint8)
+    root = np.where(found, known["root_kind"][place], 0).astype(np.uint8)
+    below = np.zeros(len(records), records.dtype if kind == KIND_ALLOCATION else snapshot.allocations.dtype)
+    below["pid"], below["generation"] = records["pid"], records["generation"]
+    below["address"] = np.where(found, known["owner"][place], 0)
+    owner = np.full(len(records), -1)
+    hangs = np.flatnonzero(reach == Reach.INDIRECT)
+    if len(hangs) and len(snapshot.allocations):
+        owner[hangs] = _places(snapshot.allocations, "address", below[hangs], "address")
+    return Reached(reach, root, owner)
+
+
+def _places(known: Records, known_address: str, wanted: Records, address: str) -> npt.NDArray[np.int64]:
+    """Return the row of `known` with the same process, address space and address, for each row; -1: none."""
+    columns = [np.concatenate([known[name], wanted[name]]) for name in ("pid", "generation")]
+    both = np.concatenate([known[known_address], wanted[address]]).astype(np.uint64)
+    groups = group_rows(*columns, both)
+    row = np.full(len(groups), -1, np.int64)
+    row[groups.label[: len(known)]] = np.arange(len(known))
+    return row[groups.label[len(known) :]]
+
+
+def reachability(reach: int, root_kinds: Iterable[int]) -> tuple[str | None, str | None]:
+    """Return the word of a class, and why it is that; None where it was not looked into."""
+    if reach == Reach.UNKNOWN:
+        return None, None
+    roots = " or ".join(_ROOTS[RootKind(kind)] for kind in sorted(set(root_kinds)) if kind)
+    return REACHABILITY[reach], _HOW[Reach(reach)].format(roots or "something")
+
+
+def why_unknown(snapshot: Snapshot) -> dict[tuple[int, int], str]:
+    """Return why it was not looked into, by pid and generation."""
+    return {(scan.pid, scan.generation): scan.reason for scan in snapshot.scans if scan.reason is not None}
+
+
+def with_below(leaks: list[Leak]) -> list[Leak]:
+    """Sum up what hangs below each lost entry; an entry whose owner is not listed stands for itself."""
+    owners = {(leak.pid, leak.id) for leak in leaks if leak.reachability == LOST}
+    sums: dict[tuple[int, str], tuple[int, int]] = {}
+    placed = []
+    for leak in leaks:
+        key = leak.pid, leak.owner or ""
+        if leak.reachability == INDIRECT and key in owners:
+            count, size = sums.get(key, (0, 0))
+            sums[key] = count + leak.count, size + (leak.bytes or 0)
+            placed.append(leak)
+        else:
+            placed.append(replace(leak, owner=None))
+    return [_holding(leak, sums) for leak in placed]
+
+
+def _holding(leak: Leak, sums: dict[tuple[int, str], tuple[int, int]]) -> Leak:
+    if leak.reachability != LOST or (leak.pid, leak.id) not in sums:
+        return leak
+    count, size = sums[leak.pid, leak.id]
+    return replace(leak, below_count=count, below_bytes=size)
+
+
+def suppressed_with_owners(leaks: list[Leak]) -> list[Leak]:
+    """Set aside what hangs below an entry that was set aside: it is the same mistake."""
+    owners = {(k.pid, k.id): k.suppressed_by for k in leaks if k.suppressed_by and k.reachability == LOST}
+    return [
+        replace(leak, suppressed_by=owners[leak.pid, leak.owner])
+        if leak.owner is not None and leak.suppressed_by is None and (leak.pid, leak.owner) in owners else leak
+        for leak in leaks
+    ]  # fmt: skip

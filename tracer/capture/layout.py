@@ -1,0 +1,155 @@
+"""What each part of an address space is used for: data of binaries, stacks, an allocator's, or the program's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from tracer.procfs.maps import MapsEntry
+from tracer.reachability.memory import RegionKind
+
+_RED_ZONE = 128
+"""Bytes below the stack pointer that a leaf function may use (System V ABI for x86-64, 3.2.2)."""
+_SPECIAL = ("[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]")
+_HEAP, _STACK = "[heap]", "[stack]"
+_ARENA_BYTES = 1 << 26
+"""HEAP_MAX_SIZE of glibc (malloc/arena.c): where its other arenas begin is a multiple of it."""
+_ARENA_HEADER_MOST = 0x100
+_CHUNK_STEPS = 64
+_SIZE_BITS = ~7
+_LEAST_CHUNK = 32
+
+Words = Callable[[int, int], Sequence[int]]
+"""Reads so many words at an address; fewer where they cannot be read."""
+
+
+@dataclass(frozen=True)
+class Range:
+    start: int
+    end: int
+    kind: RegionKind
+    own_only: bool = False
+    """Only the pages that the process wrote to: the others are a file's."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    scanned: tuple[Range, ...]
+    """What may hold pointers."""
+    targets: tuple[tuple[int, int], ...]
+    """Where blocks, mappings and counted objects may be."""
+    constants: tuple[tuple[int, int], ...]
+    """Read-only data of binaries: tables of virtual functions are there."""
+    code: tuple[tuple[int, int], ...]
+
+
+def layout(entries: Sequence[MapsEntry], stacks: Collection[int], ending: int, words: Words) -> Layout:
+    """Sort the entries of /proc/PID/maps. `stacks`: stack pointers of the threads that run on; `ending`: that of the
+    one that ends the process."""
+    modules = {(e.device, e.inode) for e in entries if e.inode and e.executable}
+    scanned: list[Range] = []
+    targets, constants, code = [], [], []
+    before: MapsEntry | None = None
+    for entry in entries:
+        if entry.path in _SPECIAL:
+            before = entry
+            continue
+        is_module = bool(entry.inode) and (entry.device, entry.inode) in modules
+        if is_module and entry.executable:
+            code.append((entry.start, entry.end))
+        elif is_module and not entry.writable:
+            constants.append((entry.start, entry.end))
+        if entry.path != _STACK and not (is_module and not entry.writable):
+            targets.append((entry.start, entry.end))
+        scanned += _ranges(entry, before, is_module, stacks, ending, words)
+        before = entry
+    return Layout(tuple(scanned), tuple(targets), tuple(constants), tuple(code))
+
+
+def _ranges(
+    entry: MapsEntry, before: MapsEntry | None, is_module: bool, stacks: Collection[int], ending: int, words: Words
+) -> list[Range]:
+    if not entry.readable:
+        return []
+    if is_module:
+        if entry.executable and not entry.writable:
+            return []
+        return [Range(entry.start, entry.end, RegionKind.GLOBAL, own_only=not entry.writable)]
+    own_only = not entry.writable and not entry.shared
+    inside = sorted(sp for sp in (*stacks, ending) if entry.start <= sp < entry.end)
+    if entry.path == _STACK or (inside and _is_guard(before, entry)):
+        return [_stack(entry, inside, ending)]
+    if inside and entry.path != _HEAP:
+        return [Range(entry.start, entry.end, RegionKind.STACK)]
+    if entry.path == _HEAP:
+        kind = RegionKind.ALLOCATOR if _begins_with_chunks(entry, words) else RegionKind.MAPPING
+        return [Range(entry.start, entry.end, kind)]
+    if entry.inode or entry.path:
+        return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only)]
+    follows = before is not None and before.inode and before.end == entry.start and before.writable
+    if follows:  # .bss, and perhaps more
+        return [Range(entry.start, entry.end, RegionKind.GLOBAL, own_only)]
+    return _without_arenas(entry, own_only, words)
+
+
+def _is_guard(before: MapsEntry | None, entry: MapsEntry) -> bool:
+    """Whether the entry before is the page below a thread's stack: nothing else lies below that stack then."""
+    return before is not None and before.end == entry.start and not (before.readable or before.writable)
+
+
+def _stack(entry: MapsEntry, inside: Sequence[int], ending: int) -> Range:
+    """The main stack, or one above its guard page. The thread that ends the process is told apart only on the main
+    stack: thread-local storage lies on the others."""
+    if not inside:  # its thread runs on another one: this one may be waiting to be gone back to
+        return Range(entry.start, entry.end, RegionKind.STACK)
+    start = max(entry.start, inside[0] - _RED_ZONE & ~7)
+    is_ending = entry.path == _STACK and list(inside) == [ending]
+    return Range(start, entry.end, RegionKind.ENDING_STACK if is_ending else RegionKind.STACK)
+
+
+def _begins_with_chunks(entry: MapsEntry, words: Words) -> bool:
+    """Whether the heap of brk(2) was glibc's malloc's from its first byte on: then what is in no block is free.
+
+    Chunks follow each other; the word at each chunk's second place is its size, with three flags (malloc/malloc.c,
+    malloc_chunk). A static program has its thread-local storage there first; other allocators look different.
+    """
+    at = entry.start
+    for step in range(_CHUNK_STEPS):
+        found = words(at, 2)
+        if len(found) < 2:
+            return step > 0
+        size = found[1] & _SIZE_BITS
+        if size < _LEAST_CHUNK or size % 16 or at + size > entry.end or found[1] & 6:
+            return False
+        at += size
+        if at >= entry.end:
+            return True
+    return True
+
+
+def _without_arenas(entry: MapsEntry, own_only: bool, words: Words) -> list[Range]:
+    """Tell glibc's further arenas from what else lies in one entry: neighbours of equal rights are one."""
+    ranges, at = [], entry.start
+    for base in range(-(-entry.start // _ARENA_BYTES) * _ARENA_BYTES, entry.end, _ARENA_BYTES):
+        length = _arena_length(base, words)
+        if not length:
+            continue
+        if base > at:
+            ranges.append(Range(at, base, RegionKind.MAPPING, own_only))
+        at = min(base + length, entry.end)
+        ranges.append(Range(base, at, RegionKind.ALLOCATOR, own_only))
+    if at < entry.end:
+        ranges.append(Range(at, entry.end, RegionKind.MAPPING, own_only))
+    return ranges
+
+
+def _arena_length(base: int, words: Words) -> int:
+    """Return how much of an arena's heap is in use (struct heap_info: arena, previous heap, size); 0 if it is none."""
+    header = words(base, 4)
+    if len(header) < 4:
+        return 0
+    arena, previous, size = header[:3]
+    in_header = 0 < arena % _ARENA_BYTES < _ARENA_HEADER_MOST
+    chained = previous % _ARENA_BYTES == 0 and (previous != 0) == (arena // _ARENA_BYTES != base // _ARENA_BYTES)
+    fits = 0 < size <= _ARENA_BYTES and size % 4096 == 0
+    return size if in_header and chained and fits else 0

@@ -1,0 +1,103 @@
+"""The threads of a process stand still while its memory is read: ptrace(2) by PTRACE_SEIZE, which sends no signal.
+
+Whatever becomes of refleak, the kernel lets go of them: a tracer that ends is detached.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+_SEIZE, _INTERRUPT, _DETACH, _GETREGS = 0x4206, 0x4207, 17, 12
+_EVENT_STOP = 128
+_WALL = 0x40000000
+_REGISTERS = 27
+"""Words of struct user_regs_struct (sys/user.h)."""
+_SP = 19
+_PATIENCE_SECONDS = 0.5
+_POLL_SECONDS = 0.0002
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.restype = ctypes.c_long
+_libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+Words = npt.NDArray[np.uint64]
+
+
+class NotStopped(Exception):
+    """A thread could not be stopped; the text says why, as a clause."""
+
+
+def stack_pointer(registers: Words) -> int:
+    """Return rsp of struct user_regs_struct, or of struct pt_regs, which begins in the same way."""
+    return int(registers[_SP])
+
+
+@contextmanager
+def stopped_threads(pid: int, but: int) -> Iterator[dict[int, Words]]:
+    """Stop all threads of a process but one, which is held; give the registers of each. Raises NotStopped."""
+    stopped: dict[int, int] = {}
+    try:
+        while new := [tid for tid in thread_ids(pid) if tid != but and tid not in stopped]:
+            for tid in new:
+                if _request(_SEIZE, tid):
+                    stopped[tid] = 0
+                    _request(_INTERRUPT, tid)
+                elif _runs(pid, tid):
+                    raise NotStopped("another process traces it")
+            for tid in new:
+                if tid in stopped:
+                    stopped[tid] = _wait(pid, tid)
+            if not any(tid in stopped for tid in new):
+                break
+        yield {tid: registers for tid in stopped if (registers := _registers(tid)) is not None}
+    finally:
+        for tid, signal in stopped.items():
+            _request(_DETACH, tid, signal)
+
+
+def thread_ids(pid: int) -> list[int]:
+    """Return the threads of a process; none where it is gone."""
+    try:
+        return [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+
+
+def _request(request: int, tid: int, data: int = 0) -> bool:
+    return bool(_libc.ptrace(request, tid, None, data) == 0)
+
+
+def _runs(pid: int, tid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _wait(pid: int, tid: int) -> int:
+    """Wait until a thread stands; return the signal that it was about to get, which it is due when it goes on."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            done, status = os.waitpid(tid, os.WNOHANG | _WALL)
+        except ChildProcessError:
+            return 0
+        if done and os.WIFSTOPPED(status):
+            return 0 if status >> 16 == _EVENT_STOP else os.WSTOPSIG(status)
+        if done or not _runs(pid, tid):
+            return 0
+        time.sleep(_POLL_SECONDS)
+    raise NotStopped("a thread of it did not stop")
+
+
+def _registers(tid: int) -> Words | None:
+    words = np.zeros(_REGISTERS, np.uint64)
+    return words if _libc.ptrace(_GETREGS, tid, None, words.ctypes.data) == 0 else None

@@ -1,0 +1,95 @@
+"""The blocks of one address space, and which of them an address is in."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.reachability.memory import Addresses
+
+Indices = npt.NDArray[np.int64]
+_LEAST_CHUNK = 24
+"""What glibc gives for the smallest size (malloc/malloc.c, MINSIZE without the word before the block)."""
+_TAGGED = 8
+"""A pointer into the first so many bytes is one to the start: the rest are bits that the program keeps in it."""
+
+
+class BlockTable:
+    """Blocks by ascending start. Where blocks lie in others, as those of a pool in what the pool has from malloc, an
+    address belongs to the innermost."""
+
+    def __init__(self, start: Addresses, size: Addresses) -> None:
+        """`start`, `size`: of one length, in any order; `order` gives back the rows, by start and the larger first."""
+        self.order: Indices = np.lexsort((~size, start))
+        self.start, self.size = start[self.order], size[self.order]
+        self.is_nested = self._find_nesting()
+        self.parents: Indices = np.full(len(start), -1, np.int64)
+        """The block that a block lies in, -1: none."""
+        self._cuts = self._nested_cuts() if self.is_nested else None
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def _find_nesting(self) -> bool:
+        ends = self.start + np.maximum(self.size, np.uint64(1))
+        return bool(np.any(np.maximum.accumulate(ends)[:-1] > self.start[1:])) if len(self.start) > 1 else False
+
+    def _nested_cuts(self) -> tuple[Addresses, Indices]:
+        """Return where the innermost block changes, and to which: -1 for none."""
+        at: list[int] = []
+        owner: list[int] = []
+        open_: list[tuple[int, int]] = []
+
+        def close(until: int) -> None:
+            while open_ and open_[-1][0] <= until:
+                end, _ = open_.pop()
+                at.append(end)
+                owner.append(open_[-1][1] if open_ else -1)
+
+        for index, (start, size) in enumerate(zip(self.start.tolist(), self.size.tolist(), strict=True)):
+            close(start)
+            end = start + max(size, 1)
+            if open_:
+                self.parents[index] = open_[-1][1]
+                end = min(end, open_[-1][0])
+            at.append(start)
+            owner.append(index)
+            open_.append((end, index))
+        close(1 << 64)
+        last = dict(zip(at, owner, strict=True))  # the last change at a place holds
+        places = np.array(sorted(last), np.uint64)
+        return places, np.array([last[place] for place in places.tolist()], np.int64)
+
+    def owners(self, addresses: Addresses, has_slack: npt.NDArray[np.bool_]) -> Indices:
+        """Return the block that each word is in, -1: none. `has_slack`: where glibc made it, what its sizes round up
+        to belongs to a block too: a program may ask for it (malloc_usable_size) and use it."""
+        if self._cuts is not None:
+            found = self._cut_at(addresses)
+            return np.where((found < 0) & has_slack, self._plain(addresses, has_slack), found)
+        return self._plain(addresses, has_slack)
+
+    def targets(self, values: Addresses) -> Indices:
+        """Return the block that each pointer points into, -1: none."""
+        if self._cuts is not None:
+            found = self._cut_at(values)
+            exact = self._plain(values, np.zeros(len(values), np.bool_))
+            return np.where(found < 0, exact, found)
+        return self._plain(values, np.zeros(len(values), np.bool_))
+
+    def _cut_at(self, addresses: Addresses) -> Indices:
+        assert self._cuts is not None
+        places, owner = self._cuts
+        index = np.searchsorted(places, addresses, side="right") - 1
+        return np.where(index >= 0, owner[index], -1)
+
+    def _plain(self, addresses: Addresses, has_slack: npt.NDArray[np.bool_]) -> Indices:
+        if len(self.start) == 0:
+            return np.full(len(addresses), -1, np.int64)
+        index = np.searchsorted(self.start, addresses, side="right") - 1
+        size = self.size[index]
+        room = np.maximum(size, np.uint64(_TAGGED))
+        if has_slack.any():
+            rounded = (size + np.uint64(8 + 15) & ~np.uint64(15)) - np.uint64(8)
+            room = np.where(has_slack, np.maximum(rounded, np.uint64(_LEAST_CHUNK)), room)
+        inside = (index >= 0) & (addresses - self.start[index] < room)
+        return np.where(inside, index, -1)

@@ -1,0 +1,84 @@
+"""The class of each block: marked in passes by kind of root, so that each class says why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.model.reachability import Reach, RootKind
+from tracer.reachability.block_table import BlockTable
+from tracer.reachability.edges import Edges
+from tracer.reachability.graph import Graph
+from tracer.reachability.memory import ROOT_KINDS, Addresses, RegionKind
+
+_ENDING = (RegionKind.ENDING_STACK, RegionKind.ENDING_REGISTER)
+_OF_BLOCK = -2
+"""An origin that is no word: a block that holds by itself."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Of each block of a BlockTable, in its order.
+
+    `root`: the address of the word that it was first reached by, 0: none. `owner`: of Reach.INDIRECT the start of the
+    lost block that it hangs below, else 0.
+    """
+
+    reach: npt.NDArray[np.uint8]
+    owner: Addresses
+    root: Addresses
+    root_kind: npt.NDArray[np.uint8]
+
+
+def classify(blocks: BlockTable, edges: Edges, holds: npt.NDArray[np.bool_]) -> Classes:
+    """Mark: what is reached by pointers to starts, from all but the ending thread; from its stack and registers; by
+    any pointer. What is left is lost, and folded.
+
+    `holds`: of each block whether it holds what it points at by itself, as the loader's own do.
+    """
+    count = len(blocks)
+    nested = np.flatnonzero(blocks.parents >= 0)  # who points at a block of a pool points at the pool
+    of_block = np.flatnonzero(edges.source >= 0)
+    graph = Graph(
+        count,
+        np.concatenate([edges.source[of_block], nested]),
+        np.concatenate([edges.target[of_block], blocks.parents[nested]]),
+        np.concatenate([edges.strong[of_block], np.ones(len(nested), np.bool_)]),
+    )
+    is_root = edges.source < 0
+    is_ending = is_root & np.isin(edges.kind, _ENDING)
+    usual, ending = is_root & ~is_ending, is_ending
+    own = np.flatnonzero(holds)
+    graph.spread(own, np.full(len(own), _OF_BLOCK), Reach.REACHABLE, strong_only=True)
+    for chosen, mark in ((usual & edges.strong, Reach.REACHABLE), (ending & edges.strong, Reach.STACK)):
+        words = np.flatnonzero(chosen)
+        graph.spread(edges.target[words], words, mark, strong_only=True)
+    words = np.flatnonzero(is_root & ~edges.strong)
+    aside, origins = graph.weak_targets(np.flatnonzero(graph.mark))
+    graph.spread(
+        np.concatenate([edges.target[words], aside]), np.concatenate([words, origins]), Reach.POSSIBLE,
+        strong_only=False,
+    )
+    return _with_leaders(blocks, edges, graph)
+
+
+def _with_leaders(blocks: BlockTable, edges: Edges, graph: Graph) -> Classes:
+    leaders = graph.leaders(Reach.INDIRECT)
+    graph.mark[leaders] = Reach.LOST
+    reach = graph.mark
+    owner, root = np.zeros(len(blocks), np.uint64), np.zeros(len(blocks), np.uint64)
+    kind = np.zeros(len(blocks), np.uint8)
+    below = np.flatnonzero(reach == Reach.INDIRECT)
+    owner[below] = blocks.start[graph.origin[below]]
+    held = np.flatnonzero((reach < Reach.LOST) & (graph.origin >= 0))
+    words = graph.origin[held]
+    root[held] = edges.at[words]
+    kind[held] = _KIND_OF[edges.kind[words].astype(np.int64)]
+    kind[(reach < Reach.LOST) & (graph.origin == _OF_BLOCK)] = RootKind.BLOCK
+    return Classes(reach, owner, root, kind)
+
+
+_KIND_OF = np.array([ROOT_KINDS.get(RegionKind(n), RootKind.NONE) if n else RootKind.NONE
+                     for n in range(len(RegionKind) + 1)], np.uint8)  # fmt: skip

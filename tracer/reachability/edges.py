@@ -1,0 +1,111 @@
+"""Who points at which block: edges from roots and from blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.model.snapshot import Records
+from tracer.reachability.block_table import BlockTable, Indices
+from tracer.reachability.memory import HEAD_WORDS, Addresses, Memory, RegionKind, regions_of
+
+ADDRESS_BITS = np.uint64((1 << 48) - 1)
+"""Programs keep other things in the 16 bits above."""
+_LOW_BITS = np.uint64(7)
+_WORD = np.uint64(8)
+_TO_FIRST, _TO_SECOND = np.uint64(16), np.uint64(24)
+_BIN_WORDS, _BEFORE_BINS, _LEAST_BINS = 254, 12, 64
+_STRING_HEADER = np.uint64(8 * HEAD_WORDS)
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Edges:
+    """One row per word that points at a block, of one length.
+
+    `source`: the block that it is in, -1 for a root. `kind`: RegionKind of a root. `strong`: it points at the start,
+    or where containers point (see `_kept_by_container`).
+    """
+
+    source: Indices
+    target: Indices
+    strong: Flags
+    at: Addresses
+    kind: npt.NDArray[np.uint64]
+
+
+def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) -> Edges:
+    """Return all edges. `free_holds`: what is free in an allocator's memory is a root, since it may not be."""
+    words = _without_bins(memory.words)
+    value = words["value"] & ADDRESS_BITS
+    target = blocks.targets(value)
+    hits = np.flatnonzero(target >= 0)
+    at, value, target = words["at"][hits], value[hits], target[hits]
+    kind = regions_of(memory, at)
+    source = blocks.owners(at, kind == RegionKind.ALLOCATOR)
+    is_free = (source < 0) & ((kind == 0) | ((kind == RegionKind.ALLOCATOR) & (not free_holds)))
+    kept = np.flatnonzero(~is_free & (source != target))
+    source, target, at, value, kind = source[kept], target[kept], at[kept], value[kept], kind[kept]
+    start = blocks.start[target]
+    strong = ((value & ~_LOW_BITS) == start) | (value == start)
+    inner = np.flatnonzero(~strong)
+    strong[inner] = _kept_by_container(memory, value[inner], start[inner], blocks.size[target[inner]])
+    kind[(source < 0) & (kind == RegionKind.ALLOCATOR)] = RegionKind.MAPPING
+    return Edges(source, target, strong, at, kind)
+
+
+def _without_bins(words: Records) -> Records:
+    """Leave out the books of glibc's malloc in libc's data: they hold addresses of free chunks, which begin in the last
+    word of the block before.
+
+    An empty bin points at itself, as if it were a chunk: its two words at the place 16 bytes before the first of them
+    (malloc/malloc.c, malloc_state). Before the bins stand ten fast bins, the top and the last remainder.
+    """
+    back = words["at"] - words["value"]
+    places = np.sort(words["at"][(back == _TO_FIRST) | (back == _TO_SECOND)])
+    counts = np.arange(1, len(places) + 1) - np.searchsorted(places, places - np.uint64(8 * (_BIN_WORDS - 1)))
+    if len(places) == 0 or counts.max() < _LEAST_BINS:
+        return words
+    last = places[np.argmax(counts)]
+    begin = last - np.uint64(8 * (_BIN_WORDS - 1))
+    inside = (words["at"] >= begin - np.uint64(8 * _BEFORE_BINS)) & (words["at"] <= last)
+    kept: Records = words[~inside]
+    return kept
+
+
+def _kept_by_container(memory: Memory, value: Addresses, start: Addresses, size: Addresses) -> Flags:
+    """Tell which interior pointers are the only ones that their makers keep, as memcheck does (its manual,
+    --leak-check-heuristics): a string of libstdc++ before C++11, an array whose length stands before it, an array of
+    objects with destructors, an object seen as its second base class."""
+    offset = value - start
+    before = _words_before(memory.heads, value)
+    length, capacity, last = before["before"][:, 0], before["before"][:, 1], before["before"][:, 2]
+    known = before["address"] == value
+    string = (offset == _STRING_HEADER) & (length <= capacity) & (capacity + _STRING_HEADER + np.uint64(1) == size)
+    rest = size - _WORD
+    sized = (offset == _WORD) & (last == rest)
+    array = (offset == _WORD) & (last > 0) & (last <= rest) & (rest % np.maximum(last, np.uint64(1)) == 0)
+    inherits = _is_in(memory.vtables, value) & _is_in(memory.vtables, start)
+    kept: Flags = (known & (string | sized | array)) | inherits
+    return kept
+
+
+def _words_before(heads: Records, addresses: Addresses) -> Records:
+    """Return the row of each address, one of zeros where there is none."""
+    found = np.zeros(len(addresses), heads.dtype)
+    if len(heads):
+        index = np.minimum(np.searchsorted(heads["address"], addresses), len(heads) - 1)
+        known = heads["address"][index] == addresses
+        found[known] = heads[index[known]]
+    return found
+
+
+def _is_in(places: Addresses, addresses: Addresses) -> Flags:
+    if len(places) == 0:
+        return np.zeros(len(addresses), np.bool_)
+    index = np.minimum(np.searchsorted(places, addresses), len(places) - 1)
+    found: Flags = places[index] == addresses
+    return found

@@ -1,0 +1,75 @@
+"""What was read of one address space: its regions, and those of its words that may be pointers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.model.reachability import RootKind
+from tracer.model.snapshot import Records
+
+Addresses = npt.NDArray[np.uint64]
+
+
+class RegionKind(IntEnum):
+    """What a range of memory is used for, where no block is."""
+
+    GLOBAL = 1
+    MAPPING = 2
+    """Of the program's own making, or of unknown making."""
+    STACK = 3
+    """Of a thread that runs on: from its stack pointer up, with its thread-local storage."""
+    REGISTER = 4
+    """Made up: the registers of a thread that runs on."""
+    ENDING_STACK = 5
+    """Of the thread that ends the process."""
+    ENDING_REGISTER = 6
+    ALLOCATOR = 7
+    """Of an allocator whose blocks are all known: what is not in a block is free, and holds nothing."""
+
+
+ROOT_KINDS = {
+    RegionKind.GLOBAL: RootKind.GLOBAL,
+    RegionKind.MAPPING: RootKind.MAPPING,
+    RegionKind.STACK: RootKind.STACK,
+    RegionKind.REGISTER: RootKind.REGISTER,
+    RegionKind.ENDING_STACK: RootKind.STACK,
+    RegionKind.ENDING_REGISTER: RootKind.REGISTER,
+}
+
+REGION = np.dtype([("start", "<u8"), ("end", "<u8"), ("kind", "<u8")])
+WORD = np.dtype([("at", "<u8"), ("value", "<u8")])
+"""A word that may be a pointer, and where it stands; both divisible by what the target made them of: `at` by 8."""
+HEAD_WORDS = 3
+HEAD = np.dtype([("address", "<u8"), ("before", "<u8", (HEAD_WORDS,))])
+"""The words before an address that something points at: containers keep lengths there."""
+
+
+def _none(dtype: np.dtype[np.void]) -> Records:
+    return np.zeros(0, dtype)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """`regions` by start, apart from each other; `heads` by address; `vtables`: where words stand that point at tables
+    of virtual functions, ascending. `time_ns`: when it was read."""
+
+    regions: Records = field(default_factory=lambda: _none(REGION))
+    words: Records = field(default_factory=lambda: _none(WORD))
+    heads: Records = field(default_factory=lambda: _none(HEAD))
+    vtables: Addresses = field(default_factory=lambda: np.zeros(0, np.uint64))
+    time_ns: int = 0
+
+
+def regions_of(memory: Memory, addresses: Addresses) -> npt.NDArray[np.uint64]:
+    """Return the RegionKind of each address; 0 where it is in none."""
+    regions = memory.regions
+    if len(regions) == 0:
+        return np.zeros(len(addresses), np.uint64)
+    index = np.searchsorted(regions["start"], addresses, side="right") - 1
+    inside = (index >= 0) & (addresses < regions["end"][index])
+    kinds: npt.NDArray[np.uint64] = np.where(inside, regions["kind"][index], np.uint64(0))
+    return kinds

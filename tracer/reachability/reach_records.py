@@ -1,0 +1,129 @@
+"""The classes of all that is outstanding in one address space, as REACH_RECORDs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.model.reachability import (
+    KIND_ALLOCATION,
+    KIND_MAPPING,
+    KIND_REFERENCE,
+    REACH_RECORD,
+    Reach,
+    RootKind,
+)
+from tracer.model.snapshot import Records
+from tracer.reachability.block_table import BlockTable, Indices
+from tracer.reachability.classes import Classes, classify
+from tracer.reachability.edges import ADDRESS_BITS, find_edges
+from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of
+
+_LAST = 255
+
+
+@dataclass(frozen=True)
+class Outstanding:
+    """What is alive in one address space; `holds` of each allocation: what it points at is held."""
+
+    allocations: Records
+    inherited: Records
+    """Copies of the blocks of a parent: they hold, and are not classed."""
+    objects: Records
+    mapped: Records
+    holds: npt.NDArray[np.bool_]
+
+
+def reach_records(memory: Memory, alive: Outstanding, *, free_holds: bool) -> Records:
+    """Return a record for each allocation, counted object and mapping, but for what was made after the memory was
+    read: that is held by whoever made it."""
+    blocks = np.concatenate([alive.allocations, alive.inherited])
+    table = BlockTable(blocks["address"].astype(np.uint64), blocks["size"].astype(np.uint64))
+    holds = np.concatenate([alive.holds, np.zeros(len(alive.inherited), np.bool_)])[table.order]
+    young = blocks["time_ns"][table.order] > memory.time_ns
+    classes = classify(table, find_edges(memory, table, free_holds=free_holds), holds | young)
+    rows = [
+        _of_allocations(alive.allocations, table, classes),
+        _of_objects(memory, alive.objects, table, classes),
+        _of_mappings(memory, alive.mapped, table, classes),
+    ]
+    return np.concatenate(rows)
+
+
+def _rows(records: Records, address: str, kind: int) -> Records:
+    rows = np.zeros(len(records), REACH_RECORD)
+    rows["address"], rows["kind"] = records[address], kind
+    rows["pid"], rows["generation"] = records["pid"], records["generation"]
+    return rows
+
+
+def _fill(rows: Records, at: npt.NDArray[np.bool_] | Indices, classes: Classes, index: Indices) -> None:
+    rows["reach"][at], rows["owner"][at] = classes.reach[index], classes.owner[index]
+    rows["root"][at], rows["root_kind"][at] = classes.root[index], classes.root_kind[index]
+
+
+def _of_allocations(allocations: Records, table: BlockTable, classes: Classes) -> Records:
+    rows = _rows(allocations, "address", KIND_ALLOCATION)
+    place = np.empty(len(table), np.int64)
+    place[table.order] = np.arange(len(table))
+    _fill(rows, np.arange(len(rows)), classes, place[: len(rows)])
+    return rows
+
+
+def _of_objects(memory: Memory, objects: Records, table: BlockTable, classes: Classes) -> Records:
+    """An object is reached as the block that its counter is in; in no block, as a word of its memory would hold."""
+    rows = _rows(objects, "address", KIND_REFERENCE)
+    counter = objects["address"].astype(np.uint64)
+    block = table.targets(counter)
+    inside = block >= 0
+    _fill(rows, inside, classes, block[inside])
+    kind = regions_of(memory, counter)
+    for region, root in ROOT_KINDS.items():
+        outside = ~inside & (kind == region)
+        stack = region in (RegionKind.ENDING_STACK, RegionKind.ENDING_REGISTER)
+        rows["reach"][outside] = Reach.STACK if stack else Reach.REACHABLE
+        rows["root"][outside], rows["root_kind"][outside] = counter[outside], root
+    return rows
+
+
+def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Classes) -> Records:
+    """A mapping is reached by any pointer into it from elsewhere; the best of those who point there decides."""
+    rows = _rows(mapped, "start", KIND_MAPPING)
+    order = np.argsort(mapped["start"], kind="stable")
+    start, end = mapped["start"][order], (mapped["start"] + mapped["length"])[order]
+    best = np.full(len(rows), _LAST, np.uint8)
+    if len(rows) == 0:
+        return rows
+    value, at = memory.words["value"] & ADDRESS_BITS, memory.words["at"]
+    target = np.searchsorted(start, value, side="right") - 1
+    hits = np.flatnonzero((target >= 0) & (value < end[target]) & ~((at >= start[target]) & (at < end[target])))
+    target, at = target[hits], at[hits]
+    region = regions_of(memory, at)
+    source = table.owners(at, region == RegionKind.ALLOCATOR)
+    reach = np.where(source >= 0, classes.reach[source] if len(table) else 0, Reach.REACHABLE).astype(np.uint8)
+    is_root = source < 0
+    reach[is_root & np.isin(region, (RegionKind.ENDING_STACK, RegionKind.ENDING_REGISTER))] = Reach.STACK
+    reach[is_root & ((region == RegionKind.ALLOCATOR) | (region == 0))] = _LAST
+    np.minimum.at(best, target, reach)
+    first = np.flatnonzero(reach == best[target])[::-1]  # the last write of each target is its first word
+    root, kind, owner = (np.zeros(len(rows), np.uint64) for _ in range(3))
+    root[target[first]] = at[first]
+    kind[target[first]] = [_ROOT_KIND.get(int(k), RootKind.BLOCK) for k in np.where(is_root, region, 0)[first]]
+    owner[target[first]] = np.where(is_root[first], 0, _start_of_owner(table, classes, source[first]))
+    is_lost = best >= Reach.LOST
+    rows["reach"][order] = np.where(best == _LAST, Reach.LOST, np.where(is_lost, Reach.INDIRECT, best))
+    rows["root"][order], rows["root_kind"][order] = np.where(is_lost, 0, root), np.where(is_lost, 0, kind)
+    rows["owner"][order] = np.where(is_lost & (best != _LAST), owner, 0)
+    return rows
+
+
+_ROOT_KIND = {int(region): int(root) for region, root in ROOT_KINDS.items()}
+
+
+def _start_of_owner(table: BlockTable, classes: Classes, source: Indices) -> npt.NDArray[np.uint64]:
+    if len(table) == 0:
+        return np.zeros(len(source), np.uint64)
+    owner: npt.NDArray[np.uint64] = np.where(classes.owner[source] != 0, classes.owner[source], table.start[source])
+    return owner

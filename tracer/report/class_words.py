@@ -1,0 +1,76 @@
+"""Words for what something still points at, and what not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracer.model.findings import INDIRECT, LOST, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
+from tracer.report.amount_words import amount
+from tracer.report.amounts import counted, size
+
+CLASSES = {
+    LOST: "lost", INDIRECT: "lost with its owner", POSSIBLE: "possibly lost", REACHABLE: "still reachable",
+    STACK_ONLY: "held by the last stack",
+}  # fmt: skip
+SHOWN = (LOST, POSSIBLE)
+"""Listed by default; what is lost with its owner is summed up there."""
+SHOWABLE = (LOST, INDIRECT, POSSIBLE, STACK_ONLY, REACHABLE)
+_HELD = (REACHABLE, STACK_ONLY)
+
+
+def state_word(leak: Leak, otherwise: str) -> str:
+    """Return how memory is called that was judged a leak: by its class where that is known."""
+    if leak.state != "leaked" or leak.kind == "reference":
+        return otherwise
+    return CLASSES.get(leak.reachability or "", otherwise)
+
+
+def leaked_amount(leaks: Sequence[Leak]) -> str:
+    """Return "1 object of 1 type, lost 820 bytes in 4 blocks, possibly lost 40 bytes in 1 block"."""
+    memory = [leak for leak in leaks if leak.kind != "reference"]
+    parts = [amount([leak for leak in leaks if leak.kind == "reference"])]
+    parts += [_said("lost", [k for k in memory if k.reachability in (LOST, INDIRECT)])]
+    parts += [_said("possibly lost", [k for k in memory if k.reachability == POSSIBLE])]
+    parts += [amount([k for k in memory if k.reachability not in (LOST, INDIRECT, POSSIBLE)])]
+    return ", ".join(filter(None, parts))
+
+
+def _said(word: str, leaks: Sequence[Leak]) -> str:
+    return f"{word} {amount(leaks)}" if leaks else ""
+
+
+def held_lines(findings: Findings, shown: Sequence[str]) -> list[str]:
+    """Return a line for what is still reachable, one for what only the last stack holds; none where it is nothing."""
+    lines = []
+    for word in _HELD:
+        leaks = [leak for leak in findings.held if leak.reachability == word]
+        if leaks:
+            roots = f", from {_roots(leaks)}" if word == REACHABLE else ""
+            how = "" if word in shown else f" (--show {word} lists {'them' if _count(leaks) > 1 else 'it'})"
+            lines.append(f"{CLASSES[word]}: {amount(leaks)}{roots}{how}")
+    return lines
+
+
+def _count(leaks: Sequence[Leak]) -> int:
+    return sum(leak.count for leak in leaks)
+
+
+def _roots(leaks: Sequence[Leak]) -> str:
+    """Return what entries are held by, that by which most are first: "globals, stacks"."""
+    sums: dict[str, int] = {}
+    for leak in leaks:
+        reason = (leak.reachability_reason or "").removeprefix("held by ")
+        for root in filter(None, reason.split(" or ")):
+            sums[root] = sums.get(root, 0) + leak.count
+    ranked = sorted(sums, key=lambda root: (-sums[root], root))
+    return ", ".join(_PLURAL.get(root, root) for root in ranked)
+
+
+_PLURAL = {"a global": "globals", "a stack": "stacks", "a register": "registers", "a mapping": "mappings"}
+
+
+def below_words(leak: Leak) -> str:
+    """Return "and 41 blocks, 2.1 KiB below it"; empty where nothing hangs below an entry."""
+    if not leak.below_count:
+        return ""
+    return f"and {counted(leak.below_count, 'block')}, {size(leak.below_bytes)} below it"
