@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,22 @@ from tracer.capture.losses import describe, read_losses
 from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
+from tracer.capture.untraced import untraced_programs
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
-from tracer.model.snapshot import ANONYMOUS, EVERY_KIND, Binary, Loss, Mapping, Records, Snapshot
+from tracer.model.snapshot import (
+    ANONYMOUS,
+    EVERY_KIND,
+    Binary,
+    Coverage,
+    Loss,
+    Mapping,
+    Process,
+    Records,
+    Snapshot,
+    Untraced,
+)
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
@@ -180,7 +193,7 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         errors=session.history.errors(),
         error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
-        coverage=session.prober.coverage,
+        coverage=_coverage(session, processes, mappings),
         notes=session.notes,
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
@@ -189,6 +202,14 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
     if session.completion.has_copies:
         snapshot = merge_stacks(snapshot)
     return merge_types(snapshot, classes.types)
+
+
+def _coverage(session: Session, processes: tuple[Process, ...], mappings: tuple[Mapping, ...]) -> Coverage:
+    binaries = {binary.id: binary for binary in session.binaries.all}
+    untraced: tuple[Untraced, ...] = ()
+    with session.mishaps.attempt():
+        untraced = tuple(untraced_programs(processes, mappings, binaries, session.sites.infos[1:]))
+    return replace(session.prober.coverage, untraced=(*untraced, *session.older_children))
 
 
 def _types(session: Session, mappings: tuple[Mapping, ...]) -> tuple[dict[int, str], ClassTypes]:

@@ -148,6 +148,17 @@ class Missing:
 
 
 @dataclass(frozen=True)
+class Untraced:
+    """A program in which nothing is probed, so that whatever it did is unknown."""
+
+    pid: int
+    generation: int
+    program: str
+    reason: str
+    """As a clause: "it is static and has no symbols"."""
+
+
+@dataclass(frozen=True)
 class SiteInfo:
     """What a report says of a site: index as in the records' `site` field."""
 
@@ -165,6 +176,7 @@ class Coverage:
     unresolved: tuple[Unresolved, ...] = ()
     uncovered_copies: tuple[UncoveredCopies, ...] = ()
     missing: tuple[Missing, ...] = ()
+    untraced: tuple[Untraced, ...] = ()
 
 
 @dataclass(frozen=True)
