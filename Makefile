@@ -10,7 +10,7 @@ TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3 xz-utils valg
 BENCH_PACKAGES := gcc libc6-dev git sqlite3 bpfcc-tools bpftrace heaptrack valgrind
 # What refleak's Debian package depends on: a test runs it without .venv.
 DEB_PACKAGES := python3-numpy python3-pyelftools python3-psutil python3-tabulate python3-capstone python3-rich
-KERNEL_PACKAGES := qemu-system-x86 kmod file
+KERNEL_PACKAGES := qemu-system-x86 busybox-static kmod file
 KERNELS := 6.1 6.12 7.2
 KERNEL_SUITE := smoke
 CFLAGS_DEMO := -g -O2 -Wall -Wextra

@@ -17,10 +17,10 @@ from benchmarks.tables import Results, Table
 from tracer.capture import kernel
 from tracer.capture.instruction_costs import measure_costs
 from tracer.capture.programs import has_uprobe_multi
-from tracer.cli.site_finder import SiteFinder
 from tracer.elf.image import Image
 from tracer.errors import RefleakError
 from tracer.model.operations import Placement, SiteFlag
+from tracer.pipeline.site_finder import SiteFinder
 
 _RETURN_ZERO = bytes([0xB7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0])
 _LDD_SECONDS = 20

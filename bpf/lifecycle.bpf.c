@@ -282,7 +282,7 @@ INLINE void touch_path(u64 path)
  *
  * The attach cookie is the kind in its low byte; the rest is the distance from
  * the probed instruction to _r_debug.r_state for the loader, to
- * __jit_debug_descriptor for a JIT.
+ * __jit_debug_descriptor for a JIT; 1 for a fork whose maker is held there too.
  */
 INLINE int hold(struct pt_regs *ctx)
 {
@@ -296,10 +296,11 @@ INLINE int hold(struct pt_regs *ctx)
 
 	if (!process || process->state != PROCESS_TRACED || !SHARED->armed)
 		return 0;
-	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx))
-		return 0;	/* the parent's return from fork */
-	if (kind == CONTROL_FORKS && (s64)RETURN_VALUE(ctx) <= 0)
-		return 0;
+	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx)) {	/* not in the child */
+		if (!(cookie >> 8) || (s64)RETURN_VALUE(ctx) < 0)
+			return 0;
+		kind = CONTROL_FORKS;
+	}
 	if (kind == CONTROL_LOADER && cookie >> 8) {
 		u32 state = 0;
 
@@ -312,7 +313,7 @@ INLINE int hold(struct pt_regs *ctx)
 		return 0;
 	control->generation = process->generation;
 	cookie = bpf_get_attach_cookie(ctx);	/* again, rather than kept on the stack */
-	kind = cookie & 255;
+	kind = control->kind;
 	path = ctx->di;
 	second = ctx->si;
 	BARRIER(path);

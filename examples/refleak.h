@@ -78,10 +78,11 @@ REFLEAK_STUB void refcnt__delete(void *obj);
 #if !defined(REFLEAK_IN_C)
 
 /*
- * The stubs in assembly: a probe reads the argument registers at the first
- * instruction, which must be a 5-byte nop for the kernel to make the probe
- * trap-free. A compiler would put endbr64, a frame or a profiling call first,
- * clone the function, or drop arguments that it proves unused.
+ * The stubs in assembly: a probe reads the argument registers at one of the
+ * first two instructions, which must be these nops for the kernel to make the
+ * probe trap-free: Linux 6.18 does so with the one of 5 bytes, 7.3 with that of
+ * 10. A compiler would put endbr64, a frame or a profiling call first, clone
+ * the function, or drop arguments that it proves unused.
  *
  * Weak and in a COMDAT group each: one copy in a program, however many files
  * include this, and through .dynsym one for the libraries too. .ifndef: link
@@ -98,6 +99,7 @@ REFLEAK_STUB void refcnt__delete(void *obj);
 		#name ":\n"						\
 		".cfi_startproc\n"					\
 		".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"			\
+		".byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0\n"	\
 		instructions						\
 		".byte 0xc3\n"						\
 		".cfi_endproc\n"					\

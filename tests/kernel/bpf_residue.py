@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import select
 import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from patience import PATIENCE
+
 _NR_BPF = 321
 _NEXT_ID = {"prog": 11, "link": 31}
 """BPF_PROG_GET_NEXT_ID and BPF_LINK_GET_NEXT_ID of enum bpf_cmd (include/uapi/linux/bpf.h)."""
 _UPROBE_EVENTS = Path("/sys/kernel/tracing/uprobe_events")
-_PATIENCE_SECONDS = 20
+_PATIENCE_SECONDS = 20 * PATIENCE
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Ids = frozenset[tuple[str, int]]
@@ -52,8 +55,14 @@ def _held_by_others(own: set[int]) -> Ids:
     return frozenset(held)
 
 
-def _uprobe_events() -> str:
-    return _UPROBE_EVENTS.read_text() if _UPROBE_EVENTS.exists() else ""
+def _uprobe_events() -> frozenset[str]:
+    """Return the lines of the events in tracefs: their groups name the process that made them (refleak_PID_...)."""
+    return frozenset(_UPROBE_EVENTS.read_text().splitlines() if _UPROBE_EVENTS.exists() else ())
+
+
+def _is_of_living(event: str) -> bool:
+    found = re.match(r"\w:refleak_(\d+)_", event)
+    return found is not None and Path("/proc", found[1]).exists()
 
 
 class Residue:
@@ -72,9 +81,7 @@ class Residue:
         while True:
             new = all_ids() - self._ids
             left = sorted(new - _held_by_others({os.getpid(), *own})) if new else []
-            if not left or time.monotonic() > deadline:
-                events = _uprobe_events()
-                return [f"{kind} {number}" for kind, number in left] + (
-                    [events] if events != self._events else []
-                )
+            events = [each for each in _uprobe_events() - self._events if not _is_of_living(each)]
+            if not (left or events) or time.monotonic() > deadline:
+                return [f"{kind} {number}" for kind, number in left] + events
             select.select([], [], [], 0.05)

@@ -15,15 +15,25 @@ from pathlib import Path
 
 import pytest
 from bpf_residue import Residue
+from features import why_not
+from patience import TIMEOUT_SECONDS
 from traced_perf import TracedPerf
 from traced_report import Run
 
 CHECKOUT = Path(__file__).parents[2]
 REFLEAK = CHECKOUT / "refleak"
-TIMEOUT_SECONDS = 120
 
 Refleak = Callable[..., Run]
 LiveTarget = Callable[..., AbstractContextManager["subprocess.Popen[bytes]"]]
+
+
+@pytest.fixture(autouse=True)
+def _needs(request: pytest.FixtureRequest) -> None:
+    """Skip a test whose mark `needs` names what the kernel lacks; fail where it should have it."""
+    for marker in request.node.iter_markers("needs"):
+        for name in marker.args:
+            if reason := why_not(name):
+                pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")

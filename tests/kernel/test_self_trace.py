@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import CHECKOUT, REFLEAK
+from patience import TIMEOUT_SECONDS
 
 BLIND = """
 import sys
@@ -21,7 +22,7 @@ sys.exit(main(["doctor", "--format", "json"]))
 
 
 def checks(command: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=CHECKOUT)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False, cwd=CHECKOUT)
     assert result.stderr == ""
     document = json.loads(result.stdout)
     return result.returncode, document, {check["name"]: check for check in document["checks"]}

@@ -57,7 +57,8 @@ def test_a_go_program(tmp_path: Path) -> None:
     assert f"NOT SEEN {program}: a Go program, which allocates without malloc" in " ".join(map(str.strip, lines))
     run = subprocess.run([REFLEAK, "--exec", program], capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 67
-    assert run.stderr.startswith(f"refleak: nothing to probe in {program}: a Go program, which allocates without malloc")
+    refused = f"refleak: nothing to probe in {program}: a Go program, which allocates without malloc\n"
+    assert run.stderr.startswith(refused)
 
 
 def test_nothing_to_count(refleak: Refleak, tmp_path: Path) -> None:

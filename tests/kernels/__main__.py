@@ -1,6 +1,7 @@
 """Run a suite of kernel tests on each given kernel: python -m tests.kernels --suite smoke 6.1 6.12 7.2.
 
-Suites: doctor (only `refleak doctor`), smoke (tests/kernel/smoke.txt), all (tests/kernel).
+Suites: programs (`refleak doctor --programs`), doctor (`refleak doctor`), smoke (tests/kernel/smoke.txt), all
+(tests/kernel). Exit status: 0 all pass, 1 a kernel fails, 3 of a kernel nothing is known: no package, no machine.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from tests.kernels.machine import CHECKOUT, TARGETS, Machine, machine_here
+from tests.kernels.machine import CACHE, CHECKOUT, TARGETS, Machine, NoMachine, machine_here
 from tests.kernels.packages import SUITES, Kernel, NoKernel, fetch
-from tests.kernels.results import Outcome, read_outcome, table, with_table
+from tests.kernels.results import Outcome, read_doctor, read_outcome, table, with_table
+from tracer.errors import ProgramRefused
 
 SMOKE = CHECKOUT / "tests" / "kernel" / "smoke.txt"
 PYTHON = CHECKOUT / ".venv" / "bin" / "python"
-_SECONDS = {"doctor": 900.0, "smoke": 3600.0, "all": 6 * 3600.0}
+_DOCTOR = {"programs": ["doctor", "--programs"], "doctor": ["doctor"]}
+_FAILS, _UNKNOWN = 1, 3
+_SECONDS = {"programs": 900.0, "doctor": 900.0, "smoke": 3600.0, "all": 6 * 3600.0}
 _LAST_LINES = 15
+_LONGEST_REASON = 200
 
 
 def cache_folder() -> Path:
@@ -42,29 +48,59 @@ def tests_of(suite: str) -> list[str]:
 
 def words_of(suite: str, tests: Sequence[str], folder: Path) -> list[str]:
     """Return what runs in the machine."""
-    if suite == "doctor":
-        return [str(CHECKOUT / "refleak"), "doctor"]
+    if suite in _DOCTOR:
+        return [str(CHECKOUT / "refleak"), *_DOCTOR[suite]]
     # An empty cache of pytest's own: the checkout cannot be written there.
-    options = ["-q", "-p", "no:cacheprovider", f"--junitxml={folder / 'junit.xml'}", f"--basetemp={folder / 'pytest'}"]
+    options = ["-v", "--durations=0", "-p", "no:cacheprovider", f"--junitxml={folder / 'junit.xml'}"]
+    options.append(f"--basetemp={folder / 'pytest'}")
     return [str(PYTHON), "-m", "pytest", *options, *(tests or tests_of(suite))]
 
 
 def run_on(machine: Machine, kernel: Kernel, suite: str, tests: Sequence[str], folder: Path) -> Outcome:
     """Boot a kernel, run the suite in it and return how it went; its files stay in the folder."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    clear(folder)
     status = machine.run(kernel, folder, words_of(suite, tests, folder), _SECONDS[suite])
     if status is None:
-        return Outcome(kernel.version, kernel.release, suite, problem="the machine did not come to an end in time")
-    if suite == "doctor":
-        failed = () if status == 0 else ("doctor",)
-        return Outcome(kernel.version, kernel.release, suite, passed=int(status == 0), failed=failed)
+        return Outcome(kernel.version, kernel.release, suite, problem=why_not(folder))
+    if suite in _DOCTOR:
+        return doctors_outcome(kernel, suite, status, (folder / "output").read_text(errors="replace"))
     return read_outcome(kernel.version, kernel.release, suite, folder / "junit.xml")
+
+
+def clear(folder: Path) -> None:
+    """Make an empty folder of it but for refleak's cache, which is keyed by all that it was made of.
+
+    To compile the BPF programs takes a minute on an emulated processor.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.name != CACHE:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def doctors_outcome(kernel: Kernel, suite: str, status: int, said: str) -> Outcome:
+    """Return what the status of `refleak doctor` says of a kernel; of its programs, only a refusal says something."""
+    outcome = Outcome(kernel.version, kernel.release, suite, **read_doctor(said))
+    if status == 0:
+        return replace(outcome, passed=1)
+    if suite == "doctor" or status == ProgramRefused.exit_code:
+        return replace(outcome, failed=("doctor",))
+    return replace(outcome, problem=f"refleak doctor ended with status {status}")
+
+
+def why_not(folder: Path) -> str:
+    """Return why there is no status: the suite did not come to its end, or the machine not to the suite."""
+    if (folder / "release").exists():
+        return "the machine did not come to an end in time"
+    said = (folder / "console").read_text(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(said) if line.strip() and line.isprintable()), "it says nothing")
+    return f"the machine did not start: {last[:_LONGEST_REASON]}"
 
 
 def build_targets() -> None:
     """Build the targets here: the checkout cannot be written in the machine, where a compiler would be slow too."""
     subprocess.run(["make", "-s", "-C", str(TARGETS.parent), f"OUT={TARGETS}"], check=True, timeout=600)
+    subprocess.run(["make", "-s", "-C", str(CHECKOUT), "examples/demo/leaky"], check=True, timeout=600)
 
 
 def _last_lines(folder: Path) -> str:
@@ -86,15 +122,16 @@ def main() -> int:
         parser.error("--write needs a whole suite")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and take the machine along
     cache = cache_folder()
-    build_targets()
+    if arguments.suite not in _DOCTOR:
+        build_targets()
     outcomes, machine = [], None
     for version in arguments.versions:
         try:
             kernel = fetch(version, cache)
-        except NoKernel as error:
+            machine = machine or machine_here(cache, kernel)
+        except (NoKernel, NoMachine) as error:
             outcomes.append(Outcome(version, "", arguments.suite, problem=str(error)))
             continue
-        machine = machine or machine_here(cache, kernel)
         folder = cache / f"run-{version}"
         outcome = run_on(machine, kernel, arguments.suite, arguments.test, folder)
         outcomes.append(outcome)
@@ -103,7 +140,14 @@ def main() -> int:
     print(table(outcomes))
     if arguments.write:
         arguments.write.write_text(with_table(arguments.write.read_text(), outcomes))
-    return 0 if all(outcome.is_good for outcome in outcomes) else 1
+    return exit_status(outcomes)
+
+
+def exit_status(outcomes: Sequence[Outcome]) -> int:
+    """Return 0 where all are good, 1 where a kernel failed, 3 where one could not be judged."""
+    if all(outcome.is_good for outcome in outcomes):
+        return 0
+    return _FAILS if any(not outcome.is_good and not outcome.problem for outcome in outcomes) else _UNKNOWN
 
 
 if __name__ == "__main__":

@@ -129,9 +129,12 @@ def _configure(root: Path, suite: str) -> Sequence[str]:
 
 
 def _run(command: Sequence[str], folder: Path, *, may_fail: bool = False) -> str:
-    result = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
-    )
+    try:
+        result = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoKernel(f"{command[0]} did not end well: {error}") from error
     if result.returncode and not may_fail:
         raise NoKernel(f"{' '.join(command[:1])} failed: {result.stderr.strip()[-500:]}")
     return result.stdout

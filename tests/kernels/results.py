@@ -7,10 +7,14 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 BEGIN, END = "<!-- begin: written by make test-kernels -->", "<!-- end -->"
 _HEAD = "| kernel | release | suite | passed | failed | skipped | seconds | |"
 _FAILURES = ("failure", "error")
+_LACKS = "the kernel lacks "
+_FEATURES = {"links": "uprobe_multi", "holds": "holds", "nops": "nop5"}
+"""Checks of `refleak doctor`, by the names of tests/kernel/features.py."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +27,19 @@ class Outcome:
     passed: int = 0
     skipped: int = 0
     failed: tuple[str, ...] = ()
-    """Names of the tests."""
+    """Names of the tests, also of those that were skipped without the kernel's lacking anything."""
     seconds: float = 0.0
     problem: str = ""
-    """Why there is no result."""
+    """Why there is no result: nothing is known of the kernel then."""
+    lacks: tuple[str, ...] = ()
+    """What the kernel has not (tests/kernel/features.py): what skipped tests need, or what doctor says."""
+    programs: str = ""
+    """How many BPF programs were loaded, and how much the verifier had to follow."""
 
     @property
     def is_good(self) -> bool:
-        """A skip is a failure too: a kernel that lacks what a test needs has no such test in its list."""
-        return self.passed > 0 and not self.failed and not self.skipped and not self.problem
+        """A skip is no failure where the kernel lacks what the test needs."""
+        return self.passed > 0 and not self.failed and not self.problem
 
 
 def read_outcome(version: str, release: str, suite: str, junit: Path) -> Outcome:
@@ -43,12 +51,31 @@ def read_outcome(version: str, release: str, suite: str, junit: Path) -> Outcome
     except ElementTree.ParseError:
         return Outcome(version, release, suite, problem="the machine's result is cut short")
     names = {_name(case) for case in cases}  # one whose teardown fails too is there twice
-    failed = dict.fromkeys(_name(case) for case in cases if any(case.find(kind) is not None for kind in _FAILURES))
-    skipped = sum(case.find("skipped") is not None for case in cases)
+    reasons = {_name(case): skip.get("message", "") for case in cases if (skip := case.find("skipped")) is not None}
+    lacks = {name: reason.removeprefix(_LACKS) for name, reason in reasons.items() if reason.startswith(_LACKS)}
+    bad = (case for case in cases if any(case.find(kind) is not None for kind in _FAILURES))
+    failed = dict.fromkeys((*map(_name, bad), *(name for name in reasons if name not in lacks)))
     seconds = sum(float(case.get("time", 0)) for case in cases)
-    passed = len(names) - skipped - len(failed)
+    passed = len(names) - len(lacks) - len(failed)
     problem = "" if cases else "no test was run"
-    return Outcome(version, release, suite, passed, skipped, tuple(failed), seconds, problem)
+    needed = tuple(sorted(set(lacks.values())))
+    return Outcome(version, release, suite, passed, len(lacks), tuple(failed), seconds, problem, needed)
+
+
+class Told(TypedDict):
+    """What of an Outcome `refleak doctor` tells."""
+
+    lacks: tuple[str, ...]
+    programs: str
+
+
+def read_doctor(said: str) -> Told:
+    """Read what `refleak doctor` printed: what is missing, and how much the verifier had to follow."""
+    missing = {words[0] for line in said.splitlines() if (words := line.split())[1:2] == ["missing"]}
+    lacks = tuple(sorted(name for check, name in _FEATURES.items() if check in missing))
+    followed = re.search(r"(\d+) BPF programs, .* in ([\d,]+) steps", " ".join(said.split()))
+    programs = f"{followed[1]} programs in {followed[2]} verified steps" if followed else ""
+    return Told(lacks=lacks, programs=programs)
 
 
 def _name(case: ElementTree.Element) -> str:
@@ -73,20 +100,25 @@ def _with_head(rows: Sequence[str]) -> str:
 def _remark(outcome: Outcome) -> str:
     if outcome.problem:
         return outcome.problem
-    return "all pass" if outcome.is_good else ", ".join(outcome.failed[:3]) + (", ..." if outcome.failed[3:] else "")
+    if outcome.is_good:
+        without = f"without {', '.join(outcome.lacks)}" if outcome.lacks else ""
+        return ", ".join(filter(None, ("all pass", outcome.programs, without)))
+    return ", ".join(outcome.failed[:3]) + (", ..." if outcome.failed[3:] else "")
 
 
 def with_table(document: str, outcomes: Sequence[Outcome]) -> str:
-    """Return the document with its table between the marks brought up to date: rows of other kernels stay.
+    """Return the document with its table between the marks brought up to date: rows of other runs stay.
 
     Raises ValueError where it has no marks.
     """
     begin, end = document.index(BEGIN) + len(BEGIN), document.index(END)
-    rows = {_version(row): row for row in document[begin:end].splitlines() if re.match(r"\| \d", row)}
-    rows |= {outcome.version: _row(outcome) for outcome in outcomes}
-    ordered = [rows[version] for version in sorted(rows, key=lambda version: [int(n) for n in version.split(".")])]
+    rows = {_key(row): row for row in document[begin:end].splitlines() if re.match(r"\| \d", row)}
+    rows |= {_key(_row(outcome)): _row(outcome) for outcome in outcomes}
+    ordered = [rows[key] for key in sorted(rows)]
     return f"{document[:begin]}\n\n{_with_head(ordered)}\n{document[end:]}"
 
 
-def _version(row: str) -> str:
-    return row.split("|")[1].strip()
+def _key(row: str) -> tuple[tuple[int, ...], str]:
+    """Return version and suite."""
+    cells = [cell.strip() for cell in row.split("|")]
+    return tuple(int(number) for number in cells[1].split(".")), cells[3]

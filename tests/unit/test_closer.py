@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tracer.capture.closer import Closer
+from tracer.capture.uprobe_events import UprobeEvents
 
 PATIENCE_SECONDS = 60
 
@@ -34,7 +35,7 @@ def test_files_are_closed_when_their_owner_is_killed() -> None:
     said, tell = os.pipe()
 
     def own_a_closer() -> None:
-        closer = Closer()
+        closer = Closer(UprobeEvents())
         late = os.pipe()[1]  # in the table that they share, though opened later
         os.write(tell, f"{closer._pid} {late}".encode())
 
@@ -55,7 +56,7 @@ def test_files_are_closed_when_their_owner_is_killed() -> None:
 
 def test_it_ends_when_it_is_not_needed() -> None:
     kept, other = os.pipe()
-    closer = Closer()
+    closer = Closer(UprobeEvents())
     pid = closer._pid
     closer.stop()
     closer.stop()

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from tracer.sites.costs import Cost, InstructionClass, classify, default_costs, is_refused, measured_costs
+from tracer.sites.costs import (
+    NOP10,
+    Cost,
+    CostModel,
+    InstructionClass,
+    classify,
+    default_costs,
+    is_refused,
+    measured_costs,
+)
 
 CLASSES = {
     "0f1f440000": InstructionClass.NOP5,
     "660f1f0400": InstructionClass.NOP5,
+    "662e0f1f840000000000": InstructionClass.NOP10,
+    "660f1f840000000000": InstructionClass.OTHER,
     "90": InstructionClass.NOP,
     "55": InstructionClass.PUSH,
     "4157": InstructionClass.PUSH,
@@ -49,6 +60,22 @@ def test_only_an_optimising_kernel_needs_no_trap() -> None:
     assert default_costs(optimises_nop5=True).cost_of(nop5, 0) is Cost.CALL
     assert default_costs().cost_of(nop5, 0) is Cost.STEP
     assert default_costs().cost_of(b"\x55", 0) is Cost.TRAP
+
+
+def test_the_10_byte_nop_is_refused_where_it_was_not_measured() -> None:
+    taken = CostModel({InstructionClass.NOP10: Cost.CALL})
+    assert default_costs(optimises_nop5=True).refuses(NOP10)
+    assert not taken.refuses(NOP10)
+    assert taken.refuses(bytes.fromhex("f0ff07"))
+    assert taken.refuses(bytes.fromhex("2e0f1f840000000000"))
+    assert (taken.cost_of(NOP10, 4096 - 10), taken.cost_of(NOP10, 4096 - 9)) == (Cost.CALL, Cost.TRAP)
+
+
+@pytest.mark.parametrize(("nop10", "cost"), [(221, Cost.CALL), (455, Cost.TRAP), (16_500, Cost.STEP)])
+def test_the_10_byte_nop_is_judged_like_the_other(nop10: float, cost: Cost) -> None:
+    times = dict.fromkeys(InstructionClass, 460.0) | {InstructionClass.OTHER: 17_000.0, InstructionClass.NOP10: nop10}
+    model = measured_costs(times)
+    assert (model.costs[InstructionClass.NOP10], model.costs[InstructionClass.NOP5]) == (cost, Cost.TRAP)
 
 
 @pytest.mark.parametrize(("nop5", "cost"), [(221, Cost.CALL), (455, Cost.TRAP), (16_500, Cost.STEP)])

@@ -115,16 +115,18 @@ def test_without_privileges_it_says_what_it_could_not_test(
     assert checks["privileges"]["meaning"] == "CAP_BPF, CAP_PERFMON missing"
     assert checks["privileges"]["remedy"] == "run the same command with sudo"
     untested = {name for name, check in checks.items() if check["state"] == "untested"}
-    assert untested == {"BPF", "links", "holds", "costs", "programs", "trace"}
+    assert untested == {"BPF", "links", "holds", "forks", "costs", "programs", "trace"}
 
 
 def test_costs_are_said_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = {"nop5": 210.0, "nop": 400.0, "push": 460.0, "call": 450.0, "branch": 470.0, "other": 16_300.0}
     monkeypatch.setattr(doctor, "known_costs", lambda _directory: measured)
     (check,) = doctor._costs(False)
-    assert check.meaning == (
-        "an empty probe: 0.2 us on a 5-byte nop, 0.5 us on a push, 0.5 us on a jump, 16.3 us where it is single-stepped"
-    )
+    others = "0.5 us on a push, 0.5 us on a jump, 16.3 us where it is single-stepped"
+    assert check.meaning == f"an empty probe: 0.2 us on a 5-byte nop, {others}"
+    measured["nop10"] = 180.0
+    (check,) = doctor._costs(False)
+    assert check.meaning == f"an empty probe: 0.2 us on a 5-byte nop, 0.2 us on a 10-byte nop, {others}"
 
 
 def test_kernel_without_type_information(monkeypatch: pytest.MonkeyPatch) -> None:

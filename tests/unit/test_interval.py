@@ -18,12 +18,13 @@ from hand_made import SECOND, blocks, server
 from tracer.analysis import analyse
 from tracer.analysis.comparison import compare
 from tracer.capture.session import Session
-from tracer.cli import analyst
-from tracer.cli.analyst import Analyst
 from tracer.cli.interval import numbered
+from tracer.cli.standard_streams import complain
 from tracer.errors import CannotRead
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Snapshot
+from tracer.pipeline import analyst
+from tracer.pipeline.analyst import Analyst
 from tracer.report.interval_report import write_interval, write_interval_json
 
 
@@ -114,7 +115,7 @@ def test_each_job_is_given_what_the_last_returned(start: Callable[[Analyst, anal
 def test_a_job_that_fails_leaves_what_was_known(
     start: Callable[[Analyst, analyst.Job], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    one = Analyst()
+    one = Analyst(complain)
 
     def fails(_: Snapshot, __: Any) -> Any:
         raise CannotRead("no such thing")

@@ -8,9 +8,9 @@ import pytest
 from hand_made import server
 
 from tracer.analysis.analysis import analyse
-from tracer.cli.missing import check_found, find_missing
 from tracer.errors import NothingFound
 from tracer.model.snapshot import Missing, SiteInfo, Snapshot, Unresolved
+from tracer.pipeline.missing import check_found, find_missing
 from tracer.report.verdict_line import verdict
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.files import parse_spec

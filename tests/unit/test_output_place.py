@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tracer.cli.report_file import report_file
 from tracer.errors import CannotWrite
+from tracer.pipeline.report_file import report_file
 from tracer.recording.chunk_file import open_file
 from tracer.recording.output_place import check_writable, output_place
 

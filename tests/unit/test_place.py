@@ -23,13 +23,14 @@ from tracer.model.operations import (
     SiteFlag,
     argument,
 )
-from tracer.sites.costs import CostModel, default_costs
+from tracer.sites.costs import Cost, CostModel, InstructionClass, default_costs
 from tracer.sites.place import place
 from tracer.sites.resolve import resolve
 from tracer.specs.allocators import HEAP, MAPPINGS
 
 CODE_AT = 0x1000
 NOP5 = ".byte 0x0f,0x1f,0x44,0x00,0x00"
+NOP10 = ".byte 0x66,0x2e,0x0f,0x1f,0x84,0,0,0,0,0"
 FREE = FunctionSpec("free", Operation.FREE, flags=SiteFlag.ENTRY_RESULT, object=argument(0))
 MALLOC = FunctionSpec("malloc", Operation.ALLOC, size=argument(0))
 PUT = FunctionSpec(
@@ -131,6 +132,35 @@ def test_a_nop_of_five_bytes_is_cheapest(folder: Path) -> None:
     assert where(placement) == (8, "nop dword ptr [rax + rax]", "call", 8)
     assert placement.counter == argument(0)
     assert where(placed(folder, text, PUT, default_costs())) == (4, "push rbx", "trap", 0)
+
+
+TAKES_NOP10 = {InstructionClass.NOP10: Cost.CALL, InstructionClass.NOP5: Cost.TRAP}
+
+
+@pytest.mark.parametrize(
+    ("costs", "at", "cost"),
+    [
+        (default_costs(optimises_nop5=True), 0, "call"),
+        (default_costs(), 0, "step"),
+        (CostModel({InstructionClass.NOP5: Cost.TRAP}), 0, "trap"),
+        (CostModel(TAKES_NOP10), 5, "call"),
+        (CostModel(TAKES_NOP10 | {InstructionClass.NOP5: Cost.CALL}), 0, "call"),
+        (CostModel({InstructionClass.NOP10: Cost.TRAP, InstructionClass.NOP5: Cost.STEP}), 5, "trap"),
+        (CostModel({InstructionClass.NOP10: Cost.STEP, InstructionClass.NOP5: Cost.STEP}), 0, "step"),
+    ],
+)
+def test_a_stub_is_probed_at_the_nop_that_the_kernel_makes_cheaper(
+    costs: CostModel, at: int, cost: str, folder: Path
+) -> None:
+    placement = placed(folder, f"{NOP5}; {NOP10}; xor eax,eax; lock dec dword ptr [rdi]; sete al; ret", PUT, costs)
+    assert (placement.file_offset - CODE_AT, placement.cost, placement.return_distance) == (at, cost, 0)
+    assert (placement.counter, placement.object, placement.name) == (argument(0), argument(1), argument(2))
+
+
+def test_no_nop_is_taken_that_is_rewritten_above_values_below_the_stack(folder: Path) -> None:
+    costs = CostModel({InstructionClass.NOP10: Cost.CALL, InstructionClass.NOP5: Cost.CALL})
+    assert placed(folder, f"mov [rsp-8],rsi; {NOP10}; {NOP5}; ret", PUT, costs).file_offset == CODE_AT
+    assert placed(folder, f"mov rax,rsi; {NOP10}; {NOP5}; ret", PUT, costs).file_offset == CODE_AT + 3
 
 
 def test_a_nop_across_two_pages_only_traps(folder: Path) -> None:

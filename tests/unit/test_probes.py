@@ -160,7 +160,7 @@ def test_script_is_judged_by_its_interpreter(capsys: pytest.CaptureFixture[str],
 
 
 def test_process_of_ones_own(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracer.cli.target_check.os.getpid", lambda: 1)
+    monkeypatch.setattr("tracer.pipeline.target_check.os.getpid", lambda: 1)
     assert ("alloc", "malloc") in _probes(capsys, "-p", str(os.getppid()))["libc.so.6"]
 
 

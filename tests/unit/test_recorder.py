@@ -11,11 +11,12 @@ import pytest
 from hand_made import SECOND, server
 
 from tracer.capture.session import Session
-from tracer.cli import recorder as module
-from tracer.cli.recorder import Recorder, is_recording, recorder_of
+from tracer.cli.choices import is_recording, next_command, recorder_of
 from tracer.errors import CannotWrite
-from tracer.model.selection import ANY_SIZE
 from tracer.model.snapshot import Snapshot
+from tracer.pipeline import recorder as module
+from tracer.pipeline.recorder import Recorder
+from tracer.pipeline.trace_options import TraceOptions
 from tracer.recording.reader import read_recording
 
 
@@ -73,7 +74,9 @@ def test_a_dear_one_comes_so_rarely_that_it_takes_two_percent(clock: Clock, tmp_
 def test_a_failure_is_said_once_and_the_trace_goes_on(
     clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recorder = Recorder(tmp_path / "run.refleak", force=False, with_symbols=True)
+    asked = argparse.Namespace(output=tmp_path / "run.refleak", force=False, no_symbols=False)
+    recorder = recorder_of(asked, TraceOptions())
+    assert recorder is not None
 
     def refuse(*_: Any) -> None:
         raise CannotWrite("cannot write run.refleak: No space left on device")
@@ -96,12 +99,11 @@ def test_symbols_are_left_out_on_request(clock: Clock, tmp_path: Path) -> None:
 
 def test_the_suffix_decides(tmp_path: Path) -> None:
     assert is_recording(Path("x.refleak")) and not is_recording(Path("x.json")) and not is_recording(None)
-    kept = {"min_size": 0, "max_size": ANY_SIZE, "sample_bytes": 0}
-    asked = argparse.Namespace(output=tmp_path / "run.json", force=False, no_symbols=False, **kept)
-    assert recorder_of(asked) is None
+    asked = argparse.Namespace(output=tmp_path / "run.json", force=False, no_symbols=False)
+    assert recorder_of(asked, TraceOptions()) is None
     asked.output = tmp_path / "run.refleak"
-    recorder = recorder_of(asked)
+    recorder = recorder_of(asked, TraceOptions())
     assert recorder is not None and asked.output.exists()
-    assert recorder.next_command() == f"refleak report {asked.output}"
+    assert next_command(asked.output) == f"refleak report {asked.output}"
     recorder.discard()
     assert not asked.output.exists()

@@ -17,7 +17,7 @@ SOURCES = Path(__file__).parent / "refleak_h"
 STUBS = (
     "__refcnt__init", "__refcnt__get", "__refcnt__put", "__refcnt__get_by", "__refcnt__put_by", "refcnt__delete",
 )  # fmt: skip
-NOP5 = bytes.fromhex("0f1f440000")
+NOPS = bytes.fromhex("0f1f440000662e0f1f840000000000")
 COMPILERS = {"gcc": "c", "g++": "c++", "clang": "c", "clang++": "c++"}
 BEHAVIOUR = ["counts 3 2", "puts 0 0 0 1 0", "counts 0 1", "calls 2"]
 LEVELS = (
@@ -73,7 +73,7 @@ def code(elf: ELFFile, symbol: Symbol) -> bytes:
 
 
 def check_stubs(path: Path) -> None:
-    """Each stub is there once: a weak function with a size and unwind information, its first bytes the nop."""
+    """Each stub is there once: a weak function with a size and unwind information, its first bytes the two nops."""
     with path.open("rb") as file:
         elf = ELFFile(file)
         symbols = stub_symbols(elf)
@@ -86,7 +86,7 @@ def check_stubs(path: Path) -> None:
         for symbol in symbols:
             assert (symbol["st_info"]["bind"], symbol["st_info"]["type"]) == ("STB_WEAK", "STT_FUNC")
             assert symbol["st_other"]["visibility"] == "STV_DEFAULT"
-            assert code(elf, symbol).startswith(NOP5)
+            assert code(elf, symbol).startswith(NOPS)
             assert code(elf, symbol).endswith(b"\xc3")
             assert (symbol["st_value"], symbol["st_size"]) in described
 

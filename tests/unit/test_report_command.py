@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,9 @@ from hypothesis import strategies as st
 from tracer.analysis.analysis import analyse
 from tracer.cli.main import main
 from tracer.errors import CannotRead
+from tracer.model.frames import Frame
+from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
+from tracer.model.snapshot import Snapshot, Stack
 from tracer.recording.recording import Info
 from tracer.recording.writer import RecordingWriter
 from tracer.report.json_reader import read_json
@@ -62,6 +66,51 @@ def test_without_symbols_the_frames_say_so(capsys: pytest.CaptureFixture[str], t
     assert status == 0 and frames
     assert {frame["function"] for frame in frames} == {None}
     assert all(frame["why_unknown"] and frame["module"] for frame in frames)
+
+
+def script_leak() -> Snapshot:
+    """A snapshot of which one block was allocated by a function of a script."""
+    snapshot, _ = server()
+    number = int(snapshot.allocations["stack"][0])
+    stacks = {**snapshot.stacks, number: Stack((*snapshot.stacks[number].frames, GUEST_BINARY << FRAME_BINARY_SHIFT))}
+    guests = (Frame("load", "app.py", file="/srv/app.py", line=7, kind="guest", language="Python"),)
+    return replace(snapshot, stacks=stacks, guests=guests)
+
+
+@pytest.mark.parametrize("options", [(), ("--no-demangle",), ("--debug-dir", "/")])
+@pytest.mark.parametrize("as_checkpoint", [False, True])
+def test_frames_of_scripts_name_themselves(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, options: tuple[str, ...], as_checkpoint: bool
+) -> None:
+    """With --no-symbols, and where the tracer was killed, nothing else is in the recording that names them."""
+    path = tmp_path / "bare.refleak"
+    writer = RecordingWriter(path, Info())
+    if as_checkpoint:
+        writer.checkpoint(script_leak())
+    else:
+        writer.write_snapshot(script_leak(), None)
+    writer.close()
+    status, out, err = run(capsys, "report", path, "--format", "json", *options)
+    frames = [frame for leak in json.loads(out)["leaks"] for frame in leak["stack"]]
+    assert (status, err) == (0, "")
+    assert ("load", "/srv/app.py", 7) in {(frame["function"], frame["file"], frame["line"]) for frame in frames}
+    assert "65535" not in out
+
+
+def test_suppressions_from_a_pipe_are_read_once(capsys: pytest.CaptureFixture[str], recording: Path) -> None:
+    """The shell's <(...): what was read is gone."""
+    reading, writing = os.pipe()
+    os.write(writing, b"leak:arena__map\n")
+    os.close(writing)
+    try:
+        status, out, err = run(
+            capsys, "report", recording, "--suppressions", f"/dev/fd/{reading}", "--format", "json"
+        )
+    finally:
+        os.close(reading)
+    assert (status, err) == (0, "")
+    left = {frame["function"] for leak in json.loads(out)["leaks"] for frame in leak["stack"]}
+    assert left and "arena__map" not in left
 
 
 def test_embedded_names_outlast_their_binaries(capsys: pytest.CaptureFixture[str], recording: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tracer.cli.report_file import report_file
 from tracer.errors import CannotWrite
+from tracer.pipeline.report_file import report_file
 
 
 def test_the_file_appears_at_the_end(tmp_path: Path) -> None:

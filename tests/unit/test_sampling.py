@@ -19,11 +19,12 @@ from tracer.analysis.baseline import against_baseline
 from tracer.analysis.comparison import compare
 from tracer.analysis.estimates import alike, weights
 from tracer.analysis.policy import parse_policy
-from tracer.cli.options import duration_ns, selection_of
+from tracer.cli.options import duration_ns
 from tracer.errors import CannotRead, UsageError
 from tracer.model.findings import AllocationTotals, Findings
 from tracer.model.records import TOTALS_RECORD
-from tracer.model.selection import ANY_SIZE, KEEPS_ALL, Sample, Selection
+from tracer.model.selection import KEEPS_ALL, Sample, Selection
+from tracer.pipeline.trace_options import TraceOptions
 from tracer.recording.chunks import PLAIN_VERSION, VERSION
 from tracer.recording.reader import read_recording
 from tracer.recording.recording import Info
@@ -319,9 +320,8 @@ def test_what_is_no_duration(words: str) -> None:
 
 def test_sizes_that_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="--min-size is more than --max-size"):
-        selection_of(argparse.Namespace(min_size=2, max_size=1, sample_bytes=0))
-    asked = argparse.Namespace(min_size=0, max_size=ANY_SIZE, sample_bytes=0)
-    assert selection_of(asked).keeps_all
+        TraceOptions(selection=Selection(2, 1))
+    assert TraceOptions().selection.keeps_all
 
 
 def test_samples_add_up() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "kernel"))
+
+from features import LACKS
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 TESTS = """
@@ -39,6 +44,12 @@ def test_skips_fail_when_forbidden(suite: pytest.Pytester, monkeypatch: pytest.M
     result = suite.runpytest_subprocess()
     result.assert_outcomes(passed=1, failed=1, errors=1, xfailed=1)  # a skip by mark is an error of the set-up
     result.stdout.fnmatch_lines(["*no such tool*"])
+
+
+def test_what_an_old_kernel_lacks_is_no_failure(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.makepyfile(test_needs=f'import pytest\ndef test_new(): pytest.skip("{LACKS} nop5")\n')
+    monkeypatch.setenv("REFLEAK_NO_SKIPS", "1")
+    suite.runpytest_subprocess("test_needs.py").assert_outcomes(skipped=1)
 
 
 def test_a_module_that_skips_itself_fails_too(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

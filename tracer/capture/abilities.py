@@ -15,6 +15,7 @@ from tracer.capture.bytecode import bcc_version
 from tracer.capture.kernel import MapType, ProgramType
 from tracer.capture.namespaces import check_namespaces, is_own_namespace_initial
 from tracer.capture.programs import has_uprobe_multi
+from tracer.capture.uprobe_events import UprobeEvents
 from tracer.errors import BccMissing, KernelLacks, NotPermitted, UnsuitableTarget
 from tracer.model.checks import Check, CheckState
 
@@ -40,6 +41,7 @@ def kernel_checks(missing_capabilities: list[str]) -> Iterator[Check]:
     yield _uprobes()
     yield _multi(privileged)
     yield _holds(privileged)
+    yield _forks(privileged)
     yield _optimised_nops()
     yield _open_files()
 
@@ -132,8 +134,27 @@ def _holds(privileged: bool) -> Check:
     return Check("holds", CheckState.MISSING, f"{meaning}; without, they are not followed", "Linux 6.0 has them")
 
 
+def _forks(privileged: bool) -> Check:
+    meaning = "the places of forks and execs have breakpoints in traced processes only, by tracefs"
+    if not privileged:
+        return _untested("forks", meaning)
+    events = UprobeEvents()
+    try:
+        if events.can_be_had:
+            events.add("/proc/self/exe", 0)
+            return Check("forks", CheckState.OK, meaning)
+    except OSError:
+        pass
+    finally:
+        events.close()
+    return Check(
+        "forks", CheckState.MISSING, f"{meaning}; without, in every process that maps the same libc, "
+        "and valgrind beside a trace dies of them", "mount -t tracefs none /sys/kernel/tracing",
+    )  # fmt: skip
+
+
 def _optimised_nops() -> Check:
-    meaning = "a probe on a 5-byte nop (refleak.h has one) costs no trap"
+    meaning = "a probe on a long nop (refleak.h has them) costs no trap"
     if optimises_nops():
         return Check("nops", CheckState.OK, meaning)
     return Check("nops", CheckState.MISSING, meaning, "Linux 6.18 has it; without, such a probe is slower")
@@ -176,7 +197,7 @@ def can_hold() -> bool:
 
 
 def optimises_nops() -> bool:
-    """Return whether the kernel rewrites a probed 5-byte nop into a call.
+    """Return whether the kernel rewrites a probed long nop into a call: one of 5 bytes, from Linux 7.3 on one of 10.
 
     Such a probe enters the kernel by a system call of its own, which answers ENXIO to anybody else. Asked in a
     child, since the first version of it killed who called it otherwise.

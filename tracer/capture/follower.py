@@ -23,7 +23,7 @@ from tracer.capture.start_up import start_up_binaries
 from tracer.model import records
 from tracer.model.records import ControlKind, ProcessState
 from tracer.procfs.maps import MapsEntry
-from tracer.procfs.process import variables
+from tracer.procfs.process import has_other_rights, variables
 from tracer.procfs.roots import path_of_process, root_of
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
@@ -119,7 +119,7 @@ class Follower:
             self._code.forked((parent, int(control["address"])), (pid, generation), int(control["time_ns"]))
             self._arrived[pid] = False
             self._on_fork((parent, int(control["address"])), (pid, generation), now)
-        self._prober.link(pid, self._prober.linked(parent))
+        self._prober.forked(parent, pid)
 
     def _arrives(self, control: np.void) -> None:
         self._arrived[int(control["pid"])] = True
@@ -157,6 +157,8 @@ class Follower:
         self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
         self._arrived.pop(pid, None)
         self._binaries.recheck()
+        if has_other_rights(pid):
+            self._prober.gained_rights(pid)
         binaries = self._spaces.refresh(pid, generation, now)
         is_expected = pid in self._expected
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)

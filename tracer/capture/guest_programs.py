@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
@@ -25,3 +26,7 @@ class GuestPrograms:
         except RefleakError as error:
             self.refused = str(error)
             return {}
+
+    def close(self) -> None:
+        for fd in self.__dict__.get("fds", {}).values():
+            os.close(fd)

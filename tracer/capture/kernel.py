@@ -21,6 +21,8 @@ NR_BPF, NR_PERF_EVENT_OPEN = 321, 298
 
 F_NO_PREALLOC, F_MMAPABLE, F_SLEEPABLE = 1, 1 << 10, 1 << 4
 PERF_FLAG_FD_CLOEXEC = 8
+_PERF_TYPE_TRACEPOINT = 2
+_DISABLED, _INHERIT, _ENABLE_ON_EXEC = 1, 1 << 1, 1 << 12
 ATTACH_PERF_EVENT, ATTACH_UPROBE_MULTI = 41, 48
 UPROBE_MULTI_RETURN = 1
 _FUNCTION_RECORD_BYTES = 8
@@ -224,6 +226,18 @@ def open_uprobe_event(path: str, file_offset: int, pid: int, *, at_return: bool)
     ).ljust(128, b"\0")
     buffer = ctypes.create_string_buffer(attributes, 128)
     return _check(_libc.syscall(NR_PERF_EVENT_OPEN, buffer, pid, 0 if pid == -1 else -1, -1, PERF_FLAG_FD_CLOEXEC))
+
+
+def open_trace_event(number: int, tid: int, *, inherit: bool) -> int:
+    """Open a perf event on an event of tracefs, for a thread (0: the current one); return its descriptor.
+
+    It is never switched on, which would cost the thread each time it is scheduled: programs run all the same. One that
+    is inherited puts breakpoints into the thread's process at once; one that is not, only into what it would map later.
+    """
+    flags = _DISABLED | (_INHERIT if inherit else _ENABLE_ON_EXEC)
+    attributes = struct.pack("<IIQQQQQ", _PERF_TYPE_TRACEPOINT, 128, number, 0, 0, 0, flags).ljust(128, b"\0")
+    buffer = ctypes.create_string_buffer(attributes, 128)
+    return _check(_libc.syscall(NR_PERF_EVENT_OPEN, buffer, tid, -1, -1, PERF_FLAG_FD_CLOEXEC))
 
 
 def link_perf_event(program_fd: int, event_fd: int, cookie: int) -> int:

@@ -1,9 +1,8 @@
 """Attach probes to a process: by uprobe_multi links where the kernel has them, else by a perf event per site.
 
 Every link and event is a file descriptor, so whatever ends the tracer removes all of its probes. Each holds for one
-process: others that map the same files get no breakpoint; only the places where forks, execs and the loader are
-followed have one in every process, when forks are followed. (perf events with inherit=1, which would follow forks by
-themselves, cost the target 40 ms per site at each exit of a thread on Linux 6.18: see docs/performance.md.)
+process: others that map the same files get no breakpoint. The places where forks and execs are followed have one in the
+traced processes and their children (tracer.capture.tree_holds); in every process only where tracefs is not to be had.
 """
 
 from __future__ import annotations
@@ -14,12 +13,15 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 
 from tracer.capture import kernel
 from tracer.capture.binaries import OpenBinary
 from tracer.capture.breakpoints import remove_breakpoints
-from tracer.capture.programs import Programs
+from tracer.capture.programs import HOLD_OF_TREE, Programs
+from tracer.capture.tree_holds import TreeHolds
+from tracer.capture.uprobe_events import UprobeEvents
 from tracer.errors import KernelLacks
 from tracer.model.operations import Operation, Placement, SiteFlag
 from tracer.model.records import ControlKind
@@ -37,11 +39,26 @@ _PATIENCE_SECONDS = 0.1
 """How long a close waits for an attach that is under way."""
 
 
+@dataclass(frozen=True)
+class Hold:
+    """A place where a process is held, by its offset in the file; `extra` is what else the kernel side is told."""
+
+    file_offset: int
+    kind: ControlKind
+    extra: int = 0
+    at_return: bool = False
+
+    @property
+    def cookie(self) -> int:
+        return self.extra << 8 | int(self.kind)
+
+
 class Attacher:
     """Attaches sites and holds to processes, and closes what ended processes had."""
 
-    def __init__(self, programs: Programs) -> None:
+    def __init__(self, programs: Programs, events: UprobeEvents) -> None:
         self._programs = programs
+        self._tree = TreeHolds(events, programs.get(HOLD_OF_TREE), self._keep_for_all)
         self._fds: dict[int, _Links] = {}
         self._ended: deque[_Links] = deque()
         self._to_close: deque[tuple[int, int]] = deque()
@@ -99,18 +116,27 @@ class Attacher:
             os.close(event)
             raise
 
-    def attach_hold(
-        self, pid: int, binary: OpenBinary, file_offset: int, kind: ControlKind, extra: int = 0, *,
-        at_return: bool = False,
-    ) -> None:
-        """Hold a process each time it comes to this place; with pid EVERY_PROCESS, whatever traced process does.
+    def attach_hold(self, pid: int, binary: OpenBinary, hold: Hold) -> None:
+        """Hold a process each time it comes to this place; with pid EVERY_PROCESS, whatever traced process does."""
+        if self._programs.can_hold:
+            places = [(hold.file_offset, hold.cookie)]
+            self._link(pid, binary, self._programs["on_hold"], places, at_return=hold.at_return)
+
+    def attach_tree_holds(self, pid: int, binary: OpenBinary, holds: Sequence[Hold]) -> None:
+        """Hold a process, and those that it makes from now on, at these places.
 
         A child is held before it has links of its own, so what follows forks cannot be limited to one process.
+        Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
         """
         if not self._programs.can_hold:
             return
-        places = [(file_offset, extra << 8 | int(kind))]
-        self._link(pid, binary, self._programs["on_hold"], places, at_return=at_return)
+        for hold in holds:
+            self._tree.attach(
+                pid, binary.id, binary.open_path, hold.file_offset, hold.cookie, at_return=hold.at_return
+            )
+
+    def _keep_for_all(self, binary_id: int, fd: int) -> None:
+        self._fds.setdefault(EVERY_PROCESS, {}).setdefault(binary_id, []).append(fd)
 
     def attach_unwinders(self, pid: int, binary: OpenBinary) -> None:
         """Have true return addresses stand on a process's stacks while this binary's unwinders run."""

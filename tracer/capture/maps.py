@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tracer.capture import kernel
 from tracer.capture.kernel import MapType
+from tracer.capture.shared_memory import SharedMemory
 from tracer.errors import KernelLacks, NotPermitted
 from tracer.model import records
 
@@ -135,31 +136,29 @@ class Maps:
 
     fds: Mapping[str, int]
     limits: Limits
-    _views: dict[str, mmap.mmap] = field(default_factory=dict)
+    _views: dict[str, SharedMemory] = field(default_factory=dict)
 
     @classmethod
     def create(cls, limits: Limits) -> Maps:
         """Create all maps; raises NotPermitted or KernelLacks."""
         fds: dict[str, int] = {}
-        for name, d in _definitions(limits).items():
-            try:
-                fds[name] = kernel.create_map(d.kind, d.key_size, d.value_size, d.entries, d.flags, name.lower())
-            except PermissionError:
-                raise NotPermitted("loading BPF programs needs root, or CAP_BPF and CAP_PERFMON") from None
-            except OSError as error:
-                raise KernelLacks(f"the kernel refused the BPF map {name}: {error.strerror}") from None
         maps = cls(fds, limits)
-        for name in VIEWED:
-            size = _definitions(limits)[name].value_size
-            maps._views[name] = mmap.mmap(fds[name], (size + 4095) & ~4095, mmap.MAP_SHARED)
+        try:
+            for name, d in _definitions(limits).items():
+                fds[name] = _created(name, d)
+            for name in VIEWED:
+                maps._views[name] = SharedMemory(fds[name], _definitions(limits)[name].value_size)
+        except BaseException:
+            maps.close()
+            raise
         return maps
 
     def view(self, name: str, dtype: npt.DTypeLike, count: int = -1) -> npt.NDArray[Any]:
         """Return shared memory of an array map as a writable array."""
         kind = np.dtype(dtype)
         if count < 0:
-            count = len(self._views[name]) // kind.itemsize
-        return np.frombuffer(self._views[name], kind, count)
+            count = self._views[name].size_bytes // kind.itemsize
+        return self._views[name].view(kind, count)
 
     def write(self, name: str, at: int, data: npt.NDArray[Any]) -> None:
         """Copy an array into an array map's only value, from its byte `at` on."""
@@ -186,5 +185,16 @@ class Maps:
         return [f"-DFD_{name}={fd}" for name, fd in self.fds.items()]
 
     def close(self) -> None:
+        for view in self._views.values():
+            view.close()
         for fd in self.fds.values():
             os.close(fd)
+
+
+def _created(name: str, d: _Map) -> int:
+    try:
+        return kernel.create_map(d.kind, d.key_size, d.value_size, d.entries, d.flags, name.lower())
+    except PermissionError:
+        raise NotPermitted("loading BPF programs needs root, or CAP_BPF and CAP_PERFMON") from None
+    except OSError as error:
+        raise KernelLacks(f"the kernel refused the BPF map {name}: {error.strerror}") from None

@@ -64,10 +64,12 @@ class Mishaps:
 
     def calm(self) -> None:
         """Let attempts take their time again."""
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._patience:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            self._patience = 0.0
 
     def _give_up(self, _number: int, _frame: FrameType | None) -> None:
-        if self._depth and time.monotonic() - self._began >= self._patience:
+        if self._patience and self._depth and time.monotonic() - self._began >= self._patience:
             raise _TooSlow
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from tracer.capture.binaries import FindSites, OpenBinary
 from tracer.capture.frame_registry import DEREGISTER_FUNCTIONS, INNERMOST_FUNCTIONS, LIBGCC, REGISTER_FUNCTIONS
 from tracer.capture.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
-from tracer.capture.links import EVERY_PROCESS, Attacher
+from tracer.capture.links import EVERY_PROCESS, Attacher, Hold
 from tracer.capture.mapping_calls import mapping_calls
 from tracer.capture.mishaps import Mishaps
 from tracer.capture.restored_code import restore_code
@@ -25,27 +25,20 @@ _STATE_IN_R_DEBUG = 24
 _FORK_BYTES = 512
 _FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.DOTALL)
 """mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
-_BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.FORKS, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
+_BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
 """A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
 own hook for debuggers, where a breakpoint in every process would be in their way."""
-_OF_FORKS = (ControlKind.FORKED, ControlKind.FORKS)
+_AND_ITS_MAKER = 1
 _OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
 
 
-class _Hold:
-    """A place where a process is held: file offset, kind, and what goes into the cookie."""
-
-    def __init__(self, file_offset: int, kind: ControlKind, extra: int = 0, *, at_return: bool = False) -> None:
-        self.file_offset, self.kind, self.extra, self.at_return = file_offset, kind, extra, at_return
-
-
-def _loader_hold(binary: OpenBinary) -> list[_Hold]:
+def _loader_hold(binary: OpenBinary) -> list[Hold]:
     offset, here = binary.file_offset("_dl_debug_state"), binary.link_address("_dl_debug_state")
     if offset is None or here is None:
         return []
     debug = binary.link_address("_r_debug")
-    return [_Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
+    return [Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
 
 
 def _after_fork(code: bytes) -> int | None:
@@ -57,7 +50,7 @@ def _after_fork(code: bytes) -> int | None:
     return found.end() if found else None
 
 
-def _fork_holds(binary: OpenBinary) -> list[_Hold]:
+def _fork_holds(binary: OpenBinary) -> list[Hold]:
     """Return where forked and vforked children take their first step. At the return of the function, if its code is
     not understood; not for vfork, whose return address a probe had better not touch. The maker is held there too, so
     that its next child comes when this one is ready: many that wait at once keep the tracer from its work."""
@@ -68,25 +61,24 @@ def _fork_holds(binary: OpenBinary) -> list[_Hold]:
             continue
         begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
         if begins is not None:
-            holds.append(_Hold(offset + begins, ControlKind.FORKED))
-            if at_return_instead:  # a vfork holds its maker by itself
-                holds.append(_Hold(offset + begins, ControlKind.FORKS))
+            extra = _AND_ITS_MAKER if at_return_instead else 0  # a vfork holds its maker by itself
+            holds.append(Hold(offset + begins, ControlKind.FORKED, extra))
         elif at_return_instead:
-            holds.append(_Hold(offset, ControlKind.FORKED, at_return=True))
+            holds.append(Hold(offset, ControlKind.FORKED, at_return=True))
     return holds
 
 
-def _exec_holds(binary: OpenBinary) -> list[_Hold]:
+def _exec_holds(binary: OpenBinary) -> list[Hold]:
     places = ((binary.file_offset(name), kind) for name, kind in _EXECS)
-    return [_Hold(offset, kind) for offset, kind in places if offset is not None]
+    return [Hold(offset, kind) for offset, kind in places if offset is not None]
 
 
-def _start_hold(binary: OpenBinary) -> list[_Hold]:
+def _start_hold(binary: OpenBinary) -> list[Hold]:
     offset = binary.image.file_offset_of(binary.image.entry)
-    return [_Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
+    return [Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
 
 
-def _jit_hold(binary: OpenBinary) -> list[_Hold]:
+def _jit_hold(binary: OpenBinary) -> list[Hold]:
     """Return where a JIT tells gdb of its code, and note its descriptor. Both may be local symbols."""
     symbols = binary.symbols
     if not symbols.mentions(REGISTER_FUNCTION):
@@ -96,10 +88,10 @@ def _jit_hold(binary: OpenBinary) -> list[_Hold]:
     if here is None or offset is None or descriptor is None:
         return []
     binary.jit_descriptor = descriptor
-    return [_Hold(offset, ControlKind.JIT, descriptor - here)]
+    return [Hold(offset, ControlKind.JIT, descriptor - here)]
 
 
-def _frame_holds(binary: OpenBinary) -> list[_Hold]:
+def _frame_holds(binary: OpenBinary) -> list[Hold]:
     """Return where unwind tables are registered with the C++ runtime, and where they are taken back."""
     if not binary.symbols.mentions(REGISTER_FUNCTIONS[0]):
         return []
@@ -107,10 +99,10 @@ def _frame_holds(binary: OpenBinary) -> list[_Hold]:
     register, deregister = INNERMOST_FUNCTIONS if is_libgcc else (REGISTER_FUNCTIONS, DEREGISTER_FUNCTIONS)
     kinds = (ControlKind.FRAMES, register), (ControlKind.FRAMES_GONE, deregister)
     places = ((binary.file_offset(name), kind) for kind, names in kinds for name in names)
-    return [_Hold(offset, kind) for offset, kind in places if offset is not None]
+    return [Hold(offset, kind) for offset, kind in places if offset is not None]
 
 
-def _holds(binary: OpenBinary) -> list[_Hold]:
+def _holds(binary: OpenBinary) -> list[Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
     found = _loader_hold(binary) if binary.is_loader else []
     if _is_libc(binary):
@@ -131,10 +123,13 @@ class Prober:
     ) -> None:
         self._mishaps, self._follow = mishaps, follow
         self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
-        self._holds: dict[int, list[_Hold]] = {}
+        self._holds: dict[int, list[Hold]] = {}
         self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
         self._linked: dict[int, dict[int, OpenBinary]] = {}
-        self._held: set[int] = set()
+        self._everywhere: set[int] = set()
+        """Binaries whose holds stand in every process."""
+        self._of_tree: dict[int, set[int]] = {}
+        """Binaries whose holds a process has got, or inherited."""
         self._code: dict[int, dict[int, bytes]] = {}
         """What stood at the places of each binary's probes when they were found."""
         self._unresolved: list[Unresolved] = []
@@ -162,8 +157,11 @@ class Prober:
     def withdraw(self, binary: OpenBinary) -> None:
         """Take away the probes of a binary whose file was rewritten: at its places there is other code now."""
         users = [linked for linked in self._linked.values() if linked.pop(binary.id, None) is not None]
-        if users or binary.id in self._held:
-            self._held.discard(binary.id)
+        holders = [held for held in self._of_tree.values() if binary.id in held]
+        if users or holders or binary.id in self._everywhere:
+            self._everywhere.discard(binary.id)
+            for held in holders:
+                held.discard(binary.id)
             self._attacher.withdraw(binary)
             for pid in self._linked:
                 restore_code(pid, binary, self._places(binary))
@@ -177,23 +175,31 @@ class Prober:
 
     def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
         """Attach to a process what it does not have yet; stops quietly where it is gone."""
-        linked = self._linked.setdefault(pid, {})
+        linked, binaries = self._linked.setdefault(pid, {}), list(binaries)
         for binary in self._guarded(pid, [b for b in binaries if b.id not in linked and self._is_fit(b)]):
             linked[binary.id] = binary
-            try:
-                self._attacher.attach_sites(pid, binary)
-                self._hold(pid, binary)
-            except ProcessLookupError:
+            if not self._is_attached(pid, binary):
                 return
-            except OSError as error:
-                if error.errno == errno.ESRCH:
-                    return
-                reason = f"the kernel refused the probe: {error.strerror}"
-                self._unresolved += [
-                    Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
-                               p.site.function.function, reason)
-                    for _, p in binary.placements
-                ]  # fmt: skip
+        if self._follow:
+            for binary in binaries:
+                if binary.id in linked:
+                    self._hold_tree(pid, binary)
+
+    def _is_attached(self, pid: int, binary: OpenBinary) -> bool:
+        """Attach a binary's sites and holds to a process; return whether that is still there."""
+        try:
+            self._attacher.attach_sites(pid, binary)
+            self._hold(pid, binary)
+        except ProcessLookupError:
+            return False
+        except OSError as error:
+            reason = f"the kernel refused the probe: {error.strerror}"
+            self._unresolved += [
+                Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
+                           p.site.function.function, reason)
+                for _, p in binary.placements
+            ]  # fmt: skip
+        return True
 
     def _is_fit(self, binary: OpenBinary) -> bool:
         """Find a binary's probes; tell whether its file still has the code that they were found in."""
@@ -220,20 +226,42 @@ class Prober:
         return distinct
 
     def _hold(self, pid: int, binary: OpenBinary) -> None:
-        """Attach a binary's holds: for this process; where forks are followed, those that a child meets before it has
-        links of its own for all processes, once."""
+        """Attach a binary's holds for a process; where forks are followed, but for those that its children meet too."""
         if calls := self._mapping_calls.get(binary.id):
             self._attacher.attach_watch(pid, binary, calls)
-        held_already = binary.id in self._held
-        self._held.add(binary.id)
         for hold in self._holds[binary.id]:
-            everywhere = self._follow and hold.kind in _BEFORE_OWN_LINKS
-            if (everywhere and held_already) or (hold.kind in _OF_FORKS and not self._follow):
-                continue
-            self._attacher.attach_hold(
-                EVERY_PROCESS if everywhere else pid, binary, hold.file_offset, hold.kind, hold.extra,
-                at_return=hold.at_return,
-            )
+            if hold.kind != ControlKind.FORKED and not (self._follow and hold.kind in _BEFORE_OWN_LINKS):
+                self._attacher.attach_hold(pid, binary, hold)
+
+    def _hold_tree(self, pid: int, binary: OpenBinary) -> None:
+        """Attach the holds that children meet before they have links of their own: once to whom they descend from."""
+        held = self._of_tree.setdefault(pid, set())
+        if binary.id in held or binary.id in self._everywhere:
+            return
+        holds = [hold for hold in self._holds[binary.id] if hold.kind in _BEFORE_OWN_LINKS]
+        try:
+            self._attacher.attach_tree_holds(pid, binary, holds)
+            held.add(binary.id)
+        except ProcessLookupError:
+            return
+        except OSError:  # no tracefs to be had
+            self._everywhere.add(binary.id)
+            for hold in holds:
+                self._attacher.attach_hold(EVERY_PROCESS, binary, hold)
+
+    def forked(self, parent: int, child: int) -> None:
+        """Give a child what its parent has: the kernel did so with the holds of the tree."""
+        self._of_tree[child] = set(self._of_tree.get(parent, ()))
+        self.link(child, self.linked(parent))
+
+    def gained_rights(self, pid: int) -> None:
+        """The kernel took the holds of the tree from a process that exec'd a program with rights of its own."""
+        self._of_tree.pop(pid, None)
+
+    @property
+    def stands_everywhere(self) -> bool:
+        """Whether there are breakpoints in processes that are not traced."""
+        return bool(self._everywhere)
 
     def holds_start(self, pid: int, binaries: Iterable[OpenBinary]) -> bool:
         """Return whether a process that has just exec'd is held where these start: in a loader, or a static program."""
@@ -254,6 +282,7 @@ class Prober:
     def forget(self, pid: int) -> None:
         """Detach from a process that ended."""
         self._linked.pop(pid, None)
+        self._of_tree.pop(pid, None)
         self._attacher.detach(pid)
 
     @property

@@ -61,6 +61,8 @@ _ON_GUEST = "on_guest"
 _PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
+HOLD_OF_TREE = "on_hold_of_tree"
+"""on_hold once more, to be attached to perf events, which uprobe_multi programs cannot."""
 _ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
 _NAMES = (
     *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing",
@@ -137,6 +139,12 @@ class Programs:
     def __getitem__(self, name: str) -> int:
         return self.fds[name]
 
+    def close(self) -> None:
+        if self.guests is not None:
+            self.guests.close()
+        for fd in self.fds.values():
+            os.close(fd)
+
 
 def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool) -> Programs:
     load_one = partial(load, code, attach=kernel.ATTACH_UPROBE_MULTI if multi else 0)
@@ -157,6 +165,7 @@ def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool)
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
         return Programs(fds, multi, can_hold=False, guests=later)
+    fds[HOLD_OF_TREE] = load(code, "on_hold", ProgramType.KPROBE, sleepable=True) if multi else fds["on_hold"]
     return Programs(fds, multi, can_hold=True, guests=later)
 
 

@@ -7,7 +7,7 @@ import select
 import struct
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +44,7 @@ from tracer.capture.stack_writer import StackWriter
 from tracer.capture.start_up import start_up_binaries
 from tracer.capture.tables import MappingTables, UnwindRows
 from tracer.capture.untraced import older_children
+from tracer.capture.uprobe_events import UprobeEvents
 from tracer.model import records
 from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
@@ -54,6 +55,10 @@ _TICK_SECONDS = 0.02
 _NICE = -10
 _PATIENCE_SECONDS = 1.0
 """So long may what is under way go on when the trace is to end."""
+_EVERYWHERE = (
+    "tracefs is not to be had (see `refleak doctor`): while the trace went on, the places of forks and execs had a "
+    "breakpoint in every process that maps the same libc"
+)
 _STACK_HEADER = struct.Struct("<QII")
 
 
@@ -86,7 +91,18 @@ class Session:
     """
 
     def __init__(self, options: CaptureOptions) -> None:
-        self._closer = Closer()
+        self._opened = ExitStack()
+        """Closes, the last first, what was opened."""
+        try:
+            self._open(options)
+        except BaseException:
+            self._opened.close()
+            raise
+
+    def _open(self, options: CaptureOptions) -> None:
+        self._uprobe_events = UprobeEvents()
+        self._closer = Closer(self._uprobe_events)
+        self._opened.callback(self._end_closer)
         self.options = options
         self.mode = "attached"
         self.stopped = False
@@ -97,17 +113,20 @@ class Session:
         self.checkpoints = Checkpoints()
         self.mishaps = Mishaps()
         self.binaries = Binaries()
+        self._opened.callback(self.binaries.close)
         self.maps = Maps.create(options.limits)
+        self._opened.callback(self.maps.close)
         self.programs = load_programs(
             self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests
         )
+        self._opened.callback(self.programs.close)
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
         self.guest_runtimes = GuestRuntimes(self.maps, self.programs.guests, self.mishaps)
         self.guests = GuestBook()
         self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
-        self.attacher = Attacher(self.programs)
+        self.attacher = Attacher(self.programs, self._uprobe_events)
         self.prober = Prober(
             options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow
         )
@@ -115,6 +134,7 @@ class Session:
         self.seen = SeenFrames(self.binaries)
         self.jit = JitInterface(self.binaries, self.rows, self.spaces)
         self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks, self.mishaps)
+        self._opened.callback(self.code.close)
         self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
         self.follower = Follower(
             self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
@@ -122,16 +142,18 @@ class Session:
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
         limits = options.limits
-        self._events = Ring(self.maps.fds["EVENTS"], limits.event_ring_bytes)
-        self._stack_ring = Ring(self.maps.fds["STACK_RING"], limits.stack_ring_bytes)
-        self._guest_ring = Ring(self.maps.fds["GUEST_RING"], limits.guest_ring_bytes)
-        self._copy_ring = Ring(self.maps.fds["COPY_RING"], COPY_RING_BYTES)
-        self.stack_writer = StackWriter(self.maps)
-        self._control = Ring(self.maps.fds["CONTROL"], 1 << 20)
+        self._events = self._ring("EVENTS", limits.event_ring_bytes)
+        self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
+        self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
+        self._copy_ring = self._ring("COPY_RING", COPY_RING_BYTES)
+        self._control = self._ring("CONTROL", 1 << 20)
+        self._opened.callback(StackWriter(self.maps).close)
+        self._opened.callback(self.attacher.detach_all)
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._heartbeat = Heartbeat(self._shared)
+        self._opened.callback(self._heartbeat.stop)
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
         self._ended_ns = self._stacks_until_ns = 0
@@ -139,6 +161,11 @@ class Session:
         """Of the process that was attached to: they are not traced."""
         self._launched: Launched | None = None
         self._pid = 0
+
+    def _ring(self, name: str, size_bytes: int) -> Ring:
+        ring = Ring(self.maps.fds[name], size_bytes)
+        self._opened.callback(ring.close)
+        return ring
 
     def _since_start(self, kernel_ns: int) -> int:
         return max(0, kernel_ns - self._started_ns)
@@ -156,8 +183,10 @@ class Session:
         self._shared["freed_sets"] = self.options.limits.freed_sets if selection.keeps_all else 0
 
     def _arm(self) -> None:
+        before = os.getpriority(os.PRIO_PROCESS, 0)
         with suppress(OSError):  # those that are held wait for this process
             os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+            self._opened.callback(os.setpriority, os.PRIO_PROCESS, 0, before)
         self._heartbeat.start()
         self.attacher.attach_tracepoints()
         self._shared["follow"] = int(self.options.follow)
@@ -210,7 +239,7 @@ class Session:
         """Take a checkpoint at the next turn of the loop; safe in a signal handler."""
         self.checkpoints.asked += 1
 
-    def run(self, on_progress: Callable[[Callable[[], Progress]], None] | None = None) -> None:
+    def run(self, on_turn: Callable[[], None] | None = None) -> None:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
         poll = select.epoll()
         poll.register(self._control.fd, select.EPOLLIN)
@@ -220,8 +249,8 @@ class Session:
                 poll.poll(_TICK_SECONDS)
                 self.drain()
                 self._take_checkpoints()
-                if on_progress is not None:
-                    on_progress(self._progress)
+                if on_turn is not None:
+                    on_turn()
         finally:
             poll.close()
             self._ended_ns = time.monotonic_ns()
@@ -235,7 +264,8 @@ class Session:
         while self.checkpoints.asked > len(self.checkpoints.taken):
             self.checkpoints.take(self.duration_ns, self.maps, self.history, self.drain)
 
-    def _progress(self) -> Progress:
+    def progress(self) -> Progress:
+        """Return what a status line shows."""
         counts = read_losses(self.maps.fds["LOSSES"])
         return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, sum(counts.values()))
 
@@ -317,7 +347,8 @@ class Session:
         why = self.programs.guests.refused if self.programs.guests else ""
         refused = (f"no frames of interpreters are shown: {why}",) if why else ()
         guests = (*self.guest_runtimes.notes, *self.guests.notes)
-        return (*refused, *guests, *self.code.notes)
+        everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
+        return (*refused, *guests, *self.code.notes, *everywhere)
 
     @property
     def started_ns(self) -> int:
@@ -341,12 +372,12 @@ class Session:
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
     def close(self) -> None:
-        """Detach everything from the target, which runs on if it still does."""
+        """Detach everything from the target, which runs on if it still does, and close all that was opened."""
         self._shared["armed"] = 0
-        self._heartbeat.stop()
-        self.attacher.detach_all()
-        self._closer.stop()
-        self.stack_writer.close()
-        self.code.close()
+        self._opened.close()
         self.mishaps.calm()
 
+    def _end_closer(self) -> None:
+        """End it, unless it has to remove names that the kernel still has in use."""
+        if self._uprobe_events.close():
+            self._closer.stop()

@@ -54,3 +54,4 @@ class StackWriter:
         os.eventfd_write(self._end, 1)
         self._thread.join()
         os.close(self._end)
+        self._ring.close()

@@ -10,10 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from tracer.analysis.comparison import compare
+from tracer.api import read
 from tracer.cli import options
-from tracer.cli.findings_file import read_findings
-from tracer.cli.reporting import analysis_options, output_stream, report_format
+from tracer.cli.choices import judge_options
+from tracer.cli.reporting import output_stream, report_format
 from tracer.report.comparison_report import write_comparison, write_comparison_json
 
 NAME = "diff"
@@ -30,9 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare; return 0, or --error-exitcode's status if anything is new or has grown."""
-    settings = analysis_options(arguments)
-    before, after = (read_findings(path, arguments, settings) for path in (arguments.before, arguments.after))
-    comparison = compare(before, after)
+    judging = judge_options(arguments)
+    _ = judging.analysis  # raises what is wrong with the suppressions first
+    before, after = (read(path, judging) for path in (arguments.before, arguments.after))
+    comparison = after.compared_to(before)
     with output_stream(arguments.output, sys.stdout) as stream:
         if report_format(arguments.format, arguments.output) == "json":
             write_comparison_json(comparison, stream)

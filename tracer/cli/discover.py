@@ -13,12 +13,12 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from tracer.cli.report_file import report_file
 from tracer.elf.debug_facts import DebugFacts, read_debug_facts
 from tracer.elf.debug_files import DebugFiles, has_dwarf
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.errors import NothingToProbe
+from tracer.pipeline.report_file import report_file
 from tracer.specs.discovery import Proposal, discover
 from tracer.specs.headers import read_prototypes
 from tracer.specs.toml_text import spec_text

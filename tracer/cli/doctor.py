@@ -19,17 +19,20 @@ from tracer.capture.abilities import bcc_check, kernel_checks
 from tracer.capture.instruction_costs import known_costs
 from tracer.capture.program_checks import programs_check, programs_untested, verified_programs
 from tracer.cli import options, self_trace
-from tracer.cli.target_check import check_privileges, missing_capabilities
 from tracer.elf.cache_folder import Refused, cache_directory, open_folder
 from tracer.errors import ProgramRefused
 from tracer.model.checks import Check, CheckState
+from tracer.pipeline.target_check import check_privileges, missing_capabilities
 from tracer.report.check_list import write_checks, write_checks_json
 from tracer.report.program_list import write_programs, write_programs_json
 from tracer.symbols.tool import find_tool
 
 NAME = "doctor"
-_COSTS = {"nop5": "on a 5-byte nop", "push": "on a push", "branch": "on a jump", "other": "where it is single-stepped"}
-"""Classes of instruction (tracer.capture.instruction_costs) in words."""
+_COSTS = {
+    "nop5": "on a 5-byte nop", "nop10": "on a 10-byte nop", "push": "on a push", "branch": "on a jump",
+    "other": "where it is single-stepped",
+}  # fmt: skip
+"""Classes of instruction (tracer.capture.instruction_costs) in words; the kernel may refuse one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +95,7 @@ def _costs(unprivileged: bool) -> Iterator[Check]:
     with suppress(OSError, RuntimeError):
         costs = known_costs(cache_directory())
         if costs:
-            shown = ", ".join(f"{costs[key] / 1000:.1f} us {words}" for key, words in _COSTS.items())
+            shown = ", ".join(f"{costs[key] / 1000:.1f} us {words}" for key, words in _COSTS.items() if key in costs)
             yield Check("costs", CheckState.OK, f"an empty probe: {shown}")
 
 

@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tracer.analysis.comparison import compare
-from tracer.capture.session import Session
-from tracer.cli.analyst import Analyst
-from tracer.cli.recorder import is_recording
-from tracer.cli.reporting import judge, symbolized, write_report
+from tracer.api import Trace
+from tracer.cli.choices import is_recording, judge_options
+from tracer.cli.reporting import write_report
+from tracer.cli.standard_streams import complain
 from tracer.model.findings import AllocationTotals, Findings
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Coverage, Snapshot
+from tracer.pipeline.analyst import Analyst
+from tracer.pipeline.judge_options import JudgeOptions
+from tracer.pipeline.naming import symbols_so_far
+from tracer.pipeline.report import report_of
 from tracer.report.interval_report import write_interval, write_interval_json
 
 _NOTHING = Findings(
@@ -39,18 +43,19 @@ class IntervalReports:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments, self._every = arguments, float(arguments.interval)
-        self._analyst = Analyst()
+        self._judging = judge_options(arguments)
+        self._analyst = Analyst(complain)
         self._next = time.monotonic() + self._every
         self._number = 0
 
-    def tick(self, session: Session) -> None:
+    def tick(self, trace: Trace) -> None:
         """Start the next report if it is time. Call it often."""
         now = time.monotonic()
         if now < self._next or self._analyst.busy:
             return
         self._number += 1
         self._next = max(self._next + self._every, now)
-        self._analyst.start(session, partial(_report, self._arguments, self._number))
+        trace.look(self._analyst, partial(_report, self._arguments, self._judging, self._number))
 
     def finish(self) -> None:
         """Wait for the report that is being written."""
@@ -60,15 +65,18 @@ class IntervalReports:
         self._analyst.stop(at_once=True)
 
 
-def _report(arguments: argparse.Namespace, number: int, snapshot: Snapshot, before: Any) -> _Memory:
+def _report(
+    arguments: argparse.Namespace, judging: JudgeOptions, number: int, snapshot: Snapshot, before: Any
+) -> _Memory:
     known: Symbols = {} if before is None else before.symbols
-    symbols = symbols_so_far(snapshot, known, arguments)
-    findings = judge(snapshot, symbols, arguments)
+    symbols = symbols_so_far(snapshot, judging, known)
+    report = report_of(snapshot, symbols, judging)
+    findings = report.findings
     comparison = compare(_NOTHING if before is None else before.findings, findings)
     usual: TextIO = sys.stdout if arguments.command is None else sys.stderr
     file = numbered(arguments.output, number)
     if file is not None:
-        write_report(findings, argparse.Namespace(**{**vars(arguments), "output": file}), usual)
+        write_report(report, arguments, usual, file)
     if is_stream(arguments):
         write_interval_json(number, findings, comparison, usual)
     elif not arguments.quiet:
@@ -79,11 +87,6 @@ def _report(arguments: argparse.Namespace, number: int, snapshot: Snapshot, befo
 def is_stream(arguments: argparse.Namespace) -> bool:
     """Tell whether the reports are lines of JSON, the last one the whole report."""
     return arguments.interval is not None and arguments.format == "json" and arguments.output is None
-
-
-def symbols_so_far(snapshot: Snapshot, known: Symbols, arguments: argparse.Namespace) -> Symbols:
-    """Name the frames that are not known yet, and return all."""
-    return {**known, **symbolized(snapshot, arguments, known)}
 
 
 def numbered(output: Path | None, number: int) -> Path | None:

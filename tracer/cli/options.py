@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.analysis.policy import Policy, parse_policy
-from tracer.errors import UsageError
-from tracer.model.selection import ANY_SIZE, Selection
+from tracer.model.selection import ANY_SIZE
 from tracer.report.balance import PRUNED, TREES
 from tracer.report.formats import NAMES
 
@@ -142,13 +141,6 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         "--sample-bytes", type=count_or_size, default=0, metavar="N",
         help="about one of every N bytes that are allocated draws its block; the report scales, with its error",
     )
-
-
-def selection_of(arguments: argparse.Namespace) -> Selection:
-    """Return which blocks to keep; raises UsageError where that is none."""
-    if arguments.min_size > arguments.max_size:
-        raise UsageError("--min-size is more than --max-size: no block is kept", "swap them")
-    return Selection(arguments.min_size, arguments.max_size, arguments.sample_bytes)
 
 
 def add_specs(parser: argparse.ArgumentParser) -> None:

@@ -17,11 +17,12 @@ from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.capture.launch import find_command
 from tracer.capture.start_up import start_up_binaries
 from tracer.cli import options
-from tracer.cli.site_finder import SiteFinder, site_finder
-from tracer.cli.target_check import check_pid, check_program
+from tracer.cli.choices import probe_options
 from tracer.errors import NothingToProbe, UsageError
 from tracer.model.probed import ProbedBinary
 from tracer.model.snapshot import Unresolved
+from tracer.pipeline.site_finder import SiteFinder, site_finder
+from tracer.pipeline.target_check import check_pid, check_program
 from tracer.procfs.maps import paths_that_open, read_maps
 from tracer.report.probe_list import write_probes, write_probes_json
 from tracer.specs.files import read_spec_file
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         opened = _of_command(binaries, arguments.command[0]) if arguments.command else _of_process(
             binaries, arguments.pid
         )
-        probed = _probed(opened, site_finder(arguments))
+        probed = _probed(opened, site_finder(probe_options(arguments)))
     finally:
         binaries.close()
     write = write_probes_json if arguments.format == "json" else write_probes

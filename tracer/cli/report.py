@@ -11,11 +11,10 @@ import sys
 from pathlib import Path
 
 from tracer.cli import options
-from tracer.cli.findings_file import symbols_of
-from tracer.cli.recorder import is_recording
-from tracer.cli.reporting import check_output, failure_status, judge, write_report
+from tracer.cli.choices import is_recording, judge_options
+from tracer.cli.reporting import check_output, failure_status, write_report
 from tracer.errors import UsageError
-from tracer.recording.reader import read_recording
+from tracer.pipeline.report import report_of_recording
 
 NAME = "report"
 
@@ -31,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Report; return 0, or what --fail-on and --error-exitcode ask for."""
     if is_recording(arguments.output):
         raise UsageError("a report cannot be written as a recording", "give -o another suffix: .txt, .json")
-    check_output(arguments)
-    recording = read_recording(arguments.recording)
-    findings = judge(recording.snapshot, symbols_of(recording, arguments), arguments)
-    write_report(findings, arguments, sys.stdout)
-    return failure_status(findings, arguments) or 0
+    judging = judge_options(arguments)
+    check_output(arguments, judging)
+    report = report_of_recording(arguments.recording, judging)
+    write_report(report, arguments, sys.stdout)
+    return failure_status(report.findings, arguments) or 0

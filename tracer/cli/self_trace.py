@@ -9,16 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from tracer.capture.assembly import take_snapshot
-from tracer.capture.session import CaptureOptions, Session
-from tracer.cli.site_finder import SiteFinder
-from tracer.elf.cache_folder import cache_directory
+from tracer.api import Selection, Trace, TraceOptions
 from tracer.errors import RefleakError, TraceFails
 from tracer.model.checks import Check, CheckState
-from tracer.model.selection import Selection
 from tracer.model.snapshot import Snapshot
-from tracer.specs.catalogue import Catalogue
-from tracer.specs.presets import read_preset
 
 NAME = "trace"
 _BLOCK_BYTES = 104_729
@@ -68,19 +62,18 @@ def _child() -> Iterator[_Child]:
 
 
 def _traced(child: _Child) -> Snapshot:
-    finder = SiteFinder(references=False, heap=True, mappings=False, catalogue=Catalogue((read_preset("stdio"),)))
     selection = Selection(min_size=_BLOCK_BYTES, max_size=_BLOCK_BYTES)
-    options = CaptureOptions(
-        finder.find, cache_directory(), follow=False, duration_s=_PATIENCE_SECONDS, selection=selection, guests=False
-    )
-    session = Session(options)
+    trace = Trace.attached(child.pid, TraceOptions(
+        references=False, mappings=False, presets=("stdio",), follow_forks=False, duration_s=_PATIENCE_SECONDS,
+        selection=selection, guests=False,
+    ))  # fmt: skip
+    trace.begin()
     try:
-        session.attach(child.pid)
         child.release()
-        session.run()
-        return take_snapshot(session)
+        trace.run()
+        return trace.snapshot()
     finally:
-        session.close()
+        trace.close()
 
 
 def self_trace() -> Check:

@@ -35,3 +35,8 @@ def give_up_streams() -> None:
             sink = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
             os.dup2(sink, stream.fileno())
             os.close(sink)
+
+
+def complain(what: str) -> None:
+    """Say at once what goes wrong beside a trace that goes on."""
+    print(f"refleak: {what}", file=sys.stderr, flush=True)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from tracer.capture.session import Progress
+from tracer.api import Progress
 
 _EVERY_SECONDS = 0.5
 

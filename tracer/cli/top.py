@@ -19,24 +19,25 @@ import shlex
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any
 
-from tracer.analysis.analysis import analyse
 from tracer.analysis.top import top_sample
+from tracer.api import JudgeOptions, Trace
 from tracer.capture.launch import Streams
-from tracer.capture.session import Session
 from tracer.cli import options, trace
-from tracer.cli.analyst import Analyst
-from tracer.cli.interval import symbols_so_far
-from tracer.cli.reporting import analysis_options, with_class_names
+from tracer.cli.choices import judge_options
+from tracer.cli.standard_streams import complain
 from tracer.cli.terminal import Terminal
 from tracer.errors import UsageError
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
 from tracer.model.top import TopSample
+from tracer.pipeline.analyst import Analyst
+from tracer.pipeline.judgement import judge
+from tracer.pipeline.naming import symbols_so_far
 from tracer.report.top_screen import DETAILS, ENTRIES, SORTS, TYPES, TopState, render
 
 NAME = "top"
@@ -95,22 +96,23 @@ class TopView:
     def __init__(self, terminal: Terminal, arguments: argparse.Namespace, every: float) -> None:
         what = shlex.join(arguments.command) if arguments.command else f"pid {arguments.pid}"
         self.has_quit = False
-        self._terminal, self._arguments, self._every = terminal, arguments, every
+        self._terminal, self._every = terminal, every
+        self._judging = replace(judge_options(arguments), baseline=None)
         self._state = TopState(what)
-        self._analyst = Analyst()
+        self._analyst = Analyst(complain)
         self._waits = False
         self._next = 0.0
         self._drawn_size = (0, 0)
 
-    def tick(self, session: Session) -> None:
+    def tick(self, running: Trace) -> None:
         """Handle keys, take in what the copy has found, send the next one, draw. Call it often."""
         if self._drawn_size == (0, 0):
             self._terminal.take()
         keys = self._terminal.keys()
         for key in keys:
-            self._handle(key, session)
+            self._handle(key, running)
         fresh = self._collect()
-        self._send(session)
+        self._send(running)
         size = self._terminal.size()
         if keys or fresh or size != self._drawn_size:
             self._drawn_size = size
@@ -126,24 +128,24 @@ class TopView:
         self._state.samples = [*self._state.samples[1 - _MOST_SAMPLES :], result.sample]
         return True
 
-    def _send(self, session: Session) -> None:
+    def _send(self, running: Trace) -> None:
         now = time.monotonic()
         if self._waits or now < self._next:
             return
         self._next = now + self._every
         self._waits = True
-        self._analyst.start(session, partial(_sample, self._arguments))
+        running.look(self._analyst, partial(_sample, self._judging))
 
-    def _handle(self, key: str, session: Session) -> None:
+    def _handle(self, key: str, running: Trace) -> None:
         state = self._state
         moves = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -_PAGE, "page down": _PAGE}
         if key in moves:
             state.move(moves[key])
         elif key == "q":
             self.has_quit = True
-            session.stop()
+            running.stop()
         elif key == "m":
-            session.ask_for_checkpoint()
+            running.ask_for_checkpoint()
         elif key == "s":
             state.sort = SORTS[(SORTS.index(state.sort) + 1) % len(SORTS)]
         elif key == "p":
@@ -164,9 +166,8 @@ class TopView:
         self._analyst.stop(at_once=True)
 
 
-def _sample(arguments: argparse.Namespace, snapshot: Snapshot, before: Any) -> _Result:
+def _sample(judging: JudgeOptions, snapshot: Snapshot, before: Any) -> _Result:
     known: Symbols = {} if before is None else pickle.loads(before.symbols)
-    symbols = symbols_so_far(snapshot, known, arguments)
-    findings = analyse(with_class_names(snapshot, arguments), symbols, analysis_options(arguments))
-    sample = top_sample(findings, None if before is None else before.sample)
+    symbols = symbols_so_far(snapshot, judging, known)
+    sample = top_sample(judge(snapshot, symbols, judging), None if before is None else before.sample)
     return _Result(pickle.dumps(symbols, pickle.HIGHEST_PROTOCOL), sample)

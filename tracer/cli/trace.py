@@ -11,29 +11,19 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable
 from types import FrameType
 from typing import Protocol
 
-from tracer.capture.assembly import take_snapshot
-from tracer.capture.launch import Launched, find_command, launch, user_of
-from tracer.capture.maps import Limits
-from tracer.capture.open_files import raise_limit
-from tracer.capture.session import CaptureOptions, Progress, Session
+from tracer.api import JudgeOptions, Report, Trace, TraceOptions
 from tracer.cli import options
-from tracer.cli.catalogue import catalogue_of
 from tracer.cli.checkpoint_notice import CheckpointNotice
+from tracer.cli.choices import is_recording, judge_options, next_command, recorder_of, trace_options
 from tracer.cli.interval import IntervalReports, is_stream
-from tracer.cli.missing import check_found, with_missing
-from tracer.cli.recorder import Recorder, recorder_of
-from tracer.cli.reporting import check_output, failure_status, judge, symbolized, write_report
-from tracer.cli.site_finder import site_finder
+from tracer.cli.reporting import check_output, failure_status, write_report
 from tracer.cli.status_line import StatusLine
-from tracer.cli.target_check import check_pid, check_privileges, check_program
-from tracer.elf.cache_folder import cache_directory
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
-from tracer.model.snapshot import Snapshot
+from tracer.pipeline.missing import check_found
 from tracer.report.json_report import write_json_line
 from tracer.report.text import TextOptions, write_text
 
@@ -65,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 class Watcher(Protocol):
     """What looks on while a trace runs."""
 
-    def tick(self, session: Session) -> None:
+    def tick(self, trace: Trace) -> None:
         """Do what is due; called often, and someone may be held meanwhile."""
 
     def finish(self) -> None:
@@ -85,154 +75,110 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
-    raise_limit()
-    check_output(arguments)
-    options.selection_of(arguments)
-    catalogue_of(arguments)  # raises what is wrong with the specs, before anything is started
-    recorder = recorder_of(arguments)
+    judging = judge_options(arguments)
+    check_output(arguments, judging)
+    chosen = trace_options(arguments)
+    _ = chosen.catalogue  # raises what is wrong with the specs, before anything is started
+    trace = _begun(arguments, chosen)
     try:
-        session = _launched(arguments) if arguments.command else _attached(arguments)
-    except BaseException:
-        if recorder is not None:
-            recorder.discard()
-        raise
-    try:
-        _run_until_end(session, arguments, recorder, reports)
-        findings = _reported(with_missing(take_snapshot(session), arguments), arguments, recorder)
+        _run_until_end(trace, arguments, reports)
+        findings = _reported(trace, judging, arguments)
     finally:
         if reports is not None:
             reports.close()
-        session.close()
-    return _exit_status(session, findings, arguments)
+        trace.close()
+    return _exit_status(trace, findings, arguments)
 
 
-def _reported(snapshot: Snapshot, arguments: argparse.Namespace, recorder: Recorder | None) -> Findings:
-    """Write the recording if there is one, and the report: to the user's file, else to stdout, or to stderr where
-    stdout is a launched target's.
+def _begun(arguments: argparse.Namespace, chosen: TraceOptions) -> Trace:
+    recorder = recorder_of(arguments, chosen)
+    if arguments.command:
+        trace = Trace.launched(arguments.command, chosen, recorder)
+    else:
+        trace = Trace.attached(arguments.pid, chosen, recorder)
+    _handle_signals(trace)
+    trace.begin()
+    return trace
 
-    The report comes even where the recording could not be written, and the recording even where symbols fail.
+
+def _reported(trace: Trace, judging: JudgeOptions, arguments: argparse.Namespace) -> Findings:
+    """Write the report: to the user's file, else to stdout, or to stderr where stdout is a launched target's.
+
+    It comes even where the recording could not be written.
     """
-    symbols, failure = None, None
-    try:
-        symbols = symbolized(snapshot, arguments)
-    finally:
-        if recorder is not None:
-            try:
-                recorder.finish(snapshot, symbols)
-            except CannotWrite as error:
-                failure = error
-            recorder.close()
-    findings = judge(snapshot, symbols, arguments)
+    report = trace.report(judging)
+    failures = [trace.recording_failure, _write(report, arguments)]
+    for failure in filter(None, failures):
+        raise failure
+    if is_recording(arguments.output):
+        print(f"refleak: recorded; next: {next_command(arguments.output)}", file=sys.stderr)
+    return report.findings
+
+
+def _write(report: Report, arguments: argparse.Namespace) -> CannotWrite | None:
+    """Return why the user's file could not be written: then the report goes to stderr."""
     usual = sys.stdout if arguments.command is None else sys.stderr
     if is_stream(arguments):
-        write_json_line(findings, usual)
-    else:
-        try:
-            write_report(findings, arguments, usual)
-        except CannotWrite as error:
-            failure = failure or error
-            write_text(findings, sys.stderr, TextOptions(top=arguments.top, tree=arguments.tree))
-    if failure is not None:
-        raise failure
-    if recorder is not None:
-        print(f"refleak: recorded; next: {recorder.next_command()}", file=sys.stderr)
-    return findings
-
-
-def _capture_options(arguments: argparse.Namespace) -> CaptureOptions:
-    follow = arguments.follow_forks if arguments.follow_forks is not None else bool(arguments.command)
-    limits = Limits(
-        objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
-        event_ring_bytes=_power_of_two(arguments.ring_size), freed=arguments.keep_freed,
-    )
-    return CaptureOptions(
-        site_finder(arguments).find, cache_directory(), limits, follow, arguments.duration,
-        options.selection_of(arguments), guests=arguments.guest == "auto",
-    )
-
-
-def _power_of_two(size: int) -> int:
-    return 1 << max(12, (size - 1).bit_length())
-
-
-def _launched(arguments: argparse.Namespace) -> Session:
-    path = find_command(arguments.command[0])
-    check_privileges()
-    check_program(path)
-    held = launch(arguments.command, user_of(arguments.user), arguments.streams)
+        write_json_line(report.findings, usual)
+        return None
     try:
-        session = Session(_capture_options(arguments))
-        _handle_signals(session, held)
-        session.launch(held, path)
-    except BaseException:
-        held.abandon()
-        raise
-    return session
+        write_report(report, arguments, usual)
+    except CannotWrite as error:
+        write_text(report.findings, sys.stderr, TextOptions(top=arguments.top, tree=arguments.tree))
+        return error
+    return None
 
 
-def _attached(arguments: argparse.Namespace) -> Session:
-    check_privileges()
-    check_pid(arguments.pid)
-    session = Session(_capture_options(arguments))
-    _handle_signals(session, None)
-    session.attach(arguments.pid)
-    return session
-
-
-def _handle_signals(session: Session, child: Launched | None) -> None:
+def _handle_signals(trace: Trace) -> None:
     """Let the first Ctrl-C end an attached trace. A launched target gets it from the terminal itself, and the trace
     goes on to its end; a second one reports what is there. Other requests to end are passed on to it."""
 
-    interrupts = 0
+    interrupts, child = 0, trace.child
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
         nonlocal interrupts
         interrupts += 1
         if child is None or interrupts > 1:
-            session.stop()
+            trace.stop()
 
     def asked_to_end(number: int, _frame: FrameType | None) -> None:
         if child is None or interrupts or child.poll() is not None:  # its number may be another's by now
-            session.stop()
+            trace.stop()
         else:
             os.kill(child.pid, number)
-            session.mishaps.hurry(_PATIENCE_SECONDS)
+            trace.hurry(_PATIENCE_SECONDS)
 
-    signal.signal(signal.SIGUSR1, lambda *_: session.ask_for_checkpoint())
+    signal.signal(signal.SIGUSR1, lambda *_: trace.ask_for_checkpoint())
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN if child is not None else interrupted)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, asked_to_end)
 
 
-def _run_until_end(
-    session: Session, arguments: argparse.Namespace, recorder: Recorder | None, reports: Watcher | None
-) -> None:
+def _run_until_end(trace: Trace, arguments: argparse.Namespace, reports: Watcher | None) -> None:
     line = StatusLine(sys.stderr, enabled=not arguments.quiet and arguments.pid is not None)
     notice = CheckpointNotice(sys.stderr, enabled=not arguments.quiet)
 
-    def turn(ask: Callable[[], Progress]) -> None:
-        line.show(ask)
-        notice.tick(session)
-        if recorder is not None:
-            recorder.tick(session)
+    def turn() -> None:
+        line.show(trace.progress)
+        notice.tick(trace)
         if reports is not None:
-            reports.tick(session)
+            reports.tick(trace)
 
     try:
-        session.run(turn)
+        trace.run(turn)
         if reports is not None:
             reports.finish()
     finally:
         line.clear()
 
 
-def _exit_status(session: Session, findings: Findings, arguments: argparse.Namespace) -> int:
+def _exit_status(trace: Trace, findings: Findings, arguments: argparse.Namespace) -> int:
     failed = failure_status(findings, arguments)
     if failed is not None:
         return failed
     check_found(findings)
-    if session.mode == "attached":
+    if trace.child is None:
         return 0
-    status = session.exit_status
+    status = trace.exit_status
     return status if status is not None else STOPPED_EARLY

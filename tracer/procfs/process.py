@@ -45,6 +45,19 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def has_other_rights(pid: int) -> bool:
+    """Return whether the program that a process runs gave it rights, or may not be read by it.
+
+    Then its files in /proc are not its user's (proc_pid(5)); root's own are told by their ids.
+    """
+    try:
+        process = psutil.Process(pid)
+        users, groups, owner = process.uids(), process.gids(), Path(f"/proc/{pid}").stat().st_uid
+    except (psutil.Error, OSError):
+        return False
+    return bool(users.effective != owner or users.real != users.effective or groups.real != groups.effective)
+
+
 def parent(pid: int) -> int | None:
     try:
         return int(psutil.Process(pid).ppid())

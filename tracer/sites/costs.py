@@ -13,6 +13,8 @@ from enum import StrEnum
 
 PAGE = 4096
 NOPS5 = (bytes.fromhex("0f1f440000"), bytes.fromhex("660f1f0400"))
+NOP10 = bytes.fromhex("662e0f1f840000000000")
+"""What Linux 7.3 rewrites in place of 5-byte nops (commit 554ba38456da); the kernels before refuse its prefix 2e."""
 # Prefixes that is_prefix_bad() refuses: es, cs, ss, ds (also `notrack`) and lock.
 _REFUSED_PREFIXES = frozenset(b"\x26\x2e\x36\x3e\xf0")
 _PREFIXES = _REFUSED_PREFIXES | frozenset(b"\x64\x65\x66\x67\xf2\xf3")
@@ -32,12 +34,17 @@ class InstructionClass(StrEnum):
     """Instructions that the kernel treats alike."""
 
     NOP5 = "nop5"
+    NOP10 = "nop10"
     NOP = "nop"
     PUSH = "push"
     CALL = "call"
     JUMP = "jump"
     BRANCH = "branch"
     OTHER = "other"
+
+
+LONG_NOPS = (InstructionClass.NOP5, InstructionClass.NOP10)
+"""What one kernel or the other rewrites into a call."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,10 @@ class CostModel:
         if cost is Cost.CALL and link_address % PAGE + len(raw) > PAGE:
             return Cost.TRAP  # the kernel rewrites no instruction that spans two pages
         return cost
+
+    def refuses(self, raw: bytes) -> bool:
+        """Tell whether the kernel refuses a probe on this instruction; the 10-byte nop only where it is not given."""
+        return is_refused(raw) and not (raw == NOP10 and InstructionClass.NOP10 in self.costs)
 
 
 def default_costs(optimises_nop5: bool = False) -> CostModel:
@@ -73,12 +84,13 @@ def default_costs(optimises_nop5: bool = False) -> CostModel:
 def measured_costs(nanoseconds: Mapping[InstructionClass, float]) -> CostModel:
     """Return the costs that measured times per hit show, by ratios within the one measurement.
 
-    `nanoseconds` must hold OTHER, which is single-stepped everywhere, and NOP.
+    `nanoseconds` must hold OTHER, which is single-stepped everywhere, and NOP; not a class that the kernel refuses.
     """
     step, trap = nanoseconds[InstructionClass.OTHER], nanoseconds[InstructionClass.NOP]
     costs = {kind: Cost.TRAP if time < 0.75 * step else Cost.STEP for kind, time in nanoseconds.items()}
-    if nanoseconds.get(InstructionClass.NOP5, step) < 0.75 * min(trap, step):
-        costs[InstructionClass.NOP5] = Cost.CALL
+    for nop in LONG_NOPS:
+        if nanoseconds.get(nop, step) < 0.75 * min(trap, step):
+            costs[nop] = Cost.CALL
     costs[InstructionClass.OTHER] = Cost.STEP
     return CostModel(costs)
 
@@ -88,6 +100,8 @@ def classify(raw: bytes) -> InstructionClass:
     first, size = raw[0], len(raw)
     if raw in NOPS5:
         return InstructionClass.NOP5
+    if raw == NOP10:
+        return InstructionClass.NOP10
     if raw == b"\x90":
         return InstructionClass.NOP
     if (size == 1 and 0x50 <= first <= 0x57) or (size == 2 and first == 0x41 and 0x50 <= raw[1] <= 0x57):
@@ -102,7 +116,7 @@ def classify(raw: bytes) -> InstructionClass:
 
 
 def is_refused(raw: bytes) -> bool:
-    """Tell whether the kernel refuses a probe on this instruction because of its prefixes."""
+    """Tell whether each kernel before 7.3 refuses a probe on this instruction because of its prefixes."""
     for byte in raw:
         if byte in _REFUSED_PREFIXES:
             return True

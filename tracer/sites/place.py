@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tracer.elf.image import EM_X86_64, Image
 from tracer.model.operations import Location, LocationKind, Operation, Placement, Site, SiteFlag, place_at_entry
-from tracer.sites.costs import NANOSECONDS, Cost, CostModel, InstructionClass, classify, is_refused
+from tracer.sites.costs import LONG_NOPS, NANOSECONDS, Cost, CostModel, InstructionClass, classify
 from tracer.sites.instructions import Flow, Instruction, Memory, decode, flow_of
 from tracer.sites.values import Value, Values
 
@@ -102,10 +102,11 @@ class _Walk:
         return self.flow.certain or classify(instruction.raw) is InstructionClass.PUSH
 
     def _is_fit(self, instruction: Instruction) -> bool:
-        if is_refused(instruction.raw):
+        if self.costs.refuses(instruction.raw):
             return False
-        # The call that replaces a 5-byte nop pushes onto the stack, over what was stored below rsp.
-        return not (self.values.uses_red_zone and classify(instruction.raw) is InstructionClass.NOP5)
+        # The call that replaces such a nop pushes onto the stack, over what was stored below rsp. With a 10-byte one
+        # the kernel is to step over that first; who has one of those there has lost nothing by another place.
+        return not (self.values.uses_red_zone and classify(instruction.raw) in LONG_NOPS)
 
     def _candidate(self, instruction: Instruction) -> _Candidate:
         locations = None
@@ -154,7 +155,7 @@ def _placed_past_change(site: Site, start: list[Instruction], flow: Flow, costs:
     if (
         locked.mnemonic not in _LOCKED
         or memory != Memory(counter[1], 0, plain=True)
-        or is_refused(behind.raw)
+        or costs.refuses(behind.raw)
         or any(site.link_address < target <= behind.address for target in flow.targets)
     ):
         return refused

@@ -13,7 +13,7 @@ from tracer.elf.image import EM_X86_64, Image
 from tracer.elf.symbol_table import STT_FUNC, Symbol, read_symbol_table
 from tracer.model.operations import Operation, Placement, Register, SiteFlag
 from tracer.model.unwinding import Moment, UnwinderPlace
-from tracer.sites.costs import NANOSECONDS, CostModel, is_refused
+from tracer.sites.costs import NANOSECONDS, CostModel
 from tracer.sites.instructions import Instruction, decode, flow_of, lines_of
 from tracer.sites.place import LARGEST_FUNCTION
 
@@ -101,7 +101,7 @@ def _first(image: Image, symbol: Symbol, costs: CostModel, moment: Moment) -> It
 def _cheapest(
     image: Image, symbol: Symbol, instructions: Iterable[Instruction], costs: CostModel, moment: Moment
 ) -> Iterator[UnwinderPlace]:
-    fit = [i for i in instructions if not is_refused(i.raw)]
+    fit = [i for i in instructions if not costs.refuses(i.raw)]
     best = min(fit, key=lambda i: (NANOSECONDS[costs.cost_of(i.raw, i.address)], i.address), default=None)
     offset = image.file_offset_of(symbol.address if best is None else best.address)
     if offset is not None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from bpf_residue import Residue
 from live_refleak import REFLEAK, environment
+from patience import TIMEOUT_SECONDS
 from traced_report import Run
 
 PID_NAMESPACE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-TIMEOUT_SECONDS = 120
 
 
 def traced_within(prefix: Sequence[object], output: Path, *words: object, **variables: str) -> Run:

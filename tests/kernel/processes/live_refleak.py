@@ -13,10 +13,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE
 from traced_report import Run
 
 REFLEAK = Path(__file__).parents[3] / "refleak"
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 60 * PATIENCE
 
 
 def environment() -> dict[str, str]:

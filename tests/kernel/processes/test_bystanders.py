@@ -1,19 +1,30 @@
-"""Processes that are not traced: no probe that counts is in them, even where they map the same libc.
+"""Processes that are not traced have no breakpoint, even where they map the same libc, and forks are followed.
 
-The places of forks, execs and the loader have a breakpoint in every process while forks are followed.
+In the tests of forks the target has a libc of its own, a copy: no other trace has a breakpoint in that.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from conftest import LiveTarget
-from live_refleak import live_refleak
+from live_refleak import LiveRefleak, live_refleak, wait_for
 from text_in_memory import changed_text
 
 HEAP = ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "mmap", "munmap", "mremap")
+TRACEFS = Path("/sys/kernel/tracing")
+
+
+def mapped_libc(pid: int) -> str:
+    return next(line.split()[5] for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "libc.so" in line)
 
 
 def probed(pid: int) -> set[str]:
@@ -49,3 +60,95 @@ def test_launch_leaves_others_unprobed(live_target: LiveTarget, targets: Path, t
             assert probed(bystander.pid) == set()
             refleak.tell(b"x")
             refleak.end().check_whole()
+
+
+@pytest.fixture
+def libc(live_target: LiveTarget, tmp_path: Path) -> Path:
+    """Return a copy of libc, in a folder that LD_LIBRARY_PATH can name."""
+    (tmp_path / "lib").mkdir()
+    with live_target("attach") as any_program:
+        return Path(shutil.copy(mapped_libc(any_program.pid), tmp_path / "lib" / "libc.so.6"))
+
+
+@contextmanager
+def forking(libc: Path, targets: Path, tmp_path: Path) -> Iterator[LiveRefleak]:
+    """Trace a program with this libc that forks all the time, from when its children are followed."""
+    command = ["/usr/bin/env", f"LD_LIBRARY_PATH={libc.parent}", targets / "paces", "forks"]
+    with live_refleak(tmp_path / "report", "--exec", *command) as refleak:
+        assert refleak.line() == b"ready\n"
+        refleak.tell(b"t")
+        assert refleak.line() == b"done\n"
+        yield refleak
+
+
+def own_events(refleak: LiveRefleak) -> list[str]:
+    """Return what the tracer has in tracefs: the names of its groups have its number."""
+    events = (TRACEFS / "uprobe_events").read_text().splitlines()
+    return [line for line in events if f":refleak_{refleak.pid}_" in line]
+
+
+def test_nobody_else_has_a_breakpoint_while_forks_are_followed(libc: Path, targets: Path, tmp_path: Path) -> None:
+    with forking(libc, targets, tmp_path) as refleak:
+        variables = {"LD_LIBRARY_PATH": str(libc.parent)}
+        other = subprocess.Popen([targets / "attach"], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        with other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"ready\n"
+            assert mapped_libc(other.pid) == mapped_libc(refleak.child()) == str(libc)
+            assert [change for change in changed_text(other.pid) if change.path == str(libc)] == []
+            other.kill()
+        assert probed(refleak.child()) == set(HEAP)
+        refleak.tell(b"x")
+        assert refleak.end().status == 0
+
+
+def test_a_translator_beside_it_lives(libc: Path, targets: Path, tmp_path: Path) -> None:
+    with forking(libc, targets, tmp_path) as refleak:
+        translated = subprocess.run(
+            ["/usr/bin/valgrind", "-q", "/bin/sh", "-c", "(exit 3); /bin/true; /bin/true && exit 7"],
+            env={"LD_LIBRARY_PATH": str(libc.parent)}, capture_output=True, timeout=300,
+        )  # fmt: skip
+        assert translated.returncode == 7, translated.stderr
+        refleak.tell(b"x")
+        assert refleak.end().status == 0
+
+
+def test_names_in_tracefs_go_at_the_end(libc: Path, targets: Path, tmp_path: Path) -> None:
+    with forking(libc, targets, tmp_path) as refleak:
+        files = {re.sub(r".*/fd/(\d+):.*", r"\1", line) for line in own_events(refleak)}
+        assert str(libc) in {str(Path(f"/proc/{refleak.pid}/fd/{number}").readlink()) for number in files}
+        refleak.tell(b"x")
+        assert refleak.end().status == 0
+        assert own_events(refleak) == []
+
+
+def test_names_in_tracefs_go_when_it_is_interrupted(libc: Path, targets: Path, tmp_path: Path) -> None:
+    with forking(libc, targets, tmp_path) as refleak:
+        assert own_events(refleak)
+        refleak.signal(signal.SIGINT)
+        refleak.tell(b"x")
+        refleak.end()
+        assert own_events(refleak) == []
+
+
+def test_names_in_tracefs_go_when_it_is_killed(libc: Path, targets: Path, tmp_path: Path) -> None:
+    with forking(libc, targets, tmp_path) as refleak:
+        target = refleak.child()
+        assert own_events(refleak)
+        refleak.signal(signal.SIGKILL)
+        refleak.process.wait()
+        wait_for(lambda: not own_events(refleak), "the names to go")
+        wait_for(lambda: not changed_text(target), "the breakpoints to go")
+        refleak.tell(b"x")
+        assert b" turns, longest " in refleak.line()
+
+
+def test_names_of_a_dead_run_go_at_the_next_start(libc: Path, targets: Path, tmp_path: Path) -> None:
+    left = "refleak_1_0123456789abcdef/at1"
+    events = os.open(TRACEFS / "uprobe_events", os.O_WRONLY)  # with O_TRUNC the kernel would drop all of them
+    os.write(events, f"p:{left} {libc}:0x1000\n".encode())
+    os.close(events)
+    with forking(libc, targets, tmp_path) as refleak:
+        assert left not in (TRACEFS / "uprobe_events").read_text()
+        refleak.tell(b"x")
+        refleak.end()

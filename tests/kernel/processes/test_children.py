@@ -9,6 +9,8 @@ import pytest
 from conftest import Refleak
 from traced_report import Run, functions
 
+pytestmark = pytest.mark.needs("holds")
+
 
 def of(run: Run, function: str) -> list[tuple[int, str, int, int]]:
     """Return (pid, state, count, bytes) of the allocations below a function, in order of the processes' start."""

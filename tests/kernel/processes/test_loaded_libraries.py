@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from conftest import Refleak
 from traced_report import Run
+
+pytestmark = pytest.mark.needs("holds")
 
 
 def blocks_below(run: Run, function: str, loader: str) -> tuple[int, int]:

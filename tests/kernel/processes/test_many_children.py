@@ -6,6 +6,8 @@ import pytest
 from conftest import Refleak
 from traced_report import Run
 
+pytestmark = pytest.mark.needs("holds")
+
 
 def check(run: Run, count: int, *, execs: bool) -> None:
     run.check_whole()

@@ -8,6 +8,8 @@ import pytest
 from conftest import Refleak
 from traced_report import Run
 
+pytestmark = pytest.mark.needs("holds")
+
 A, B = "libcodea.so", "libcodeb.so"
 
 

@@ -10,6 +10,8 @@ import pytest
 from bpf_residue import Residue
 from live_refleak import LiveRefleak, live_refleak
 
+pytestmark = pytest.mark.needs("holds")
+
 WAITING_REFLEAK = Path(__file__).parent / "waiting_refleak"
 RAN_ON = "a process ran on before its probes were in place"
 

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 from conftest import REFLEAK
+from patience import TIMEOUT_SECONDS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from behaviours import BEHAVIOURS, Behaviour
-
-TIMEOUT_SECONDS = 120
 
 
 @dataclass(frozen=True)

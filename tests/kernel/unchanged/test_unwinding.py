@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Refleak
+from patience import TIMEOUT_SECONDS
 from traced_report import Run
 
 THINGS = ("--refs-only", "--type", "thing:create=make_*,put=drop_thing(object=arg0)")
@@ -24,7 +25,7 @@ def both(refleak: Refleak, targets: Path) -> Both:
 
     def run(*options: str, target: tuple[str, ...], environment: tuple[tuple[str, str], ...] = ()) -> Run:
         alone = subprocess.run(
-            [targets / target[0], *target[1:]], capture_output=True, text=True, timeout=60,
+            [targets / target[0], *target[1:]], capture_output=True, text=True, timeout=TIMEOUT_SECONDS,
             env=dict(os.environ) | dict(environment),
         )  # fmt: skip
         traced = refleak(*options, target=target, environment=environment)

@@ -23,7 +23,6 @@ from tracer.analysis.suppression import parse_suppressions
 from tracer.capture.binaries import Binaries
 from tracer.capture.start_up import start_up_binaries
 from tracer.cli.main import main
-from tracer.cli.site_finder import SiteFinder
 from tracer.elf.debug_facts import read_debug_facts
 from tracer.elf.debug_files import read_debug_link
 from tracer.elf.frame_index import FrameIndex
@@ -40,6 +39,7 @@ from tracer.jit.jitdump import CodeLoaded, JitdumpReader
 from tracer.jit.perf_map import PerfMapReader
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
+from tracer.pipeline.site_finder import SiteFinder
 from tracer.recording.chunks import Chunk, encode_chunk, file_header, read_payload, scan_chunks
 from tracer.recording.reader import read_recording
 from tracer.recording.recording import Info

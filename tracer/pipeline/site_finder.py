@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +9,6 @@ from pathlib import Path
 
 from tracer.capture.binaries import FoundSites
 from tracer.capture.instruction_costs import known_costs
-from tracer.cli.catalogue import catalogue_of
 from tracer.elf.cache_folder import cache_directory
 from tracer.elf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
@@ -18,6 +16,7 @@ from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.guests.lua_layout import lua_version, luajit_version
 from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.snapshot import Unresolved
+from tracer.pipeline.trace_options import TraceOptions
 from tracer.sites.copies import PlacedCopies, place_copies
 from tracer.sites.copy_search import copies_of, mentions, names_of_copies
 from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
@@ -114,13 +113,13 @@ def cost_model(cache: Path) -> CostModel:
     return measured_costs({InstructionClass(name): nanoseconds for name, nanoseconds in measured.items()})
 
 
-def site_finder(arguments: argparse.Namespace) -> SiteFinder:
-    """Return the finder that the options of `options.add_kinds` ask for."""
+def site_finder(options: TraceOptions) -> SiteFinder:
+    """Return the finder of all that the options ask for."""
     return SiteFinder(
-        references=not arguments.heap_only,
-        heap=not arguments.refs_only,
-        mappings=arguments.mappings and not arguments.refs_only,
-        allocators=tuple(arguments.allocator),
-        catalogue=catalogue_of(arguments),
-        guests=getattr(arguments, "guest", "off") == "auto",
+        references=options.references,
+        heap=options.heap,
+        mappings=options.mappings,
+        allocators=options.allocators,
+        catalogue=options.catalogue,
+        guests=options.guests,
     )

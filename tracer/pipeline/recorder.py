@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tracer import __version__
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.session import Session
-from tracer.cli.options import selection_of
 from tracer.errors import CannotWrite
 from tracer.model.frames import Symbols
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Snapshot
-from tracer.model.visible import visible
 from tracer.recording.recording import Info
 from tracer.recording.writer import RecordingWriter
 
@@ -31,11 +29,15 @@ def is_recording(path: Path | None) -> bool:
 
 
 class Recorder:
-    """A trace goes on where its recording cannot: the first failure is said once, the last one ends in an error."""
+    """A trace goes on where its recording cannot: `on_failure` hears of the first failure of a checkpoint, and `finish`
+    raises what is wrong at the end."""
 
-    def __init__(self, path: Path, selection: Selection = KEEPS_ALL, *, force: bool, with_symbols: bool) -> None:
+    def __init__(
+        self, path: Path, selection: Selection = KEEPS_ALL, *, force: bool, with_symbols: bool,
+        on_failure: Callable[[CannotWrite], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        self._path, self._with_symbols = path, with_symbols
+        self._with_symbols, self._on_failure = with_symbols, on_failure
         info = Info(__version__, tuple(sys.argv[1:]), started)
         self._writer = RecordingWriter(path, info, selection, force=force)
         self._next = time.monotonic() + _EVERY_SECONDS
@@ -50,15 +52,12 @@ class Recorder:
             self._writer.checkpoint(take_snapshot(session, running=True), session.drain)
         except CannotWrite as error:
             self._failed = True
-            print(f"refleak: {visible(str(error))}; the trace goes on", file=sys.stderr)
+            self._on_failure(error)
         now = time.monotonic()
         self._next = now + max(_EVERY_SECONDS, (now - began) / _MOST_SHARE)
 
     def finish(self, snapshot: Snapshot, symbols: Symbols | None) -> None:
         self._writer.write_snapshot(snapshot, symbols if self._with_symbols else None)
-
-    def next_command(self) -> str:
-        return f"refleak report {visible(str(self._path))}"
 
     def close(self) -> None:
         self._writer.close()
@@ -67,10 +66,3 @@ class Recorder:
         """Remove the file: there was no trace."""
         self._writer.discard()
 
-
-def recorder_of(arguments: argparse.Namespace) -> Recorder | None:
-    """Open the recording that the user wants, if any. Raises CannotWrite before anything is traced."""
-    if not is_recording(arguments.output):
-        return None
-    selection = selection_of(arguments)
-    return Recorder(arguments.output, selection, force=arguments.force, with_symbols=not arguments.no_symbols)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tracer.cli.catalogue import catalogue_of
 from tracer.elf.image import Image
 from tracer.errors import NothingFound, RefleakError
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Missing, Snapshot
+from tracer.pipeline.trace_options import TraceOptions
 from tracer.sites.copy_search import mentions
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.description import TYPE_CAPTURE, DescribedType, Description
@@ -22,11 +21,11 @@ from tracer.specs.presets import DIRECTORY
 _FROM_OPTION = "--type"
 
 
-def with_missing(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
-    """Return the snapshot with the types and functions of --type, --spec and --preset that were found nowhere."""
-    if arguments.allow_missing:
+def with_missing(snapshot: Snapshot, options: TraceOptions) -> Snapshot:
+    """Return the snapshot with the described types and functions that were found nowhere."""
+    if options.allow_missing:
         return snapshot
-    missing = tuple(find_missing(snapshot, catalogue_of(arguments), optional="auto" in arguments.presets))
+    missing = tuple(find_missing(snapshot, options.catalogue, optional=options.takes_any_preset))
     return replace(snapshot, coverage=replace(snapshot.coverage, missing=missing)) if missing else snapshot
 
 

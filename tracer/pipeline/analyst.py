@@ -12,7 +12,6 @@ import gc
 import os
 import pickle
 import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,10 +31,14 @@ _PATIENCE_SECONDS = 20.0
 
 
 class Analyst:
-    """One copy at a time. What a job returns is kept as bytes, which only the next copy reads, or `result`."""
+    """One copy at a time. What a job returns is kept as bytes, which only the next copy reads, or `result`.
 
-    def __init__(self) -> None:
+    `complain` is called in the copy, with what went wrong there.
+    """
+
+    def __init__(self, complain: Callable[[str], None] = lambda _: None) -> None:
         self._pid = 0
+        self._complain = complain
         self._kept = os.memfd_create("refleak-analyst")
         self._growing = -1
 
@@ -72,9 +75,9 @@ class Analyst:
                 pickle.dump(job(snapshot, self.result()), file, pickle.HIGHEST_PROTOCOL)
             status = 0
         except RefleakError as error:
-            print(f"refleak: {error}", file=sys.stderr, flush=True)
+            self._complain(str(error))
         except OSError as error:
-            print(f"refleak: what is outstanding so far cannot be told: {error}", file=sys.stderr, flush=True)
+            self._complain(f"what is outstanding so far cannot be told: {error}")
         finally:
             os._exit(status)
 

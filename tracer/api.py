@@ -1,0 +1,82 @@
+"""refleak as a library: trace a command or a process, or read a recording, and get a report with typed findings.
+
+Tracing needs what `refleak` needs (root, BCC); reading needs neither. What fails raises a class of `tracer.errors`,
+whose message is one line and whose `hint` says what to do. docs/api.md has examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from tracer.capture.session import Progress
+from tracer.errors import RefleakError
+from tracer.model.selection import Selection
+from tracer.pipeline.background import BackgroundTrace
+from tracer.pipeline.judge_options import JudgeOptions
+from tracer.pipeline.recorder import Recorder
+from tracer.pipeline.report import Report, report_of_file
+from tracer.pipeline.trace import Trace
+from tracer.pipeline.trace_options import TraceOptions
+
+__all__ = [
+    "BackgroundTrace", "JudgeOptions", "Progress", "RefleakError", "Report", "Selection", "Trace", "TraceOptions",
+    "attach", "launch", "read", "trace",
+]  # fmt: skip
+
+_TRACING, _JUDGING = TraceOptions(), JudgeOptions()
+_AnyPath = str | PathLike[str]
+
+
+def trace(
+    command: Sequence[str], options: TraceOptions = _TRACING, judging: JudgeOptions = _JUDGING, *,
+    recording: _AnyPath | None = None,
+) -> Report:  # fmt: skip
+    """Run a command from its first instruction to its end, and return what it leaks.
+
+    `recording`: a file that is written while it runs, for `read`; there must be none of that name.
+    """
+    running = Trace.launched(command, options, _recorder(recording, options))
+    running.begin()
+    try:
+        running.run()
+        report = running.report(judging)
+    finally:
+        running.close()
+    if running.recording_failure is not None:
+        raise running.recording_failure
+    return report
+
+
+def launch(
+    command: Sequence[str], options: TraceOptions = _TRACING, judging: JudgeOptions = _JUDGING, *,
+    recording: _AnyPath | None = None,
+) -> BackgroundTrace:  # fmt: skip
+    """Run a command, and trace it while the body of a `with` block runs; what lives at its end is outstanding.
+
+        with tracer.launch(["./server"]) as running:
+            requests(...)
+            running.checkpoint()
+        print(running.report.verdict)
+    """
+    return BackgroundTrace(lambda: Trace.launched(command, options, _recorder(recording, options)), judging)
+
+
+def attach(
+    pid: int, options: TraceOptions = _TRACING, judging: JudgeOptions = _JUDGING, *,
+    recording: _AnyPath | None = None,
+) -> BackgroundTrace:  # fmt: skip
+    """Trace a running process while the body of a `with` block runs."""
+    return BackgroundTrace(lambda: Trace.attached(pid, options, _recorder(recording, options)), judging)
+
+
+def read(path: _AnyPath, judging: JudgeOptions = _JUDGING) -> Report:
+    """Return the report of a recording (`-o FILE.refleak`) or of a JSON report. Raises CannotRead."""
+    return report_of_file(Path(path), judging)
+
+
+def _recorder(path: _AnyPath | None, options: TraceOptions) -> Recorder | None:
+    if path is None:
+        return None
+    return Recorder(Path(path), options.selection, force=False, with_symbols=True)

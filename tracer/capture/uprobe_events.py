@@ -1,0 +1,144 @@
+"""Uprobe events in tracefs, which perf events can be opened on, and inherited by children.
+
+The names there are one list for the whole machine, and outlive who made them. Those of a run are in a group of its
+own, are removed at its end, and at the next start where it could not (Documentation/trace/uprobetracer.rst). The
+kernel refuses to remove what is in use: so each event has one place, for of several it looks at the last one only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+_MOUNTED = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+_LIST = "uprobe_events"
+_PREFIX = "refleak_"
+_NR_FSOPEN, _NR_FSCONFIG, _NR_FSMOUNT = 430, 431, 432
+_CLOEXEC, _CMD_CREATE = 1, 6
+_TRIES = 5
+"""Another run may take a new name, which is not in use yet, for one of a dead run."""
+_CHUNK = 1 << 16
+_STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 1.0
+
+
+def _open_tracefs() -> int | None:
+    """Open tracefs where it is mounted, or else a mount of one's own that nobody sees; None where neither can be."""
+    for place in _MOUNTED:
+        with suppress(OSError):
+            root = os.open(place, os.O_PATH | os.O_DIRECTORY)
+            if os.access(_LIST, os.W_OK, dir_fd=root):
+                return root
+            os.close(root)
+    return _mount_detached()
+
+
+def _mount_detached() -> int | None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    context: int = libc.syscall(_NR_FSOPEN, b"tracefs", _CLOEXEC)
+    if context < 0:
+        return None
+    try:
+        if libc.syscall(_NR_FSCONFIG, context, _CMD_CREATE, None, None, 0) < 0:
+            return None
+        root: int = libc.syscall(_NR_FSMOUNT, context, _CLOEXEC, 0)
+        return root if root >= 0 else None
+    finally:
+        os.close(context)
+
+
+class UprobeEvents:
+    """The events of one run. Made before the process that closes what a killed run leaves, which removes them then."""
+
+    def __init__(self) -> None:
+        self._root = _open_tracefs()
+        self.group = f"{_PREFIX}{os.getpid()}_{secrets.token_hex(8)}"
+        self._count = 0
+        self._remove_dead()
+
+    @property
+    def can_be_had(self) -> bool:
+        return self._root is not None
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """Return the open files that are needed to remove the events."""
+        return (self._root,) if self._root is not None else ()
+
+    def add(self, path: str, file_offset: int, *, at_return: bool = False) -> int:
+        """Make an event of one place of a file; return its number, by which perf_event_open(2) knows it."""
+        self._count += 1
+        name = f"{self.group}/at{self._count}"
+        for left in reversed(range(_TRIES)):
+            self._tell(f"{'r' if at_return else 'p'}:{name} {path}:{file_offset:#x}")
+            try:
+                return int(self._read(f"events/{name}/id"))
+            except FileNotFoundError:
+                if not left:
+                    raise
+        raise AssertionError
+
+    def remove_all(self, patience_seconds: float = 0.0) -> bool:
+        """Remove this run's events; return whether none is left. What is still in use is tried again for a while."""
+        if self._root is None:
+            return True
+        deadline = time.monotonic() + patience_seconds
+        while not self._remove(lambda group: group == self.group):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_STEP_SECONDS)
+        return True
+
+    def _remove_dead(self) -> None:
+        """Remove what runs that were killed left behind: the kernel keeps those that are in use."""
+        if self._root is not None:
+            self._remove(lambda group: group != self.group)
+
+    def _remove(self, is_meant: Callable[[str], bool]) -> bool:
+        is_done = True
+        for group, name in self._listed():
+            if is_meant(group):
+                try:
+                    self._tell(f"-:{group}/{name}")
+                except FileNotFoundError:
+                    pass
+                except OSError:
+                    is_done = False
+        return is_done
+
+    def _listed(self) -> Iterator[tuple[str, str]]:
+        """Give (group, name) of every run's events."""
+        with suppress(OSError):
+            for line in self._read(_LIST).splitlines():
+                group, _, name = line.split(" ", 1)[0][2:].partition("/")
+                if group.startswith(_PREFIX):
+                    yield group, name
+
+    def _tell(self, command: str) -> None:
+        file = os.open(_LIST, os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._root)
+        try:
+            os.write(file, command.encode())
+        finally:
+            os.close(file)
+
+    def _read(self, path: str) -> str:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._root)
+        try:
+            parts = []
+            while part := os.read(file, _CHUNK):
+                parts.append(part)
+            return b"".join(parts).decode(errors="replace")
+        finally:
+            os.close(file)
+
+    def close(self) -> bool:
+        """Remove this run's events and let go of tracefs; return whether that is done: none is in use any more."""
+        if not self.remove_all(_PATIENCE_SECONDS):
+            return False
+        if self._root is not None:
+            os.close(self._root)
+            self._root = None
+        return True

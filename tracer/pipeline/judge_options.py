@@ -1,0 +1,53 @@
+"""How what a trace saw is to be named and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tracer.analysis.options import AnalysisOptions
+from tracer.analysis.suppression import Rule, parse_suppressions
+from tracer.errors import CannotRead
+from tracer.files.plain_file import read_named
+from tracer.symbols.options import SymbolOptions
+
+_LARGEST_SUPPRESSIONS = 1 << 24
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    suppressions: tuple[Path, ...] = ()
+    """Files with leaks to pass over, in LeakSanitizer's syntax or valgrind's."""
+    default_suppressions: bool = True
+    """Pass over one-off allocations of libc."""
+    demangle: bool = True
+    """Call C++ and Rust functions and classes as they are written."""
+    debug_directories: tuple[str, ...] = ()
+    """Where to look for separate debug files too."""
+    older_ns: int = 0
+    """List only what is at least so old at the end of its process, or of the trace."""
+    baseline: Path | None = None
+    """A recording or JSON report: only what is new or has grown counts."""
+
+    @property
+    def symbols(self) -> SymbolOptions:
+        return SymbolOptions(demangle=self.demangle, debug_directories=self.debug_directories)
+
+    @cached_property
+    def analysis(self) -> AnalysisOptions:
+        """What the analysis is told. The files are read once: one may be a pipe. Raises CannotRead and SpecInvalid."""
+        return AnalysisOptions(
+            tuple(_suppressions(self.suppressions)), default_suppressions=self.default_suppressions,
+            older_ns=self.older_ns,
+        )
+
+
+def _suppressions(paths: Iterable[Path]) -> Iterator[Rule]:
+    for path in paths:
+        try:
+            yield from parse_suppressions(read_named(path, _LARGEST_SUPPRESSIONS).decode(), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not a text"
+            raise CannotRead(f"cannot read {path}: {reason}", "check the path after --suppressions") from None

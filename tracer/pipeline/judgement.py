@@ -1,0 +1,79 @@
+"""From a snapshot and its symbols, or from a file, to findings: analyse, set aside, hold against the baseline."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from tracer.analysis.analysis import analyse
+from tracer.analysis.baseline import against_baseline
+from tracer.analysis.setting_aside import set_aside_again
+from tracer.errors import CannotRead
+from tracer.files.plain_file import open_plain, read_plain, read_start
+from tracer.model.findings import Findings
+from tracer.model.frames import Symbols
+from tracer.model.snapshot import Snapshot
+from tracer.pipeline.judge_options import JudgeOptions
+from tracer.pipeline.naming import recorded_symbols, with_class_names
+from tracer.recording.chunks import MAGIC
+from tracer.recording.reader import read_recording
+from tracer.report.json_reader import read_json
+
+_LARGEST_REPORT = 1 << 28
+
+
+def check(options: JudgeOptions) -> None:
+    """Raise what is wrong with the files that the options name, before anything is traced."""
+    _ = options.analysis
+    for directory in options.debug_directories:
+        if not Path(directory).is_dir():
+            raise CannotRead(f"there is no directory {directory}", "check the path after --debug-dir")
+    if options.baseline is not None:
+        try:
+            os.close(open_plain(options.baseline))
+        except OSError as error:
+            reason = f"cannot read {options.baseline}: {error.strerror}"
+            raise CannotRead(reason, "check the path after --baseline") from None
+
+
+def judge(snapshot: Snapshot, symbols: Symbols, options: JudgeOptions, *, freed_stacks: bool = False) -> Findings:
+    """Analyse, and leave out what the baseline has. `freed_stacks`: list what was freed too."""
+    findings = _analysed(snapshot, symbols, options, freed_stacks)
+    if options.baseline is None:
+        return findings
+    baseline = read_findings(options.baseline, options)
+    return against_baseline(findings, baseline, str(options.baseline))
+
+
+def _analysed(snapshot: Snapshot, symbols: Symbols, options: JudgeOptions, freed_stacks: bool = False) -> Findings:
+    chosen = replace(options.analysis, freed_stacks=freed_stacks)
+    return analyse(with_class_names(snapshot, options), symbols, chosen)
+
+
+def is_recording_file(path: Path) -> bool:
+    """Tell by its first bytes whether a file is a recording. Raises CannotRead."""
+    try:
+        return read_start(path, len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def read_findings(path: Path, options: JudgeOptions) -> Findings:
+    """Return the findings of a recording, which is analysed, or of a JSON report. Raises CannotRead."""
+    if not is_recording_file(path):
+        return read_report(path, options)
+    recording = read_recording(path)
+    return _analysed(recording.snapshot, recorded_symbols(recording, options), options)
+
+
+def read_report(path: Path, options: JudgeOptions) -> Findings:
+    """Return what a JSON report says: of its entries only that is judged again what sets them aside."""
+    try:
+        return set_aside_again(read_json(read_plain(path, _LARGEST_REPORT), str(path)), options.analysis)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> CannotRead:
+    return CannotRead(f"cannot read {path}: {error.strerror}", "check the path")

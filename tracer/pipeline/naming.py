@@ -1,0 +1,57 @@
+"""Names for the frames of a snapshot, whether it comes from a trace or from a recording."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+
+from tracer.model.frames import Frame, Symbols
+from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
+from tracer.model.snapshot import Binary, Snapshot
+from tracer.pipeline.judge_options import JudgeOptions
+from tracer.recording.recording import Recording
+from tracer.symbols.class_names import class_names
+from tracer.symbols.symbolizer import symbolize
+
+_NONE: Symbols = {}
+
+
+def symbols_of(snapshot: Snapshot, options: JudgeOptions, known: Symbols = _NONE) -> Symbols:
+    """Name every frame of the stacks, but for those that are known. Scripts have named theirs themselves."""
+    first_guest = GUEST_BINARY << FRAME_BINARY_SHIFT
+    guests = {first_guest | index: (frame,) for index, frame in enumerate(snapshot.guests)}
+    stacks = snapshot.stacks.values()
+    frames = set(chain.from_iterable(stack.frames for stack in stacks)) - guests.keys() - known.keys()
+    return symbolize(frames, snapshot.binaries, options.symbols, generated=snapshot.generated) | guests
+
+
+def symbols_so_far(snapshot: Snapshot, options: JudgeOptions, known: Symbols) -> Symbols:
+    """Name the frames that are not known yet, and return all."""
+    return {**known, **symbols_of(snapshot, options, known)}
+
+
+def recorded_symbols(recording: Recording, options: JudgeOptions) -> Symbols:
+    """Return the symbols of a recording, or look them up in the binaries that are here.
+
+    They are looked up anew, where the binaries are, if the user names other debug files or wants names as linked.
+    """
+    embedded = recording.symbols
+    if embedded is not None and not options.debug_directories and options.demangle:
+        return embedded
+    binaries = tuple(map(_identified, recording.snapshot.binaries))
+    found = symbols_of(replace(recording.snapshot, binaries=binaries), options)
+    return {key: _better(frames, (embedded or {}).get(key)) for key, frames in found.items()}
+
+
+def _identified(binary: Binary) -> Binary:
+    """Without a build id nothing tells whether a file here is the one that ran: take it for gone."""
+    return binary if binary.build_id is not None else replace(binary, deleted=True)
+
+
+def _better(found: tuple[Frame, ...], embedded: tuple[Frame, ...] | None) -> tuple[Frame, ...]:
+    return embedded if embedded and all(frame.function is None for frame in found) else found
+
+
+def with_class_names(snapshot: Snapshot, options: JudgeOptions) -> Snapshot:
+    """Return the snapshot with types called as the programmer calls their classes, unless that is not wanted."""
+    return replace(snapshot, types=class_names(snapshot.types)) if options.demangle else snapshot

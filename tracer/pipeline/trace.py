@@ -1,0 +1,186 @@
+"""One trace: its target, its session, and the recording beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from tracer.capture.assembly import take_snapshot
+from tracer.capture.launch import Launched, find_command, launch, user_of
+from tracer.capture.open_files import raise_limit
+from tracer.capture.session import CaptureOptions, Progress, Session
+from tracer.elf.cache_folder import cache_directory
+from tracer.errors import CannotWrite
+from tracer.model.frames import Symbols
+from tracer.model.periods import Checkpoint
+from tracer.model.snapshot import Snapshot
+from tracer.pipeline.analyst import Analyst, Job
+from tracer.pipeline.judge_options import JudgeOptions
+from tracer.pipeline.missing import with_missing
+from tracer.pipeline.naming import symbols_of
+from tracer.pipeline.recorder import Recorder
+from tracer.pipeline.report import Report, report_of
+from tracer.pipeline.site_finder import site_finder
+from tracer.pipeline.target_check import check_pid, check_privileges, check_program
+from tracer.pipeline.trace_options import TraceOptions
+
+Turn = Callable[[], None]
+
+
+class Trace:
+    """`launched` and `attached` make one and start nothing of it; then `begin`, `run`, `report` and `close`.
+
+    `stop` and `ask_for_checkpoint` are safe in signal handlers.
+    """
+
+    def __init__(
+        self, options: TraceOptions, recorder: Recorder | None = None, *, child: Launched | None = None,
+        path: str = "", pid: int = 0,
+    ) -> None:
+        """Load the programs. `path`: of a child's program; `pid`: of who is to be attached to, where there is none."""
+        self.child, self.pid = child, child.pid if child is not None else pid
+        self.recording_failure: CannotWrite | None = None
+        """Why the recording could not be finished, once `report` has tried."""
+        self._options, self._recorder, self._path = options, recorder, path
+        self._is_main = True
+        try:
+            self._session = Session(_capture_options(options, launched=child is not None))
+        except BaseException:
+            self._abandon()
+            raise
+
+    @classmethod
+    def launched(cls, command: Sequence[str], options: TraceOptions, recorder: Recorder | None = None) -> Trace:
+        """Fork a child that waits to become `command`, as the user that is asked for."""
+        with _discarding(recorder):
+            raise_limit()
+            path = find_command(command[0])
+            check_privileges()
+            check_program(path)
+            child = launch(command, user_of(options.user), options.streams)
+        return cls(options, recorder, child=child, path=path)
+
+    @classmethod
+    def attached(cls, pid: int, options: TraceOptions, recorder: Recorder | None = None) -> Trace:
+        """Check that process `pid` can be traced."""
+        with _discarding(recorder):
+            raise_limit()
+            check_privileges()
+            check_pid(pid)
+        return cls(options, recorder, pid=pid)
+
+    def begin(self) -> None:
+        """Put all probes in place and let the target go; what fails here leaves nothing behind.
+
+        Raises NothingToProbe, NoSuchTarget.
+        """
+        try:
+            if self.child is not None:
+                self._session.launch(self.child, self._path)
+            else:
+                self._session.attach(self.pid)
+        except BaseException:
+            self._session.close()
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        if self._recorder is not None:
+            self._recorder.discard()
+        if self.child is not None:
+            self.child.abandon()
+
+    def run(self, on_turn: Turn | None = None) -> None:
+        """Trace until the target has ended, the time is up or `stop` was called; call `on_turn` every 20 ms or so."""
+
+        def turn() -> None:
+            if self._recorder is not None:
+                self._recorder.tick(self._session)
+            if on_turn is not None:
+                on_turn()
+
+        self._is_main = threading.current_thread() is threading.main_thread()
+        self._session.run(turn)
+
+    def stop(self) -> None:
+        """End `run` soon; in the main thread, what is under way and takes too long is given up."""
+        if self._is_main:
+            self._session.stop()
+        else:
+            self._session.stopped = True
+
+    def hurry(self, seconds: float) -> None:
+        """Give up whatever takes longer than that from now on: the target was asked to end, and may be held by it."""
+        self._session.mishaps.hurry(seconds)
+
+    def ask_for_checkpoint(self) -> None:
+        """Take a checkpoint at the next turn."""
+        self._session.ask_for_checkpoint()
+
+    def look(self, analyst: Analyst, job: Job) -> None:
+        """Start a job of an analyst on what is known so far."""
+        analyst.start(self._session, job)
+
+    def report(self, options: JudgeOptions) -> Report:
+        """Name and judge all that is known, once `run` has returned, and finish the recording.
+
+        The recording is written even where names cannot be looked up.
+        """
+        snapshot = self.snapshot()
+        try:
+            symbols = symbols_of(snapshot, options)
+        except BaseException:
+            self._finish_recording(snapshot, None)
+            raise
+        self._finish_recording(snapshot, symbols)
+        return report_of(snapshot, symbols, options, self.exit_status)
+
+    def snapshot(self) -> Snapshot:
+        """Return all that is known, once `run` has returned."""
+        return with_missing(take_snapshot(self._session), self._options)
+
+    def _finish_recording(self, snapshot: Snapshot, symbols: Symbols | None) -> None:
+        if self._recorder is None:
+            return
+        try:
+            self._recorder.finish(snapshot, symbols)
+        except CannotWrite as error:
+            self.recording_failure = error
+        self._recorder.close()
+
+    def progress(self) -> Progress:
+        return self._session.progress()
+
+    @property
+    def checkpoints(self) -> Sequence[Checkpoint]:
+        """Those that were taken so far."""
+        return self._session.checkpoints.taken
+
+    @property
+    def exit_status(self) -> int | None:
+        """Return a launched target's status as a shell gives it; None where it is not known or there is none."""
+        return self._session.exit_status
+
+    def close(self) -> None:
+        """Take all probes out of the target, which runs on if it still does, and let go of everything."""
+        self._session.close()
+
+
+@contextmanager
+def _discarding(recorder: Recorder | None) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if recorder is not None:
+            recorder.discard()
+        raise
+
+
+def _capture_options(options: TraceOptions, *, launched: bool) -> CaptureOptions:
+    follow = options.follow_forks if options.follow_forks is not None else launched
+    return CaptureOptions(
+        site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
+        guests=options.guests,
+    )
+

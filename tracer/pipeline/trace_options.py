@@ -1,0 +1,64 @@
+"""What a trace is to probe, to follow and to keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from tracer.capture.launch import Streams
+from tracer.capture.maps import Limits
+from tracer.errors import UsageError
+from tracer.model.selection import KEEPS_ALL, Selection
+from tracer.pipeline.catalogue import AUTO, catalogue_of
+from tracer.specs.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class TraceOptions:
+    """The defaults are those of `refleak --exec` and `refleak -p`."""
+
+    references: bool = True
+    """Probe the stubs of `refleak.h`."""
+    heap: bool = True
+    """Probe the malloc family."""
+    mappings: bool = True
+    """Probe mmap, munmap and mremap."""
+    allocators: tuple[Path, ...] = ()
+    """Libraries whose malloc family is an allocator."""
+    types: tuple[str, ...] = ()
+    """Descriptions as of `--type`."""
+    specs: tuple[Path, ...] = ()
+    """Files of descriptions in TOML."""
+    presets: tuple[str, ...] = ()
+    """Names of shipped descriptions; `auto` for all."""
+    allow_missing: bool = False
+    """Whether what the three name may be found nowhere."""
+    guests: bool = True
+    """Show frames of interpreters."""
+    follow_forks: bool | None = None
+    """Trace forked children too. None: of what is launched, and not of what is attached to."""
+    duration_s: float | None = None
+    """End the trace after so many seconds. None: when the target has ended."""
+    selection: Selection = KEEPS_ALL
+    """Which blocks to keep."""
+    limits: Limits = field(default_factory=Limits)
+    user: str | None = None
+    """Who a launched target runs as. None: under sudo the one who called it, else the same as this process."""
+    streams: Streams | None = None
+    """Standard streams of a launched target. None: those of this process."""
+
+    def __post_init__(self) -> None:
+        if self.selection.min_size > self.selection.max_size:
+            raise UsageError("--min-size is more than --max-size: no block is kept", "swap them")
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """What types, specs and presets describe; read once: a file may be a pipe. Raises SpecInvalid, CannotRead,
+        UsageError."""
+        return catalogue_of(self.types, self.specs, self.presets)
+
+    @property
+    def takes_any_preset(self) -> bool:
+        """Whether no preset was chosen by its name."""
+        return AUTO in self.presets
