@@ -44,11 +44,12 @@ from tracer.capture.stack_completion import StackCompletion
 from tracer.capture.stack_writer import StackWriter
 from tracer.capture.start_up import start_up_binaries
 from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.capture.untraced import older_children
 from tracer.capture.uprobe_events import UprobeEvents
 from tracer.model import records
 from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.snapshot import Stack
+from tracer.model.snapshot import Stack, Untraced
 from tracer.procfs import process as proc
 
 _TICK_SECONDS = 0.02
@@ -161,6 +162,8 @@ class Session:
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
         self._ended_ns = self._stacks_until_ns = 0
+        self.older_children: tuple[Untraced, ...] = ()
+        """Of the process that was attached to: they are not traced."""
         self._launched: Launched | None = None
         self._pid = 0
 
@@ -224,6 +227,8 @@ class Session:
         self._enter(pid, ProcessState.TRACED)
         self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
         self.code.begin((pid, 0))
+        if self.options.follow:
+            self.older_children = older_children(pid)
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)

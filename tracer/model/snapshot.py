@@ -151,6 +151,17 @@ class Missing:
 
 
 @dataclass(frozen=True)
+class Untraced:
+    """A program in which nothing is probed, so that whatever it did is unknown."""
+
+    pid: int
+    generation: int
+    program: str
+    reason: str
+    """As a clause: "it is static and has no symbols"."""
+
+
+@dataclass(frozen=True)
 class SiteInfo:
     """What a report says of a site: index as in the records' `site` field."""
 
@@ -168,6 +179,7 @@ class Coverage:
     unresolved: tuple[Unresolved, ...] = ()
     uncovered_copies: tuple[UncoveredCopies, ...] = ()
     missing: tuple[Missing, ...] = ()
+    untraced: tuple[Untraced, ...] = ()
 
 
 @dataclass(frozen=True)
