@@ -12,6 +12,9 @@ from tracer.analysis.groups import Column, Indices
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
+Step = tuple[int, int, int]
+"""Operation, stack, how often it happened."""
+
 
 @dataclass(frozen=True)
 class Life:
@@ -30,6 +33,8 @@ class Life:
     """Shape (gets, puts): whether a put there came after a get here."""
     objects: float = 1
     """How many lived so; what the life counts beside others."""
+    steps: tuple[Step, ...] = ()
+    """Gets and puts in order of time, and a delete that gave something back as a put."""
 
     @property
     def remaining(self) -> int:
@@ -55,7 +60,17 @@ def life(
         puts = np.append(puts, stack[deletes[-1]])
         given, last = np.append(given, left), np.append(last, deletes[-1])
     possible = first[:, None] < last[None, :]
-    return Life((birth, *gets.tolist()), taken, tuple(puts.tolist()), given, possible, objects)
+    steps = _steps(operation, stack, count, left)
+    return Life((birth, *gets.tolist()), taken, tuple(puts.tolist()), given, possible, objects, steps)
+
+
+def _steps(operation: Column, stack: Column, count: Column, left: float) -> tuple[Step, ...]:
+    rows = np.flatnonzero((operation == Operation.GET) | (operation == Operation.PUT))
+    steps = list(zip(operation[rows].tolist(), stack[rows].tolist(), count[rows].tolist(), strict=True))
+    deletes = np.flatnonzero(operation == Operation.DELETE)
+    if len(deletes) and left > 0:
+        steps.append((int(Operation.PUT), int(stack[deletes[-1]]), round(left)))
+    return tuple(steps)
 
 
 def _summed(stack: Column, count: Column, rows: Indices) -> tuple[Column, Indices, npt.NDArray[np.float64]]:

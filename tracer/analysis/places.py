@@ -7,9 +7,9 @@ from enum import IntEnum
 
 from tracer.analysis.runtime import is_machinery
 from tracer.analysis.stacks import StackBook
-from tracer.model.findings import FrameList
 from tracer.model.frames import Frame
 
+_HEADERS = (".h", ".hh", ".hpp", ".hxx")
 Path = tuple[tuple[str, int], ...]
 """Function and line (or address) of frames, leaf first."""
 
@@ -34,26 +34,45 @@ class Places:
     a wrapper (`map__put`) tells nothing about where a reference was given back.
     """
 
-    def __init__(self, book: StackBook, stacks: Iterable[int]) -> None:
+    def __init__(self, book: StackBook, stacks: Iterable[int], wrapped: bool = True) -> None:
+        """`wrapped`: calls that all stacks share are wrappers; makers of objects are not."""
         self._book = book
         self._paths: dict[int, Path] = {}
         self._keys: dict[tuple[int, Level], Hashable] = {}
-        self._wrappers = _shared({self.path(stack) for stack in stacks})
+        self._wrappers = _shared({self.path(stack) for stack in stacks}) if wrapped else 0
+        self._handed: dict[int, int] = {}
 
     def path(self, stack: int) -> Path:
         """Return (function, line or address) per frame, leaf first: those of the program's own, if it has any."""
         path = self._paths.get(stack)
         if path is None:
-            symbolized = self._book.get(stack)
-            keyed = list(zip(symbolized.keys, symbolized.frames, strict=True))
-            chosen = [pair for pair in keyed if not is_machinery(pair[1])] or keyed
-            path = self._paths[stack] = tuple((key, _line(frame)) for key, frame in chosen)
+            path = self._paths[stack] = tuple((key, _line(frame)) for key, frame in self._own(stack))
         return path
 
+    def hand_up(self, stack: int, frames: int) -> None:
+        """Say that so many frames of a stack, from the caller of the wrappers on, hand up to their callers what they
+        took: its place is where it came to."""
+        self._handed[stack] = frames
+
+    def _own(self, stack: int) -> list[tuple[str, Frame]]:
+        symbolized = self._book.get(stack)
+        keyed = list(zip(symbolized.keys, symbolized.frames, strict=True))
+        return [pair for pair in keyed if not is_machinery(pair[1])] or keyed
+
+    def _start(self, stack: int) -> int:
+        """Return how many frames at the leaf are wrappers: all stacks have them, or they were inlined from a header."""
+        own = self._own(stack)
+        start = min(self._wrappers, max(len(own) - 1, 0))
+        while start < len(own) - 1 and _is_of_header(own[start][1]):
+            start += 1
+        return start
+
+    def _place(self, stack: int) -> int:
+        return min(self._start(stack) + self._handed.get(stack, 0), max(len(self.path(stack)) - 1, 0))
+
     def from_caller(self, stack: int) -> Path:
-        """Return the path without the calls at the leaf that all stacks of the role share."""
-        path = self.path(stack)
-        return path[min(self._wrappers, len(path) - 1) :] if path else path
+        """Return the path without the wrappers at the leaf."""
+        return self.path(stack)[self._start(stack) :]
 
     def key(self, stack: int, level: Level) -> Hashable:
         """Return what two stacks have in common if they agree at a level; a stack that was lost agrees with none."""
@@ -66,16 +85,20 @@ class Places:
         path = self.path(stack)
         if not path or level == Level.PATH:
             return path or stack
-        inner = path[self._wrappers : self._wrappers + 2] or path[-1:]
+        place = self._place(stack)
+        inner = path[place : place + 2]
         if level == Level.CALLS:
             return inner
         return inner[0] if level == Level.CALL else inner[0][0]
 
     def telling(self, stack: int) -> Frame | None:
         """Return the innermost frame that tells the stacks of this role apart."""
-        frames: FrameList = self._book.get(stack).frames
-        own = [frame for frame in frames if not is_machinery(frame)] or list(frames)
-        return own[min(self._wrappers, len(own) - 1)] if own else None
+        own = self._own(stack)
+        return own[self._place(stack)][1] if own else None
+
+
+def _is_of_header(frame: Frame) -> bool:
+    return frame.inlined and (frame.file or "").endswith(_HEADERS)
 
 
 def _line(frame: Frame) -> int:

@@ -121,6 +121,24 @@ def _in_order(events: Records, one: Life) -> Floats:
     return found
 
 
+def order_of_steps(one: Life) -> Floats:
+    """Return the pairs last in, first out of the steps of a life, whatever the thread; shape (gets, puts)."""
+    rows = {stack: row for row, stack in enumerate(one.gets) if row}
+    columns = {stack: column for column, stack in enumerate(one.puts)}
+    found = np.zeros((len(one.gets), len(one.puts)))
+    waiting: list[list[int]] = [[0, round(float(one.taken[0]))]]
+    for operation, stack, count in one.steps:
+        if operation == Operation.GET:
+            waiting.append([rows[stack], count])
+        while operation == Operation.PUT and count > 0 and waiting:
+            row, left = waiting.pop()
+            found[row, columns[stack]] += min(left, count)
+            if left > count:
+                waiting.append([row, left - count])
+            count -= left
+    return found
+
+
 def last_in_first_out(operation: Column, tid: Column) -> list[tuple[int | None, int]]:
     """Pair puts with the last get of their thread, else of any thread, else with the birth (None)."""
     waiting: defaultdict[int, list[int]] = defaultdict(list)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tracer.analysis.activations import Activations, without
 from tracer.analysis.habits import Pair, PlacedLife, learn
 from tracer.analysis.lives import Life, courses
 from tracer.analysis.places import Level, Path, Places, common
@@ -36,6 +37,8 @@ _OUTSTANDING_WEIGHT = 0.05
 """What an outstanding life counts beside one that ended: it is known to lack something."""
 _HABIT = 0.95
 _LEAST_SEEN = 5
+_OWN_HABIT = 0.98
+"""How much less likely a reference is given back elsewhere, if those of its place are by the call that took them."""
 _OUTSTANDING = 0.1
 """For how many references of ended objects one counts that only outstanding objects took."""
 
@@ -61,14 +64,31 @@ class Siblings:
         self._births = {*self._deaths["create_stack"].tolist(), *(life.gets[0] for life in (*lives, *outstanding))}
         taken = {*pairs["get_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.gets[1:])}
         given = {*pairs["put_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.puts)}
-        self._birth_places = Places(book, self._births)
+        self._birth_places = Places(book, self._births, wrapped=False)
         self._get_places = Places(book, taken - self._births)
         self.put_places = Places(book, given - {int(NEVER_PUT)})
         self._book = book
         self._ends: dict[Level, defaultdict[Hashable, list[tuple[int, int]]]] = {}
         self._near: dict[Pair, float] = {}
         self._trunk = self._shared_by_all(taken | given - {int(NEVER_PUT)})
+        self._activations = self._learnt_activations([*lives, *outstanding])
         self._views = self._all_views(lives, pairs)
+
+    def local(self, life: Life) -> Floats:
+        """Return how many references of each get the same call of a function gave back, shape (gets, puts)."""
+        return self._activations.local(life)
+
+    def _learnt_activations(self, lives: Sequence[Life]) -> Activations:
+        """Learn which functions hand up what they take; the places of gets are where the references came to."""
+        births = {stack: self._birth_places.from_caller(stack) for stack in self._births}
+        gets = {stack: self._get_places.from_caller(stack) for life in lives for stack in life.gets[1:]}
+        puts = {stack: self.put_places.from_caller(stack) for life in lives for stack in life.puts}
+        learnt = Activations(gets | births, puts)
+        learnt.learn(lives)
+        for places, stacks in ((self._birth_places, births), (self._get_places, gets)):
+            for stack in stacks:
+                places.hand_up(stack, learnt.owner(stack))
+        return learnt
 
     def weights(self, life: Life, in_order: Floats | None = None) -> Floats:
         """Return how likely a reference of each get is given back at each put, shape (gets, puts).
@@ -85,12 +105,13 @@ class Siblings:
                 for column, put in enumerate(puts):
                     share = view.impartial.get((get, put), 0) if in_order is None else view.informed_share((get, put))
                     weights[row, column] += trust * share
+        elsewhere = 1 - _OWN_HABIT * np.array([self._activations.habit(get) for get in life.gets])[:, None]
         if in_order is None:
-            return weights
+            return weights * elsewhere
         near = np.array([[self._nearness(get, put) for put in life.puts] for get in life.gets])
         near = near.reshape(weights.shape)
         weights += _GUESS * near / np.maximum(near.sum(axis=1, keepdims=True), 1e-12)
-        return weights * (1 + self._order(life, in_order) / np.maximum(life.given, 1))
+        return weights * elsewhere * (1 + self._order(life, in_order) / np.maximum(life.given, 1))
 
     def _order(self, life: Life, in_order: Floats) -> Floats:
         """Return the pairs by order, but for puts of functions that give back what they took themselves.
@@ -190,8 +211,10 @@ class Siblings:
 
     def _all_views(self, lives: Sequence[Life], pairs: Records) -> list[View]:
         views: list[View] = []
+        local = [self._activations.local(life) for life in lives]
+        rest = [without(life, paired) for life, paired in zip(lives, local, strict=True)]
         for level in Level:
-            view = self._view(level, lives, pairs)
+            view = self._view(level, list(zip(rest, local, strict=True)), pairs)
             finer = views[-1] if views else None
             if finer is not None and (len(finer.gets), len(finer.puts)) == (len(view.gets), len(view.puts)):
                 continue  # each place lies within one of the next level: as many are the same
@@ -200,7 +223,8 @@ class Siblings:
             views.append(view)
         return views
 
-    def _view(self, level: Level, lives: Sequence[Life], pairs: Records) -> View:
+    def _view(self, level: Level, lives: Sequence[tuple[Life, Floats]], pairs: Records) -> View:
+        """`lives`: each without what the same call of a function took and gave back, and that."""
         view = View(level)
         for _, get_stack, put_stack, count, exact in pairs.tolist():
             get = view.get(self.get_key(get_stack, get_stack in self._births, level), get_stack)
@@ -214,9 +238,11 @@ class Siblings:
         for _, birth, _, count in self._deaths.tolist():
             ended[view.get(self.get_key(birth, True, level), birth)] += count
         view.seen |= ended  # a delete gives back what the creator held, without a pair
-        for life in lives:
+        for life, local in lives:
             gets = [view.get(self.get_key(stack, row == 0, level), stack) for row, stack in enumerate(life.gets)]
             puts = [view.put(self.put_places.key(stack, level), stack) for stack in life.puts]
+            for row, column in np.argwhere(local).tolist():
+                view.certain[gets[row], puts[column]] += float(local[row, column]) * life.objects
             view.placed.append(PlacedLife(life, tuple(gets), tuple(puts)))
         return view
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tracer.analysis.activations import without
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.habits import likely
 from tracer.analysis.places import Level
 from tracer.analysis.reasons import Reasons
-from tracer.analysis.representatives import Representative
+from tracer.analysis.representatives import Representative, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
 from tracer.analysis.suspect import CONFIDENCES, EXACT, STRONG, WEAK, Suspect
@@ -20,7 +21,7 @@ from tracer.model.findings import FrameList, StackCount, UnpairedGet
 
 _SURE = 0.15
 _WORTH = 0.3
-_MOST = 5
+_MOST = 3
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
     """Return suspects, how many references of each were never put, and how much speaks for it."""
     if one.life.remaining <= 0:
         return []
+    one = _beyond_calls(siblings, one)
     impartial = likely(siblings.weights(one.life), one.life)[1]
     certain = not one.life.puts
     supported = certain or any(siblings.seen(get, row == 0)[1] for row, get in enumerate(one.life.gets))
@@ -97,6 +99,15 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
         )
         for row in worth.tolist()
     ]
+
+
+def _beyond_calls(siblings: Siblings, one: Representative) -> Representative:
+    """Return what is left to be judged without what one call of a function took and gave back."""
+    local = siblings.local(one.life)
+    if not local.any():
+        return one
+    rest = without(one.life, local)
+    return replace(one, life=rest, in_order=order_of_steps(rest))
 
 
 def _settled(keys: Sequence[Hashable], never: Floats) -> Mapping[Hashable, int] | None:

@@ -22,7 +22,8 @@ class View:
     seen: Counter[int] = field(default_factory=Counter)
     """References of ended objects, by get place."""
     in_order: Counter[Pair] = field(default_factory=Counter)
-    certain: Counter[Pair] = field(default_factory=Counter)
+    certain: defaultdict[Pair, float] = field(default_factory=lambda: defaultdict(float))
+    """Paired by a holder, or by one call of a function."""
     placed: list[PlacedLife] = field(default_factory=list)
     impartial: dict[Pair, float] = field(default_factory=dict)
     informed: dict[Pair, float] = field(default_factory=dict)

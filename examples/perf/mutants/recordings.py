@@ -1,0 +1,73 @@
+"""What a recording of refleak says of references: stacks as calls, and the outstanding entries."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from slots import Calls, family
+
+from tracer.analysis import analyse
+from tracer.analysis.lives import Life, courses
+from tracer.analysis.stacks import StackBook
+from tracer.model.findings import FrameList, Leak
+from tracer.model.operations import Operation
+from tracer.model.records import FRAME_ADDRESS_MASK
+from tracer.model.statistics import NEVER_PUT
+from tracer.recording.reader import read_recording
+
+_CALL_BYTES = 5
+
+
+@dataclass(frozen=True)
+class Analysed:
+    leaks: tuple[Leak, ...]
+    complete: bool
+    seconds: float
+    """Processor time of the analysis."""
+
+
+class Run:
+    """One traced run of perf."""
+
+    def __init__(self, path: Path) -> None:
+        recording = read_recording(path)
+        self._snapshot, self._symbols = recording.snapshot, recording.symbols
+        self._book = StackBook(self._snapshot.stacks, self._snapshot.binaries, self._symbols)
+
+    def analysed(self) -> Analysed:
+        before = time.process_time()
+        leaks = analyse(self._snapshot, self._symbols).leaks
+        return Analysed(leaks, self._snapshot.complete, time.process_time() - before)
+
+    def calls(self, stack: int) -> Calls:
+        return as_calls(self._book.get(stack).frames)
+
+    def put_counts(self) -> Counter[int]:
+        """Return how often each stack put, of objects that ended."""
+        pairs = self._snapshot.balanced.pairs
+        pairs = pairs[pairs["put_stack"] != NEVER_PUT]
+        counts = Counter[int]()
+        for stack, count in zip(pairs["put_stack"].tolist(), pairs["count"].tolist(), strict=True):
+            counts[stack] += count
+        history = self._snapshot.history
+        counts.update(history["stack"][history["operation"] == Operation.PUT].tolist())
+        return counts
+
+    def call_addresses(self, stack: int) -> list[int]:
+        """Return the link addresses of the calls of a stack, leaf first."""
+        return [(key & FRAME_ADDRESS_MASK) - _CALL_BYTES for key in self._snapshot.stacks[stack].frames]
+
+    def lives(self) -> Iterator[tuple[str, Life]]:
+        """Yield what objects that ended went through, each distinct course once, with its family."""
+        for number, name in self._snapshot.types.items():
+            for life in courses(self._snapshot.balanced.courses, number):
+                yield family(name), life
+
+
+def as_calls(frames: FrameList) -> Calls:
+    """Return functions without the suffixes of compilers' clones, and lines."""
+    return tuple(((frame.function or "?").split(".")[0], frame.line or 0) for frame in frames)

@@ -1,0 +1,107 @@
+"""Compare what refleak says of mutants with what was left out of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from recordings import Run, as_calls
+from slots import HELD, Calls, family, get_slots, put_slot, unwrapped
+
+from tracer.model.findings import Leak
+
+Words = Counter[tuple[bool, str]]
+"""Objects by whether the first reference is the right one, and by its word."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A call of a put."""
+
+    address: int
+    kind: str
+    stack: Calls
+    workloads: dict[str, int] = field(hash=False)
+    """How often it was executed in each."""
+
+    @property
+    def half(self) -> int:
+        """Return 0 or 1, by the hash of the place."""
+        function, line = unwrapped(self.stack)[0]
+        return int(sha256(f"{function}:{line}".encode()).hexdigest(), 16) % 2
+
+    def plain(self) -> dict[str, object]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, plain: dict[str, object]) -> Site:
+        stack = tuple((str(function), int(line)) for function, line in plain.pop("stack"))  # type: ignore[attr-defined]
+        return cls(stack=stack, **plain)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Of one run: its own objects (whose put was left out) and those that they keep alive."""
+
+    own: Words
+    kept_alive: Words
+    cause_first: bool
+    seconds: float
+    wrong: tuple[str, ...]
+
+
+def score(site: Site, recording: Path, unmodified: Path) -> Scored | None:
+    """Score a run; None where data were lost, or nothing of the family was left: it proves nothing."""
+    found = Run(recording).analysed()
+    known = {leak.id for leak in Run(unmodified).analysed().leaks}
+    leaks = [leak for leak in found.leaks if leak.kind == "reference" and leak.id not in known]
+    if not found.complete or not any(family(leak.type or "") == site.kind for leak in leaks):
+        return None
+    words: tuple[Words, Words] = Counter(), Counter()
+    wrong = []
+    for leak in leaks:
+        kind = family(leak.type or "")
+        wanted = {put_slot(kind, site.stack)} if kind == site.kind else HELD.get(kind, set())
+        word = leak.unpaired[0].confidence if leak.unpaired else "nothing said"
+        right = bool(leak.unpaired) and not wanted.isdisjoint(_first(kind, leak))
+        words[kind != site.kind][right, word] += leak.count
+        if not right:
+            wrong.append(f"{leak.count} {word}: wanted {wanted}, {leak.unpaired[:1]}")
+    return Scored(*words, family(leaks[0].type or "") == site.kind, found.seconds, tuple(wrong))
+
+
+def _first(kind: str, leak: Leak) -> set[str]:
+    first = leak.unpaired[0]
+    return get_slots(kind, as_calls(first.stack), first.stack == leak.stack)
+
+
+def print_table(runs: Iterator[tuple[Site, Path, Scored]], show_wrong: bool) -> None:
+    by_half: defaultdict[int, list[Scored]] = defaultdict(list)
+    for site, recording, scored in runs:
+        by_half[site.half].append(scored)
+        if show_wrong and scored.wrong:
+            print(recording.stem, unwrapped(site.stack)[0], *scored.wrong[:5], sep="\n    ")
+    for half, of_half in sorted(by_half.items()):
+        first = sum(one.cause_first for one in of_half)
+        slowest = max(one.seconds for one in of_half)
+        print(f"half {half}: {len(of_half)} runs, the cause first in {first}, slowest analysis {slowest:.1f} s")
+        for name in ("own", "kept_alive"):
+            each: list[Words] = [getattr(one, name) for one in of_half if getattr(one, name)]
+            total = sum(each, Counter())
+            shares = [_share(words) for words in each]
+            mean = sum(shares) / max(1, len(shares))
+            print(f"  {name}: {total.total():,} objects, right {_share(total):.1%}, mean of runs {mean:.1%}")
+            print(f"    {_said(total)}")
+
+
+def _share(words: Words) -> float:
+    return sum(count for (right, _), count in words.items() if right) / max(1, words.total())
+
+
+def _said(words: Words) -> str:
+    return ", ".join(
+        f"{'right' if right else 'wrong'} and {word} {count:,}" for (right, word), count in sorted(words.items())
+    )

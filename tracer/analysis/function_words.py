@@ -1,0 +1,25 @@
+"""What a function's name says of what it does with a reference that it takes: a guess to start from."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_GIVES = re.compile("new|alloc|create|make|clone|copy|dup|find|findnew|lookup|get|ref|open|acquire|fetch|build|from")
+_KEEPS = re.compile(
+    "add|insert|init|set|append|push|attach|register|link|store|fill|bind|replace|keep|save|enqueue|propagate"
+)
+_GIVEN, _UNKNOWN, _KEPT = 0.9, 0.5, 0.1
+_BIRTH_GIVEN, _BIRTH_KEPT = 0.9, 0.5
+
+
+@cache
+def handing_by_name(function: str, birth: bool) -> float:
+    """Return how likely a function hands up to its caller the reference that it took, or made (`birth`)."""
+    words = [word.lower() for word in _WORD.findall(function.partition("@")[0])]
+    if any(map(_KEEPS.fullmatch, words)):
+        return _BIRTH_KEPT if birth else _KEPT
+    if birth or any(map(_GIVES.fullmatch, words)):
+        return _BIRTH_GIVEN if birth else _GIVEN
+    return _UNKNOWN
