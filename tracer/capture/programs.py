@@ -145,7 +145,7 @@ class Programs:
     def close(self) -> None:
         if self.guests is not None:
             self.guests.close()
-        for fd in self.fds.values():
+        for fd in set(self.fds.values()):  # on_hold may be there twice
             os.close(fd)
 
 
