@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from built_program import build
 
-from tracer.capture.binaries import Binaries
+from tracer.capture.binaries import Binaries, FoundSites
 from tracer.capture.follower import Follower
 from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.mishaps import REASON, TOO_SLOW, Mishaps
@@ -151,3 +152,29 @@ def test_a_version_at_the_end_of_a_file_is_no_python() -> None:
     assert runtimes._offsets(binary) is None
     assert mishaps.losses == ()
     assert "no frames of Python" in runtimes.notes[0]
+
+
+@pytest.mark.parametrize("step", ["attach_unwinders", "attach_sites"])
+def test_a_process_that_gets_no_probes_for_want_of_files_is_counted(tmp_path: Path, step: str) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    binary = Binaries().open([str(build(tmp_path, "int main(void) { return 0; }"))], "program")
+    assert binary is not None
+    steps = ("attach_unwinders", "attach_sites", "attach_watch", "attach_hold")
+    attacher: Any = SimpleNamespace(**{name: fails if name == step else lambda *_, **__: None for name in steps})
+    rows: Any = SimpleNamespace(install=lambda _: None)
+    sites: Any = SimpleNamespace(add=lambda *_: None, infos=[None])
+    prober = Prober(lambda _: FoundSites((), ()), sites, rows, attacher, Mishaps(), follow=True)
+    prober.link(7, [binary])
+    assert (prober.without_files, prober.coverage.unresolved) == (1, ())
+
+
+def test_a_binary_that_may_not_be_opened_is_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    program = str(build(tmp_path, "int main(void) { return 0; }"))
+    monkeypatch.setattr("tracer.capture.binaries.open_plain", fails)
+    with pytest.raises(OSError, match="Too many open files"):
+        Binaries().open([program], "program")

@@ -91,3 +91,16 @@ def test_no_return_probe_where_an_unwinder_is_linked_in_without_its_name(tmp_pat
     refused = refused_returns(image, placements)
     reason = "a return probe would end its exceptions: its unwinder has no symbols"
     assert refused == ({placements[0]: reason} if strip else {})
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "thread", ""])
+def test_no_return_probe_where_a_sanitizer_follows_the_frames(tmp_path: Path, sanitizer: str) -> None:
+    (tmp_path / "a.c").write_text("int make(void) { return 7; }\nint main(void) { return make(); }\n")
+    flags = [f"-fsanitize={sanitizer}"] if sanitizer else []
+    subprocess.run(["gcc", "-O1", "-o", "a", *flags, "a.c"], cwd=tmp_path, check=True)
+    image = Image.open(tmp_path / "a")
+    made = FunctionSpec("make", Operation.CREATE, group=1, object=RETURN_VALUE)
+    put = FunctionSpec("make", Operation.PUT, group=1, flags=SiteFlag.ENTRY_RESULT, object=argument(0))
+    placements = [place_at_entry(Site(function, image.path, 0x1000, 0x1000)) for function in (made, put)]
+    reason = "a return probe would stand in the stacks of its sanitizer"
+    assert refused_returns(image, placements) == ({placements[0]: reason} if sanitizer else {})

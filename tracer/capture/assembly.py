@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from signal import SIGTRAP
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +18,14 @@ from tracer.capture.losses import describe, read_losses
 from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
+from tracer.errors import TooFewFiles
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
-from tracer.model.snapshot import ANONYMOUS, EVERY_KIND, Binary, Loss, Mapping, Records, Snapshot
+from tracer.model.snapshot import ANONYMOUS, EVERY_KIND, Binary, Loss, Mapping, Process, Records, Snapshot
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
-_COUNT = np.dtype([("count", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
 _INDEX = np.dtype([("index", "<u4")])
 _FREED = np.dtype(
@@ -122,7 +123,8 @@ class _Walk:
         return freed
 
     def free_sites(self) -> Records:
-        keys, values = kernel.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, _COUNT, 16384, self._between)
+        seen = records.FREE_SEEN
+        keys, values = kernel.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, seen, 16384, self._between)
         return _joined(records.FREED_RECORD, keys, values)
 
 
@@ -142,6 +144,9 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")
     if session.sites.refused:
         yield Loss("site not probed: too many", session.sites.refused, "give fewer specs", EVERY_KIND)
+    if session.prober.without_files:
+        reason = "process without probes: no more files may be opened"
+        yield Loss(reason, session.prober.without_files, TooFewFiles.hint, EVERY_KIND)
     if session.follower.not_followed:
         reason = "child that was not traced from its start: it was not made by fork() or vfork()"
         if not session.programs.can_hold:
@@ -152,6 +157,19 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         if not session.programs.can_hold:
             reason = "program that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
         yield Loss(reason, session.follower.started_unseen, "none")
+    if session.follower.translated:
+        reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
+        yield Loss(reason, len(session.follower.translated), "trace it without the other")
+
+
+def _trapped(processes: Iterable[Process]) -> Iterator[str]:
+    """Say what a SIGTRAP may come from."""
+    for process in processes:
+        if process.signal == SIGTRAP:
+            yield (
+                f"process {process.pid} was killed by SIGTRAP: if that happens under refleak only, it copies, checks "
+                "or translates its own code, in which breakpoints stand"
+            )
 
 
 def take_snapshot(session: Session, *, running: bool = False, drain: bool = True) -> Snapshot:
@@ -203,7 +221,7 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
         coverage=session.prober.coverage,
-        notes=session.notes,
+        notes=(*session.notes, *_trapped(processes)),
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
         selection=session.options.selection,

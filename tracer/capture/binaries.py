@@ -10,10 +10,15 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
 
 from tracer.capture.file_version import FileVersion, version_of
+from tracer.capture.open_files import EXHAUSTED
 from tracer.elf.image import PF_X, PT_LOAD, Image
-from tracer.elf.symbol_table import SymbolTable, read_symbol_table
+from tracer.elf.symbol_table import STT_FUNC, SymbolTable, read_symbol_table
+from tracer.elf.translator import is_translator
 from tracer.errors import RefleakError
 from tracer.files.plain_file import open_plain
 from tracer.model.operations import Placement
@@ -33,6 +38,9 @@ class FoundSites:
 END_OF_IDS = 0xE000
 VDSO = "[vdso]"
 _LONGEST_INSTRUCTION = 15
+_OPERATORS = ("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm")
+_RUNTIMES = ("libstdc++.so*", "libc++.so*", "libc++abi.so*", "libjemalloc*.so*", "libtcmalloc*.so*", "libmimalloc*.so*")
+"""Libraries whose C++ operators do what the standard says of them and no more."""
 FindSites = Callable[[Image], FoundSites]
 """Resolves and places the sites of one binary."""
 
@@ -84,6 +92,11 @@ class OpenBinary:
         """Whether it tells debuggers of the libraries that it loads."""
         return self.file_offset("_dl_debug_state") is not None
 
+    @cached_property
+    def is_translator(self) -> bool:
+        """Whether it is a program that runs another one's code by translating it."""
+        return is_translator(self.image, self.path)
+
     @property
     def is_vdso(self) -> bool:
         return self.path == VDSO
@@ -125,8 +138,16 @@ class OpenBinary:
             self.fd = _in_memory("jit", self.image.data[:])
         path = f"/proc/{os.getpid()}/fd/{self.fd}"
         return Binary(
-            self.id, self.path, self.build_id, None if self.is_stale else path, self.deleted or self.is_stale, self.kind
+            self.id, self.path, self.build_id, None if self.is_stale else path, self.deleted or self.is_stale,
+            self.kind, self._has_operators,
         )
+
+    @property
+    def _has_operators(self) -> bool:
+        if self.is_stale or any(fnmatchcase(Path(self.path).name, pattern) for pattern in _RUNTIMES):
+            return False
+        return any(symbol.kind == STT_FUNC for name in _OPERATORS if self.symbols.mentions(name)
+                   for symbol in self.symbols.find(name))
 
 
 class Binaries:
@@ -175,14 +196,21 @@ class Binaries:
         return self._by_entry[key]
 
     def open(self, paths: Sequence[str], name: str, *, deleted: bool = False) -> OpenBinary | None:
-        """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file."""
+        """Open the first of `paths` that can be; return None if none can, or it is no 64-bit ELF file.
+
+        Raises OSError where no more files may be opened: that says nothing of these.
+        """
         for path in paths:
-            with suppress(OSError):
+            try:
                 fd = open_plain(path)
                 try:
                     return self._opened(fd, name, deleted)
                 except OSError:
                     os.close(fd)
+                    raise
+            except OSError as error:
+                if error.errno in EXHAUSTED:
+                    raise
         return None
 
     def _opened(self, fd: int, name: str, deleted: bool) -> OpenBinary | None:

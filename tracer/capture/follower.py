@@ -24,7 +24,7 @@ from tracer.capture.start_up import start_up_binaries
 from tracer.model import records
 from tracer.model.records import ControlKind, ProcessState
 from tracer.procfs.maps import MapsEntry
-from tracer.procfs.process import has_other_rights, variables
+from tracer.procfs.process import executes, has_other_rights, variables
 from tracer.procfs.roots import path_of_process, root_of
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
@@ -54,6 +54,8 @@ class Follower:
         self.not_followed = 0
         self.started_unseen = 0
         """Programs that were exec'd without their loader's, or if static their own, first step being held."""
+        self.translated: set[Space] = set()
+        """Processes in which a program runs another one's code by translating it: they have no probes."""
         self._expected: set[int] = set()
         """Processes that are about to exec what has been linked."""
         self._waiting: deque[np.void] = deque()
@@ -167,9 +169,19 @@ class Follower:
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)
         if not (is_held and (binaries or is_expected)) and not (is_expected and not self._can_hold):
             self.started_unseen += 1
-            self._prober.link(pid, binaries)
+            self._link(pid, generation, binaries)
         self._expected.discard(pid)
         self._code.begin((pid, generation), (pid, before.generation) if before is not None else None)
+
+    def _link(self, pid: int, generation: int, binaries: Sequence[OpenBinary]) -> None:
+        """Give a process the probes of what it maps; none where the code of another program is translated."""
+        if (pid, generation) in self.translated:
+            return
+        if any(binary.is_translator and executes(pid, binary.fd) for binary in binaries):
+            self.translated.add((pid, generation))
+            self._prober.leave(pid)
+            return
+        self._prober.link(pid, binaries)
 
     def look_again(self, space: Space) -> Sequence[MapsEntry]:
         """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""
@@ -178,7 +190,7 @@ class Follower:
         process = np.frombuffer(raw, records.PROCESS)[0] if raw is not None else None
         if process is None or process["state"] != ProcessState.TRACED or process["generation"] != generation:
             return ()
-        self._prober.link(pid, self._spaces.refresh(pid, generation, self._clock(time.monotonic_ns())))
+        self._link(pid, generation, self._spaces.refresh(pid, generation, self._clock(time.monotonic_ns())))
         return self._spaces.last_read
 
     def _loaded(self, control: np.void) -> None:
@@ -186,7 +198,7 @@ class Follower:
         self._book.name_again(pid)
         self._binaries.recheck()
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
-        self._prober.link(pid, binaries)
+        self._link(pid, generation, binaries)
         with self._mishaps.attempt():
             self._jit.find_registered((pid, generation), binaries)
         self._code.settle((pid, generation))
@@ -199,7 +211,7 @@ class Follower:
         if binaries and control["kind"] == ControlKind.MAPPED:
             self._spaces.note_code(pid, generation, start, int(control["length"]))
             self._code.find_dump((pid, generation))
-        self._prober.link(pid, binaries)
+        self._link(pid, generation, binaries)
 
     def _exited(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])

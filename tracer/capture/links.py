@@ -188,6 +188,14 @@ class Attacher:
         closed = self._being_closed
         remove_breakpoints(fds, [closed[1]] if closed is not None and closed[0] == binary.id else [])
 
+    def leave(self, pid: int) -> None:
+        """Take all breakpoints out of a process that goes on, and the holds of the tree out of all of it: what was
+        inherited goes only with what it was inherited from."""
+        self._tree.forget()
+        everywhere = self._fds.get(EVERY_PROCESS, {})
+        shared = [everywhere.pop(binary) for binary in list(everywhere) if binary != _NO_BINARY]
+        remove_breakpoints(list(chain(*self._fds.pop(pid, {}).values(), *shared)))
+
     def _close_next(self) -> None:
         self._quiet.wait(_PATIENCE_SECONDS)
         with suppress(IndexError):  # the end, or a withdrawal, took them all

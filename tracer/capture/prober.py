@@ -12,6 +12,7 @@ from tracer.capture.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.capture.links import EVERY_PROCESS, Attacher, Hold
 from tracer.capture.mapping_calls import mapping_calls
 from tracer.capture.mishaps import Mishaps
+from tracer.capture.open_files import EXHAUSTED
 from tracer.capture.restored_code import restore_code
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
@@ -139,6 +140,8 @@ class Prober:
         """Binaries whose holds a process has got, or inherited."""
         self._code: dict[int, dict[int, bytes]] = {}
         """What stood at the places of each binary's probes when they were found."""
+        self.without_files = 0
+        """How often a process got no probes, or not all, since no more files may be opened."""
         self._unresolved: list[Unresolved] = []
         self._uncovered: list[UncoveredCopies] = []
 
@@ -200,6 +203,9 @@ class Prober:
         except ProcessLookupError:
             return False
         except OSError as error:
+            if error.errno in EXHAUSTED:
+                self.without_files += 1
+                return False
             reason = f"the kernel refused the probe: {error.strerror}"
             self._unresolved += [
                 Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
@@ -226,7 +232,9 @@ class Prober:
             for binary in distinct:
                 self._attacher.attach_unwinders(pid, binary)
         except OSError as error:
-            if error.errno != errno.ESRCH:
+            if error.errno in EXHAUSTED:
+                self.without_files += 1
+            elif error.errno != errno.ESRCH:
                 reason = f"the kernel refused the probes of what unwinds: {error.strerror}"
                 self._unresolved.append(Unresolved("unwinder", "", binary.path, reason))
             return []
@@ -251,7 +259,11 @@ class Prober:
             held.add(binary.id)
         except ProcessLookupError:
             return
-        except OSError:  # no tracefs to be had
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                self.without_files += 1
+                return
+            # no tracefs to be had
             self._everywhere.add(binary.id)
             for hold in holds:
                 self._attacher.attach_hold(EVERY_PROCESS, binary, hold)
@@ -281,6 +293,16 @@ class Prober:
         holds = (hold.kind for binary in binaries for hold in self._holds.get(binary.id, ()))
         if binaries and not self.site_count and all(kind == ControlKind.STARTED for kind in holds):
             raise NothingToProbe(f"nothing to probe in {name}: it has no symbols and loads no library")
+
+    def leave(self, pid: int) -> None:
+        """Take all probes out of a process that goes on. What it inherited is only to be had out of all of the tree:
+        the others get theirs anew."""
+        self._linked.pop(pid, None)
+        self._of_tree.pop(pid, None)
+        self._attacher.leave(pid)
+        for other in list(self._of_tree):
+            self._of_tree[other].clear()
+            self.link(other, self.linked(other))
 
     def linked(self, pid: int) -> list[OpenBinary]:
         """Return the binaries whose probes a process has."""

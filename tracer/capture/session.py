@@ -304,6 +304,7 @@ class Session:
 
     def _follow(self) -> None:
         """Handle what happened to processes; what was copied before it, by the mappings as they were."""
+        self.endings.let_go()
         happened = self._control.read_blobs()
         self._copied()
         self.follower.handle(happened)

@@ -42,6 +42,10 @@ class TreeHolds:
         if not seen:
             raise ProcessLookupError
 
+    def forget(self) -> None:
+        """Take it that all that was kept is closed: each place gets another event when it is next attached to."""
+        self._numbers.clear()
+
     def _number(self, place: _Place, path: str, at_return: bool) -> int:
         """Return the number of the uprobe event of a place; the first time it is made, and the program put on it."""
         if place not in self._numbers:

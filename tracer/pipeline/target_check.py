@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tracer.capture.namespaces import check_namespaces
 from tracer.elf.image import EM_X86_64, Image
+from tracer.elf.translator import is_translator
 from tracer.errors import NoSuchTarget, NotPermitted, UnsuitableTarget
 from tracer.files.plain_file import read_start
 
@@ -42,6 +43,11 @@ def _check_image(path: str, name: str) -> None:
     with Image.open(path, name) as image:
         if image.machine != EM_X86_64:
             raise UnsuitableTarget(f"{name} is for another architecture (ELF machine {image.machine})")
+        if is_translator(image, name):
+            raise UnsuitableTarget(
+                f"{name} translates the code that it runs, and would stumble over probes",
+                "trace the program without it",
+            )
 
 
 def check_pid(pid: int) -> None:

@@ -26,6 +26,14 @@ def executable(pid: int) -> str | None:
         return None
 
 
+def executes(pid: int, fd: int) -> bool:
+    """Tell whether the program that a process runs is this open file."""
+    try:
+        return os.path.samestat(Path(f"/proc/{pid}/exe").stat(), os.fstat(fd))
+    except OSError:
+        return False
+
+
 def variables(pid: int, names: Collection[str]) -> dict[str, str]:
     """Return those of some environment variables that a process was started with."""
     try:

@@ -15,6 +15,7 @@ from tracer.model.visible import visible
 from tracer.report.json_report import FORMAT, VERSION
 
 T = TypeVar("T", str, int, bool)
+_LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 
 
 class _Unfit(ValueError):
@@ -128,6 +129,8 @@ def _maybe(owner: Mapping[str, Any], key: str, kind: type[T]) -> T | None:
     value = owner.get(key)
     if value is not None and type(value) is not kind:
         raise _Unfit(f'"{key}" is not of type {kind.__name__}')
+    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+        raise _Unfit(f'"{key}" is no number of 64 bits')
     return visible(value) if isinstance(value, str) else value
 
 

@@ -27,6 +27,8 @@ STEP = ("_ULx86_64_step", "_Ux86_64_step", "__unw_step")
 """They go on from the frame that they are given, in libunwind and in LLVM's."""
 CATCH = ("__cxa_begin_catch",)
 """An exception has arrived: called at the start of each handler (level 2)."""
+SANITIZED = ("__asan_init", "__hwasan_init", "__tsan_init", "__msan_init")
+"""What instrumented code calls at its start (compiler-rt, libsanitizer)."""
 _MARKS = ("_Unwind_", "unw_", "_step", "context", "__cxa_begin_catch")
 _PERSONALITY = re.compile(rb"\x01zP[LRSB]*\0")
 """A CIE's version, and its augmentation where its functions have handlers (LSB Core 5.0, "Exception Frames")."""
@@ -53,11 +55,16 @@ def find_unwinders(image: Image, costs: CostModel) -> list[UnwinderPlace]:
 def refused_returns(image: Image, placements: Sequence[Placement]) -> dict[Placement, str]:
     """Return the placements that need a return probe where none may be, with the reason.
 
-    Handlers in a binary that neither has nor asks for an unwinder by name: it has one without a symbol.
+    Handlers in a binary that neither has nor asks for an unwinder by name: it has one without a symbol. A sanitizer
+    follows frame pointers by itself, at each malloc and free.
     """
     with_return = [p for p in placements if p.site.function.operation != Operation.GUEST
                    and not p.site.function.flags & SiteFlag.ENTRY_RESULT]  # fmt: skip
-    if not with_return or not _PERSONALITY.search(data := image.data[:]) or _UNWINDER.search(data):
+    if not with_return:
+        return {}
+    if any(map(read_symbol_table(image).mentions, SANITIZED)):
+        return dict.fromkeys(with_return, "a return probe would stand in the stacks of its sanitizer")
+    if not _PERSONALITY.search(data := image.data[:]) or _UNWINDER.search(data):
         return {}
     return dict.fromkeys(with_return, "a return probe would end its exceptions: its unwinder has no symbols")
 

@@ -76,6 +76,23 @@ def test_another_architecture(tmp_path: Path, machine: int) -> None:
     refused("--exec", program, status=65, says="another architecture", hint="64-bit x86 ELF")
 
 
+def test_a_translator_of_code() -> None:
+    tool = "/usr/libexec/valgrind/memcheck-amd64-linux"
+    refused("--exec", tool, status=65, says=f"{tool} translates the code that it runs", hint="trace the program")
+
+
+def test_a_process_whose_code_is_translated() -> None:
+    with subprocess.Popen(["valgrind", "-q", "/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
+        try:
+            assert target.stdin is not None and target.stdout is not None
+            target.stdin.write(b"said\n")
+            target.stdin.flush()
+            assert target.stdout.readline() == b"said\n"
+            refused("-p", target.pid, status=65, says="translates the code that it runs", hint="trace the program")
+        finally:
+            target.kill()
+
+
 def test_no_such_process() -> None:
     child = subprocess.Popen(["/bin/true"])
     child.wait()

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <ucontext.h>
 
-#include "target.h"
+#include "behaves.h"
 
 static volatile sig_atomic_t seen;
 static sigjmp_buf back;
@@ -198,10 +198,7 @@ static void trapped(void)
 	__asm__ volatile("int3");
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} behaviours[] = {
+static const struct behaviour behaviours[] = {
 	{"alarm_storm", alarm_storm}, {"profile_timer", profile_timer}, {"alternate_stack", alternate_stack},
 	{"recover", recover}, {"own_traps", own_traps}, {"undefined_instruction", undefined_instruction},
 	{"coroutines", coroutines}, {"queued", queued}, {"stopped_child", stopped_child},
@@ -211,10 +208,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (unsigned long i = 0; argc == 2 && i < COUNT(behaviours); i++)
-		if (is(argv[1], behaviours[i].name)) {
-			behaviours[i].run();
-			return 5;
-		}
-	fail("usage: behaves_signals BEHAVIOUR");
+	return behave(argc, argv, behaviours, COUNT(behaviours));
 }

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "target.h"
+#include "behaves.h"
 
 extern char **environ;
 static pthread_barrier_t begun;
@@ -303,10 +303,7 @@ static void exit_order(void)
 	atexit(second_exit);
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} behaviours[] = {
+static const struct behaviour behaviours[] = {
 	{"cancels", cancels}, {"short_threads", short_threads}, {"forks_in_thread", forks_in_thread}, {"vforks", vforks},
 	{"spawns", spawns}, {"clone_vm", clone_vm}, {"bare_clone3", bare_clone3}, {"seccomp_filter", seccomp_filter},
 	{"seccomp_strict", seccomp_strict}, {"not_dumpable", not_dumpable}, {"other_user", other_user},
@@ -317,11 +314,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (size_t i = 0; argc == 2 && i < COUNT(behaviours); i++)
-		if (is(argv[1], behaviours[i].name)) {
-			behaviours[i].run();
-			return 5;
-		}
-	fail("usage: behaves_tasks BEHAVIOUR");
+	return behave(argc, argv, behaviours, COUNT(behaviours));
 }

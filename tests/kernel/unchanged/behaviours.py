@@ -18,11 +18,12 @@ class Behaviour:
     differs: str = ""
 
 
-def _own(program: str, names: str, status: int = 5) -> tuple[Behaviour, ...]:
-    return tuple(Behaviour(name, (program, name), status) for name in names.split())
+def _own(program: str, names: str, status: int = 5, differs: str = "") -> tuple[Behaviour, ...]:
+    part = program.removeprefix("behaves_")
+    return tuple(Behaviour(f"{part} {name}", (program, name), status, differs) for name in names.split())
 
 
-def _shell(name: str, script: str, status: int = 0) -> Behaviour:
+def shell(name: str, script: str, status: int = 0) -> Behaviour:
     return Behaviour(name, ("/bin/sh", "-c", script), status)
 
 
@@ -41,27 +42,26 @@ TASKS = (
     *_own("behaves_tasks", "seccomp_strict", 41),
     *_own("behaves_tasks", "small_stack", 0),
 )
-PROGRAMS = (
-    Behaviour("environment", ("/usr/bin/perl", "-e", "print map { qq($_=$ENV{$_}\n) } sort keys %ENV")),
-    Behaviour("order of the environment", ("/usr/bin/env",), differs="the shell that starts refleak sorts it anew"),
-    Behaviour("command line", ("/bin/cat", "/proc/self/cmdline")),
-    Behaviour("missing file", ("/bin/ls", "/nonexistent/file"), 2),
-    _shell("pipeline", "seq 1000 | sed 's/7/x/' | grep -c x | tee count"),
-    _shell("sort", "seq 5000 | sort -R --random-source=/dev/zero | sort -n | cksum"),
-    _shell("awk", "seq 3000 | awk '{ n[$1 % 7] += $1 } END { for (i = 0; i < 7; i++) print n[i] }'"),
-    _shell("archive", "seq 999 > a; tar --mtime=@0 -cf a.tar a; gzip -n a.tar; cksum < a.tar.gz; rm a"),
-    _shell("xz", "seq 9999 | xz -T1 > numbers.xz; xz -dc numbers.xz | cksum"),
-    _shell("status of a shell", "trap 'echo left' EXIT; trap 'echo got' USR1; kill -USR1 $$; exit 9", 9),
-    _shell("compiler", "echo 'int main(void) { return 11; }' > a.c; gcc -o a a.c; ./a", 11),
-    _shell("make", "printf 'all: a b\\na b:\\n\\t@echo made > $@\\n' > Makefile; make -s -j4; cat a b"),
-    _shell("git", "git init -q . && echo x > f && git add f && git ls-files -s; rm -rf .git"),
-    Behaviour("perl", ("/usr/bin/perl", "-e", "print join ',', map { $_ ** 2 } 1 .. 50; warn qq(said\\n); exit 4"), 4),
-    Behaviour("python", ("/usr/bin/python3", "-c", "import json; print(json.dumps(list(range(99)))); 1 / 0"), 1),
-    Behaviour("lua", ("/usr/bin/lua5.4", "-e", "print(pcall(error, 'caught')) io.stderr:write('said') os.exit(6)"), 6),
-    Behaviour("luajit", ("/usr/bin/luajit", "-e", "local s = 0 for i = 1, 1e6 do s = s + i % 7 end print(s)")),
-    Behaviour("node", ("/usr/bin/node", "-e", "console.log([3, 1, 2].sort()); process.exitCode = 8"), 8),
-    Behaviour("sqlite3", ("/usr/bin/sqlite3", "t.db", "create table t(a); insert into t values (7); select a from t")),
-    Behaviour("gdb", ("/usr/bin/gdb", "-nx", "-batch", "-ex", "print 6 * 7")),
-    Behaviour("valgrind", ("/usr/bin/valgrind", "-q", "/bin/cat", "/dev/null"), differs="it translates breakpoints"),
-)  # fmt: skip
-BEHAVIOURS = SIGNALS + TASKS + PROGRAMS
+FLOW = (
+    *_own("behaves_flow", "exceptions exceptions_in_threads rethrown stored through_c too_much handler_of_new"),
+    *_own("behaves_flow", "coroutines futures conditions thread_locals jumps_from_handlers containers expressions"),
+    *_own("behaves_flow", "by_terminate", 43),
+    *_own("behaves_flow", "uncaught within_noexcept", 128 + 6),
+)
+SYSTEM = (
+    *_own("behaves_system", "traced_by_parent seized single_steps child_crashes address_space process_limit"),
+    *_own("behaves_system", "no_new_privileges fixed_addresses executes_from_memory executes_in_thread"),
+    *_own("behaves_system", "vforks_and_executes fork_chain orphans"),
+    *_own("behaves_files", "handles_of_processes descriptors_of_signals events watches_files passes_descriptors"),
+    *_own("behaves_files", "terminal other_memory shared_segments"),
+)
+MEMORY = (
+    *_own(
+        "behaves_memory", "sealed sealed_text served_faults huge_pages moved replaced breaks trimmed aligned failing"
+    ),
+    *_own("behaves_memory", "libraries another_namespace own_hash copied_code builtin_traps small_thread_stacks"),
+    *_own("behaves_memory", "locked_memory"),
+    *_own("behaves_memory", "hash_of_malloc", differs="breakpoints stand in what it reads"),
+    *_own("behaves_memory", "copied_start_of_malloc", differs="it executes a copy of a breakpoint"),
+)
+OWN = SIGNALS + TASKS + FLOW + SYSTEM + MEMORY

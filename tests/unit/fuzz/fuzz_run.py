@@ -1,7 +1,8 @@
 """Runs the fuzzers: `python tests/unit/fuzz/fuzz_run.py SECONDS [SUBJECT ...]`; failures are told with their seeds.
 
 Damaged input may be refused, in a RefleakError. Anything else that is raised, more than ten seconds for one input, and
-more than a gigabyte are failures.
+more than a gigabyte are failures. How many inputs there were of each kind, how long the slowest took and the peak of
+memory are told.
 """
 
 from __future__ import annotations
@@ -88,20 +89,23 @@ def main() -> int:
     began, failed = int(time.time()), 0
     for subject in subjects:
         until = time.monotonic() + seconds / len(subjects)
-        done, told = 0, set[str]()
+        done, slowest, told = 0, 0.0, set[str]()
         with limits():
             for seed in count(began * 1000):
                 if time.monotonic() > until:
                     break
                 done += 1
+                start = time.monotonic()
                 failure = try_seed(subject, seed)
+                slowest = max(slowest, time.monotonic() - start)
                 if failure is not None:
                     failed += 1
                     if failure.what[-60:] not in told:
                         told.add(failure.what[-60:])
                         print(failure, flush=True)
-        print(f"{subject.name}: {done:,} inputs", flush=True)
-    print(f"{failed:,} failures")
+        print(f"{subject.name}: {done:,} inputs, the slowest took {slowest:.2f} s", flush=True)
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"{failed:,} failures, at most {peak_mib:,} MiB")
     return int(failed > 0)
 
 

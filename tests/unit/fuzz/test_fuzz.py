@@ -8,7 +8,7 @@ from fuzz_subjects import SUBJECTS, Subject
 
 SEEDS = {"command-line": 80, "recording": 60, "json-report": 60, "dwarf": 100, "dwarf-4": 60, "compressed-dwarf": 60}
 USUAL_SEEDS = 250
-KEPT = (("spec", 1795422256992), ("recording", 1795422571569))
+KEPT = (("spec", 1795422256992), ("recording", 1795422571569), ("json-report", 1795518563996))
 """Subjects and seeds that failed once."""
 
 
