@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tracer.capture.abilities import can_hold, optimises_nops
+from tracer.capture.abilities import can_hold
 from tracer.capture.programs import has_uprobe_multi
 
 LACKS = "the kernel lacks"
@@ -24,7 +24,6 @@ class Feature:
 FEATURES: Mapping[str, Feature] = {
     "holds": Feature(can_hold, (6, 0)),
     "uprobe_multi": Feature(has_uprobe_multi, (6, 6)),
-    "nop5": Feature(optimises_nops, (6, 18)),
 }
 
 

@@ -62,8 +62,12 @@ def placed(folder: Path, compiler: str, *functions: FunctionSpec) -> tuple[Image
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_each_copy_has_one_probe_that_is_passed_when_it_counts(compiler: str, tmp_path: Path) -> None:
     image, facts, found = placed(tmp_path, compiler, GET)
-    unrolled = {"gcc": [], "clang": ["it can be entered elsewhere than where it begins"]}
-    assert [one.reason for one in found.uncovered] == unrolled[compiler]
+    # gcc 14 moves the begin of one out of its loop; gcc 12 does not.
+    unrolled = {
+        "gcc": ([], ["it begins outside of a loop that it is in"]),
+        "clang": (["it can be entered elsewhere than where it begins"],),
+    }
+    assert [one.reason for one in found.uncovered] in unrolled[compiler]
     assert len(found.placements) >= len(facts.copies["item_ref"]) - 2  # one is a wrapper's, one unrolled
     for one in found.placements:
         assert one.site.inlined

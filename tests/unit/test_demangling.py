@@ -47,7 +47,8 @@ def test_without_libstdcxx_a_tool_demangles(monkeypatch: pytest.MonkeyPatch) -> 
         raise cxxfilt.LibraryNotFound(name)
 
     monkeypatch.setattr(demangling.cxxfilt, "demangle", missing)
-    assert demangled(WRITTEN.keys()) == WRITTEN
+    # llvm-cxxfilt 19 closes two lists of arguments at once, as it is written since C++11; others leave a space.
+    assert {name: text.replace(">>", "> >") for name, text in demangled(WRITTEN.keys()).items()} == WRITTEN
 
 
 def test_without_cxxfilt_a_tool_demangles(monkeypatch: pytest.MonkeyPatch) -> None:
