@@ -27,6 +27,7 @@ int main(void)
 	memset(block, 1, 200 << 20);
 	printf("%d\\n", getpid());
 	fflush(stdout);
+	getchar();
 	return 7;
 }
 """
@@ -56,10 +57,13 @@ def test_nothing_is_lost_that_is_held(refleak: Refleak, programs: Path) -> None:
 def test_a_target_whose_tracer_is_killed_goes_on(programs: Path) -> None:
     for _ in range(KILLS):
         command = [CHECKOUT / "refleak", "-o", os.devnull, "--exec", programs / "large"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0) as tracer:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, bufsize=0, **pipes) as tracer:
+            assert tracer.stdin is not None
             assert tracer.stdout is not None
             target = os.pidfd_open(int(tracer.stdout.readline()))
             try:
+                tracer.stdin.write(b"\n")
                 tracer.send_signal(signal.SIGKILL)
                 assert select.select([target], [], [], 60)[0], "the target did not end"
             finally:
