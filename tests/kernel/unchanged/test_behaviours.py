@@ -31,6 +31,7 @@ ATTACHED = OWN + PROGRAMS + MORE_PROGRAMS if WHOLE else (*FLOW[::3], *MEMORY[::3
 WAITING = ("/bin/sh", "-c", 'echo ready; read -r go; exec "$@"', "sh")
 """Becomes a program when it is told to: to be attached to before it begins."""
 
+
 @dataclass(frozen=True)
 class Outcome:
     """All that a program showed to others."""
