@@ -143,7 +143,7 @@ struct allocation {
 	u64 stack;
 	u32 tid;
 	u16 site;
-	u16 flags;
+	u16 alignment;	/* that was asked for; 0: none, or more than 32 KiB */
 };
 
 struct object {
@@ -290,14 +290,33 @@ struct stack_totals {
 	u64 level;	/* what was alive when it last rose by more than an eighth above the level before */
 	u64 risen;	/* `made` at that moment */
 	u32 site;	/* of the last that was made */
-	u32 reserved;
+	u32 callers;	/* a bit by hash for each place that was seen to free */
 	u32 lives[LIFE_BINS];	/* the freed by age: below 4096 ns, then each bin twice as long */
 };
 
-/* Where a block was made and where it was freed; its value counts the frees that were looked at. */
+/* Where a block was made and where it was freed; its value says what was seen of the frees that were looked at. */
 struct free_site {
 	u64 made;	/* stacks */
 	u64 freed;
+	u64 given;	/* enum given */
+};
+
+/* What the free's second argument is, where it may be one: of a sized or an aligned operator delete. */
+enum given {
+	GIVEN_SIZE = 1,		/* the block's size */
+	GIVEN_ALIGNMENT = 2,	/* the alignment that it was made with */
+	GIVEN_REALLOC = 4,	/* none: it was freed by a realloc */
+};
+
+struct free_seen {
+	u64 count;
+	u64 address;	/* this and the rest: of the first */
+	u64 size;
+	u64 argument;
+	u32 pid;
+	u16 generation;
+	u16 site;
+	u64 alignment;	/* that the block was made with; 0: not known */
 };
 
 enum type_source {

@@ -14,7 +14,8 @@ int freed(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
 	struct free_site key = {};
-	u64 index, *count, one = 1;
+	struct free_seen first = {};
+	u64 index;
 
 	if (!thread)
 		return 0;
@@ -27,11 +28,12 @@ int freed(struct pt_regs *ctx)
 	}
 	keep_release(thread, SITES->site[index].group, key.freed);
 	key.made = thread->intent.object;
-	count = find(MAP(FREE_SITES), &key);
-	if (count)
-		add(count, 1);
-	else
-		put(MAP(FREE_SITES), &key, &one, NOEXIST);
+	key.given = thread->intent.count;
+	first.address = thread->intent.address;
+	first.size = thread->intent.size;
+	first.argument = thread->intent.value;
+	first.alignment = thread->intent.count_read;
+	note_free_site(thread, &key, &first);
 	return 0;
 }
 

@@ -61,8 +61,12 @@ INLINE void keep_block(struct thread *thread, u64 address, u16 group, struct all
 		lose(LOSS_LIVE_FULL);
 }
 
-/* Account for a block's end. A child made since may still hold a copy of it. Returns what count_freed does. */
-INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct allocation *block)
+/*
+ * Account for a block's end, which was called from `caller`, 0 where that does
+ * not matter. A child made since may still hold a copy of it. Returns what
+ * count_freed does.
+ */
+INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct allocation *block, u64 caller)
 {
 	u64 now = bpf_ktime_get_ns(), freed;
 	struct key key;
@@ -71,7 +75,7 @@ INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct all
 	thread->totals.freed_bytes += block->size;
 	key = key_of(thread, address, group);
 	remember_freed(&key, block->stack, block->size, now);
-	freed = count_freed(block->stack, block->size, now - block->time_ns);
+	freed = count_freed(block->stack, block->size, now - block->time_ns, caller);
 	if (thread->forked_ns > block->time_ns) {
 		struct ghost ghost = { .allocation = *block, .freed_ns = now };
 
@@ -94,18 +98,55 @@ INLINE void unknown_freed(struct thread *thread, u64 address, u16 group)
 	remember_freed(&key, 0, 0, now);
 }
 
+/* What the second argument of a free is, by enum given. `new char[0]` makes a block of 1. */
+INLINE u64 given_with(u64 argument, struct allocation *block)
+{
+	u64 size = block->size ^ (!argument & (block->size == 1));
+
+	return (argument == size) * GIVEN_SIZE | (argument && argument == block->alignment) * GIVEN_ALIGNMENT;
+}
+
 /*
  * Find out where a block is freed, of some: all of the first 16 that its stack
- * made, and the nth with a chance of 16 to n. To walk the stack at each free
- * would double the cost of a block.
+ * made, the first from each place and with each kind of argument, and the nth
+ * with a chance of 16 to n. To walk the stack at each free would double the cost
+ * of a block.
  */
-INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site *site, u64 made, u64 freed)
+INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site *site, struct allocation *block)
 {
+	READ_REGISTERS(registers, ctx);
+	struct intent *intent = &thread->intent;
+	u64 argument = value_at(ctx, registers, &site->size);
+	u64 given = given_with(argument, block);
+	u64 caller = 0, freed;
+
+	bpf_probe_read_user(&caller, sizeof(caller), (void *)(ctx->sp + site->return_distance));
+	freed = block_ended(thread, intent->address, site->group, block, caller ^ given << 48);
 	if (!freed || (freed > 16 && (bpf_get_prandom_u32() * freed) >> 32 >= 16))
 		return;
-	thread->intent.object = made;
-	thread->intent.flags = ERROR_NONE;
+	intent->object = block->stack;
+	intent->size = block->size;
+	intent->value = argument;
+	intent->count = given;
+	intent->count_read = block->alignment;
+	intent->flags = ERROR_NONE;
 	walk_from_entry(ctx, thread, site, PROGRAM_FREED);
+}
+
+/* Count a pair of stacks, the birth of a block and its free. */
+INLINE void note_free_site(struct thread *thread, struct free_site *key, struct free_seen *first)
+{
+	struct free_seen *seen = find(MAP(FREE_SITES), key);
+
+	if (seen) {
+		add(&seen->count, 1);
+		return;
+	}
+	first->count = 1;
+	first->pid = thread->pid;
+	first->generation = thread->generation;
+	first->site = thread->intent.site;
+	put(MAP(FREE_SITES), key, first, NOEXIST);
 }
 
 /* Judge a free or realloc of what is not alive, in a program of its own: it is rare, and much to verify. */
@@ -127,7 +168,7 @@ INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site
 	if (take_block(thread, address, site->group, &block)) {
 		note_free(thread, address, ctx->sp + site->return_distance);
 		thread->intent.address = address;
-		look_at_free(ctx, thread, site, block.stack, block_ended(thread, address, site->group, &block));
+		look_at_free(ctx, thread, site, &block);
 		return;
 	}
 	if (thread->pending.slot && thread->pending.address == address)
@@ -189,7 +230,7 @@ INLINE int realloc_returned(struct thread *thread, struct site *site, u64 result
 
 	if (pending->had_old == 1) {
 		if (freed)
-			block_ended(thread, pending->address, site->group, &pending->old);
+			block_ended(thread, pending->address, site->group, &pending->old, 0);
 		else
 			keep_block(thread, pending->address, site->group, &pending->old);
 	} else if (pending->had_old == 2 && freed) {
@@ -243,6 +284,17 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 	return result && block_made(thread, intent->size);
 }
 
+/* Note where a realloc ended a block. */
+INLINE void note_realloc(struct thread *thread, u64 stack)
+{
+	struct pending *pending = &thread->pending;
+	struct free_site key = { .made = pending->old.stack, .freed = stack, .given = GIVEN_REALLOC };
+	struct free_seen first = { .address = pending->address, .size = pending->old.size };
+
+	if (thread->intent.operation == OP_REALLOC && pending->had_old == 1)
+		note_free_site(thread, &key, &first);
+}
+
 /* Keep the block of the intent, whose stack is known. */
 INLINE void keep_allocated(struct thread *thread)
 {
@@ -259,6 +311,10 @@ INLINE void keep_allocated(struct thread *thread)
 	block.stack = stack;
 	block.tid = thread->tid;
 	block.site = index;
+	if (!SITES->site[index].group)
+		note_realloc(thread, stack);
+	if (intent->operation == OP_ALLOC && !(SITES->site[index].flags & SITE_PRODUCT) && intent->value <= 1 << 15)
+		block.alignment = intent->value;
 	keep_block(thread, intent->address, SITES->site[index].group, &block);
 }
 

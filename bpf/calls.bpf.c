@@ -77,7 +77,7 @@ INLINE void block_entered(struct thread *thread, struct site *site, struct call 
 		thread->intent.then = PROGRAM_UNKNOWN_FREE;
 	} else if (site->operation == OP_FREE) {
 		note_free(thread, address, slot);
-		block_ended(thread, address, site->group, &block);
+		block_ended(thread, address, site->group, &block, 0);
 	} else if (call) {
 		call->state |= CALL_HAD_OLD;
 		call->old = block;
@@ -236,11 +236,12 @@ INLINE u32 memory_returned(struct pt_regs *ctx, struct thread *thread, struct si
 	else
 		intent->address = has_failed(ctx, site) ? 0 : RETURN_VALUE(ctx);
 	intent->size = call->value;
+	intent->value = 0;
 	freed = intent->address || (!intent->size && site->flags & SITE_FREES_ON_ZERO);
 	if (call->state & CALL_HAD_OLD) {
 		block = call->old;
 		if (freed)
-			block_ended(thread, old, site->group, &block);
+			block_ended(thread, old, site->group, &block, 0);
 		else
 			keep_block(thread, old, site->group, &block);
 	} else if (call->state & CALL_HAD_UNKNOWN && freed) {

@@ -71,6 +71,12 @@ INLINE void count_made(struct stack_totals *totals, u64 size, u32 site)
 	note_level(totals);
 }
 
+/* Where a free was called from, as one of 32 bits. */
+INLINE u32 caller_bit(u64 caller)
+{
+	return 1U << ((caller * 0x9e3779b97f4a7c15ULL) >> 59);
+}
+
 /* The bin of a life: by halving, without branches, as the unwinder's searches. */
 INLINE u64 life_bin(u64 life_ns)
 {
@@ -89,8 +95,11 @@ INLINE u64 life_bin(u64 life_ns)
 	return bin;
 }
 
-/* Returns how many were freed, this one included; 0 where no totals are kept. */
-INLINE u64 count_freed(u64 stack, u64 size, u64 life_ns)
+/*
+ * Returns how many were freed, this one included; 1 where they were never seen
+ * to be freed from this `caller` before; 0 where no totals are kept.
+ */
+INLINE u64 count_freed(u64 stack, u64 size, u64 life_ns, u64 caller)
 {
 	struct stack_totals *totals = find(MAP(STACKS), &stack);
 
@@ -104,7 +113,10 @@ INLINE u64 count_freed(u64 stack, u64 size, u64 life_ns)
 		totals->life_min_ns = life_ns;
 	if (life_ns > totals->life_max_ns)
 		totals->life_max_ns = life_ns;
-	return totals->freed;
+	if (totals->callers & caller_bit(caller))
+		return totals->freed;
+	totals->callers |= caller_bit(caller);
+	return 1;
 }
 
 #endif

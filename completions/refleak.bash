@@ -2,22 +2,42 @@
 
 _refleak()
 {
-    local current=$2 previous=$3 command= word index
+    local current=$2 previous=$3 command= word index is_value=0 target=0
+    local valued=" -p --pid --user --guest --duration --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
-        if [[ $word == --exec ]]; then
-            if declare -F _command_offset >/dev/null; then
-                _command_offset $((index + 1))
-            elif ((COMP_CWORD == index + 1)); then
-                mapfile -t COMPREPLY < <(compgen -c -- "$current")
-            else
-                mapfile -t COMPREPLY < <(compgen -f -- "$current")
-            fi
-            return
+        if ((index == 1)); then
+            case $word in
+                top)
+                    command=$word
+                    continue ;;
+                diff|discover|doctor|probes|report|specs)
+                    command=$word
+                    break ;;
+                run)
+                    continue ;;
+            esac
         fi
+        if ((is_value)); then
+            is_value=0
+        elif [[ $word == --exec || $word == -- ]]; then
+            target=$((index + 1))
+        elif [[ $valued == *" $word "* ]]; then
+            is_value=1
+        elif [[ $word != -* ]]; then
+            target=$index
+        fi
+        ((target)) || continue
+        if declare -F _command_offset >/dev/null; then
+            _command_offset $target
+        elif ((COMP_CWORD == target)); then
+            mapfile -t COMPREPLY < <(compgen -c -- "$current")
+        else
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        fi
+        return
     done
-    [[ ${COMP_WORDS[1]-} == -* ]] || ((COMP_CWORD < 2)) || command=${COMP_WORDS[1]}
     case $command:$previous in
         :-p|:--pid)
             mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$current")
@@ -53,7 +73,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         :--preset)
-            mapfile -t COMPREPLY < <(compgen -u -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "auto cairo curl dbus fd glib gobject json-c kmod libav openssl sqlite3 stdio systemd udev wayland" -- "$current")
             return ;;
         :--max-objects)
             COMPREPLY=()
@@ -161,7 +181,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         probes:--preset)
-            mapfile -t COMPREPLY < <(compgen -u -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "auto cairo curl dbus fd glib gobject json-c kmod libav openssl sqlite3 stdio systemd udev wayland" -- "$current")
             return ;;
         report:--format)
             mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
@@ -239,7 +259,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         top:--preset)
-            mapfile -t COMPREPLY < <(compgen -u -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "auto cairo curl dbus fd glib gobject json-c kmod libav openssl sqlite3 stdio systemd udev wayland" -- "$current")
             return ;;
         top:--max-objects)
             COMPREPLY=()
@@ -298,10 +318,11 @@ _refleak()
     esac
     case $command in
         "")
-            if [[ $current == -* ]] || ((COMP_CWORD > 1)); then
+            if [[ $current == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
             else
-                mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top" -- "$current")
+                ((COMP_CWORD > 1)) || mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top run" -- "$current")
+                ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;
         diff)
             if [[ $current == -* ]]; then
@@ -343,7 +364,7 @@ _refleak()
             if [[ $current == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing -v --verbose -q --quiet --interval -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
-                COMPREPLY=()
+                mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;
     esac
     return 0

@@ -14,8 +14,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from generator.bash_completion import bash_completion  # noqa: E402
 from generator.command_line import commands  # noqa: E402
+from generator.fish_completion import fish_completion  # noqa: E402
 from generator.man_page import man_page  # noqa: E402
 from generator.markdown import page  # noqa: E402
+from generator.zsh_completion import zsh_completion  # noqa: E402
 
 
 def generated() -> dict[Path, str]:
@@ -26,6 +28,8 @@ def generated() -> dict[Path, str]:
         **pages,
         Path("docs/refleak.1"): man_page(found),
         Path("completions/refleak.bash"): bash_completion(found),
+        Path("completions/_refleak"): zsh_completion(found),
+        Path("completions/refleak.fish"): fish_completion(found),
     }
 
 

@@ -23,6 +23,8 @@ install -m 644 "$top/examples/refleak.h" "$root/usr/include/refleak.h"
 install -m 644 "$top/examples/demo/leaky.c" "$top/examples/demo/README.md" "$doc/examples/demo/"
 ln -s ../../../../include/refleak.h "$doc/examples/refleak.h"
 install -m 644 "$top/completions/refleak.bash" "$root/usr/share/bash-completion/completions/refleak"
+install -D -m 644 "$top/completions/_refleak" "$root/usr/share/zsh/vendor-completions/_refleak"
+install -D -m 644 "$top/completions/refleak.fish" "$root/usr/share/fish/vendor_completions.d/refleak.fish"
 gzip -9n <"$top/docs/refleak.1" >"$root/usr/share/man/man1/refleak.1.gz"
 gzip -9n <"$top/CHANGELOG.md" >"$doc/changelog.gz"
 install -m 644 "$top/README.md" "$doc/"
@@ -47,7 +49,7 @@ Maintainer: refleak maintainers <refleak@localhost>
 Section: devel
 Priority: optional
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
-Depends: python3 (>= 3.11), python3-bpfcc, python3-numpy (>= 1:1.24), python3-pyelftools (>= 0.29),
+Depends: python3 (>= 3.11), python3-bpfcc, python3-numpy (>= 1:1.24),
  python3-psutil (>= 5.9), python3-tabulate (>= 0.8.9), python3-capstone (>= 4.0.2), python3-rich (>= 13),
  llvm | binutils
 Suggests: debuginfod

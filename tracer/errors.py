@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
+import errno
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
@@ -85,6 +85,11 @@ class TooFewFiles(RefleakError):
     exit_code = 79
     hint = "raise the hard limit of open files (ulimit -Hn, prlimit --nofile, LimitNOFILE of a service)"
 
+    @staticmethod
+    def is_it(error: OSError) -> bool:
+        """Tell whether an error of the system means this."""
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+
 
 class CannotWrite(RefleakError):
     exit_code = 74
@@ -114,6 +119,8 @@ class TraceFails(RefleakError):
 
 def place_of(error: BaseException) -> str:
     """Return what an error is, with file and line of ours where it was raised."""
+    import traceback  # here: few need it, and it takes its time
+
     kind, module = type(error).__qualname__, type(error).__module__
     kind = f"{module}.{kind}" if module != "builtins" and not module.startswith("tracer.") else kind
     frames = [

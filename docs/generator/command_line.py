@@ -7,8 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracer.cli import trace
-from tracer.cli.main import COMMANDS, parser_of
+from tracer.cli.main import COMMANDS, command_module
+from tracer.cli.parsing import parser_of
+from tracer.specs.presets import preset_names
+
+PRESETS = ("auto", *preset_names())
+RUN = "run"
+"""Before a command that is to be traced."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,8 @@ class Option:
     help: str
     choices: tuple[str, ...] = ()
     is_path: bool = False
+    repeats: bool = False
+    """Whether it may be given more than once."""
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -51,7 +58,7 @@ class Command:
     def synopsis(self) -> str:
         words = [option.value for group in self.groups for option in group.options if not option.flags]
         if not self.name:
-            return f"{self.title} [OPTION ...] --exec CMD ... | -p PID"
+            return f"{self.title} [OPTION ...] CMD ... | -p PID"
         return " ".join([self.title, "[OPTION ...]", *words])
 
     @property
@@ -66,7 +73,7 @@ def commands() -> list[Command]:
 
 def _command(name: str) -> Command:
     parser = parser_of(name)
-    summary, _, text = (COMMANDS.get(name, trace).__doc__ or "").strip().partition("\n\n")
+    summary, _, text = (command_module(name).__doc__ or "").strip().partition("\n\n")
     groups = [Group(_title(group), tuple(_options(group))) for group in parser._action_groups]
     examples = [line.strip() for line in (parser.epilog or "").splitlines() if line.startswith("  ")]
     return Command(
@@ -87,7 +94,8 @@ def _options(group: argparse._ArgumentGroup) -> Iterator[Option]:
         choices = tuple(map(str, action.choices or ()))
         is_path = getattr(action.type, "__name__", "") == "Path" or action.metavar in ("FILE", "PATH", "DIR")
         yield Option(
-            tuple(action.option_strings), _value(action), re.sub(r"%%", "%", text), choices, is_path
+            tuple(action.option_strings), _value(action), re.sub(r"%%", "%", text), choices, is_path,
+            isinstance(action, argparse._AppendAction),
         )
 
 

@@ -1,7 +1,8 @@
 """Run a suite of kernel tests on each given kernel: python -m tests.kernels --suite smoke 6.1 6.12 7.2.
 
 Suites: programs (`refleak doctor --programs`), doctor (`refleak doctor`), smoke (tests/kernel/smoke.txt), all
-(tests/kernel). Exit status: 0 all pass, 1 a kernel fails, 3 of a kernel nothing is known: no package, no machine.
+(tests/kernel), costs (tests/kernels/costs.py). Exit status: 0 all pass, 1 a kernel fails, 3 of a kernel nothing is
+known: no package, no machine.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.kernels.costs import COSTS
 from tests.kernels.machine import CACHE, CHECKOUT, TARGETS, Machine, NoMachine, machine_here
 from tests.kernels.packages import SUITES, Kernel, NoKernel, fetch
 from tests.kernels.results import Outcome, read_doctor, read_outcome, table, with_table
@@ -25,7 +27,7 @@ SMOKE = CHECKOUT / "tests" / "kernel" / "smoke.txt"
 PYTHON = CHECKOUT / ".venv" / "bin" / "python"
 _DOCTOR = {"programs": ["doctor", "--programs"], "doctor": ["doctor"]}
 _FAILS, _UNKNOWN = 1, 3
-_SECONDS = {"programs": 900.0, "doctor": 900.0, "smoke": 3600.0, "all": 6 * 3600.0}
+_SECONDS = {"programs": 900.0, "doctor": 900.0, "costs": 1800.0, "smoke": 3600.0, "all": 6 * 3600.0}
 _LAST_LINES = 15
 _LONGEST_REASON = 200
 
@@ -50,9 +52,11 @@ def words_of(suite: str, tests: Sequence[str], folder: Path) -> list[str]:
     """Return what runs in the machine."""
     if suite in _DOCTOR:
         return [str(CHECKOUT / "refleak"), *_DOCTOR[suite]]
+    if suite == "costs":
+        return [str(PYTHON), "-m", "tests.kernels.costs", str(TARGETS)]
     # An empty cache of pytest's own: the checkout cannot be written there.
-    options = ["-v", "--durations=0", "-p", "no:cacheprovider", f"--junitxml={folder / 'junit.xml'}"]
-    options.append(f"--basetemp={folder / 'pytest'}")
+    options = ["-v", "--durations=0", "-p", "no:cacheprovider", "-p", "tests.kernels.at_once"]
+    options += [f"--junitxml={folder / 'junit.xml'}", f"--basetemp={folder / 'pytest'}"]
     return [str(PYTHON), "-m", "pytest", *options, *(tests or tests_of(suite))]
 
 
@@ -62,8 +66,11 @@ def run_on(machine: Machine, kernel: Kernel, suite: str, tests: Sequence[str], f
     status = machine.run(kernel, folder, words_of(suite, tests, folder), _SECONDS[suite])
     if status is None:
         return Outcome(kernel.version, kernel.release, suite, problem=why_not(folder))
+    said = (folder / "output").read_text(errors="replace")
     if suite in _DOCTOR:
-        return doctors_outcome(kernel, suite, status, (folder / "output").read_text(errors="replace"))
+        return doctors_outcome(kernel, suite, status, said)
+    if suite == "costs":
+        return costs_outcome(kernel, status, said)
     return read_outcome(kernel.version, kernel.release, suite, folder / "junit.xml")
 
 
@@ -86,6 +93,15 @@ def doctors_outcome(kernel: Kernel, suite: str, status: int, said: str) -> Outco
     if suite == "doctor" or status == ProgramRefused.exit_code:
         return replace(outcome, failed=("doctor",))
     return replace(outcome, problem=f"refleak doctor ended with status {status}")
+
+
+def costs_outcome(kernel: Kernel, status: int, said: str) -> Outcome:
+    """Return the costs that were measured; where none were, nothing is known."""
+    outcome = Outcome(kernel.version, kernel.release, "costs")
+    measured = next((line for line in said.splitlines() if line.startswith(COSTS)), "")
+    if status or not measured:
+        return replace(outcome, problem=f"nothing was measured, status {status}")
+    return replace(outcome, passed=1, told=measured.removeprefix(COSTS))
 
 
 def why_not(folder: Path) -> str:

@@ -33,8 +33,8 @@ class Outcome:
     """Why there is no result: nothing is known of the kernel then."""
     lacks: tuple[str, ...] = ()
     """What the kernel has not (tests/kernel/features.py): what skipped tests need, or what doctor says."""
-    programs: str = ""
-    """How many BPF programs were loaded, and how much the verifier had to follow."""
+    told: str = ""
+    """What doctor told of the BPF programs, or what was measured."""
 
     @property
     def is_good(self) -> bool:
@@ -66,7 +66,7 @@ class Told(TypedDict):
     """What of an Outcome `refleak doctor` tells."""
 
     lacks: tuple[str, ...]
-    programs: str
+    told: str
 
 
 def read_doctor(said: str) -> Told:
@@ -75,7 +75,7 @@ def read_doctor(said: str) -> Told:
     lacks = tuple(sorted(name for check, name in _FEATURES.items() if check in missing))
     followed = re.search(r"(\d+) BPF programs, .* in ([\d,]+) steps", " ".join(said.split()))
     programs = f"{followed[1]} programs in {followed[2]} verified steps" if followed else ""
-    return Told(lacks=lacks, programs=programs)
+    return Told(lacks=lacks, told=programs)
 
 
 def _name(case: ElementTree.Element) -> str:
@@ -102,7 +102,7 @@ def _remark(outcome: Outcome) -> str:
         return outcome.problem
     if outcome.is_good:
         without = f"without {', '.join(outcome.lacks)}" if outcome.lacks else ""
-        return ", ".join(filter(None, ("all pass", outcome.programs, without)))
+        return ", ".join(filter(None, ("all pass", outcome.told, without)))
     return ", ".join(outcome.failed[:3]) + (", ..." if outcome.failed[3:] else "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shutil
@@ -65,6 +66,13 @@ def _completed(*words: str) -> list[str]:
         (["probes", "groff-does-not-begin-so"], []),
         (["--max-objects", ""], []),
         (["--user", "roo"], ["root"]),
+        (["--preset", "gli"], ["glib"]),
+        (["bashbu"], ["bashbug"]),
+        (["--", "ls", "--ref"], []),
+        (["ls", "--ref"], []),
+        (["run", "--refs-only", "--top", "3", "bashbu"], ["bashbug"]),
+        (["top", "--inter"], ["--interval"]),
+        (["top", "bashbu"], ["bashbug"]),
         (["--exec", "bashbu"], ["bashbug"]),
         (["--exec", "ls", "--ref"], []),
     ],
@@ -81,4 +89,54 @@ def test_completion_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_completion_offers_all_commands() -> None:
-    assert set(_completed("")) == set(COMMANDS)
+    assert set(_completed("")) == {*COMMANDS, "run"}
+
+
+ZSH = """
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z "PROMPT='> '; fpath=(${(q)1} \\$fpath); autoload -Uz compinit; compinit -u -D; bindkey '^I' complete-word"
+zpty -w z "unsetopt list_beep; show() { BUFFER=\\"print -r -- \\${(q)BUFFER} :END\\"; zle accept-line }; zle -N show"
+zpty -w z "bindkey '^G' show; print READY"
+zpty -r z out '*READY*READY*'
+zpty -n -w z "$2"$'\\t\\a'
+zpty -r z out '*:END*:END*'
+print -r -- $out
+zpty -d z
+"""
+SAME = [
+    ("refleak doct", "refleak doctor"),
+    ("refleak doctor --form", "refleak doctor --format"),
+    ("refleak --preset gli", "refleak --preset glib"),
+    ("refleak report {}/run.re", "refleak report {}/run.refleak"),
+    ("refleak --refs-only cat {}/run.re", "refleak --refs-only cat {}/run.refleak"),
+    ("refleak --top 3 --exec cat {}/run.re", "refleak --top 3 --exec cat {}/run.refleak"),
+    ("refleak run cat {}/run.re", "refleak run cat {}/run.refleak"),
+]
+
+
+def _needs(shell: str) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"needs {shell}")
+
+
+@pytest.mark.parametrize(("typed", "line"), SAME)
+def test_completion_for_fish(tmp_path: Path, typed: str, line: str) -> None:
+    _needs("fish")
+    (tmp_path / "run.refleak").touch()
+    script = f"source {ROOT}/completions/refleak.fish; complete -C $argv[1]"
+    command = ["fish", "--no-config", "-c", script, typed.format(tmp_path)]
+    variables = {**os.environ, "HOME": str(tmp_path)}
+    asked = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
+    offered = {reply.partition("\t")[0] for reply in asked.stdout.splitlines()}
+    assert line.format(tmp_path).rpartition(" ")[2] in offered, asked.stdout + asked.stderr
+
+
+@pytest.mark.parametrize(("typed", "line"), SAME)
+def test_completion_for_zsh(tmp_path: Path, typed: str, line: str) -> None:
+    _needs("zsh")
+    (tmp_path / "run.refleak").touch()
+    command = ["zsh", "-f", "-c", ZSH, "zsh", str(ROOT / "completions"), typed.format(tmp_path)]
+    asked = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    shown = [text.rstrip() for text in asked.stdout.splitlines() if text.rstrip().endswith(":END")]
+    assert shown[-1].removesuffix(":END").rstrip() == line.format(tmp_path), asked.stdout

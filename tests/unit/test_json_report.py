@@ -53,6 +53,7 @@ def test_a_full_report_is_valid_and_says_all() -> None:
     assert document["probes"] == {
         "attached": 34,
         "unresolved": [{"operation": "get", "type": "map", "function": "map__get", "reason": "inlined everywhere"}],
+        "untraced": [],
         "missing": [],
         "inlined_not_covered": [
             {"function": "map__get", "copies": 3, "operation": "get", "type": "map",

@@ -11,7 +11,17 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.kernels.__main__ import SMOKE, clear, doctors_outcome, exit_status, smoke_tests, why_not, words_of  # noqa: E402
+from tests.kernels.__main__ import (  # noqa: E402
+    SMOKE,
+    clear,
+    costs_outcome,
+    doctors_outcome,
+    exit_status,
+    smoke_tests,
+    why_not,
+    words_of,
+)
+from tests.kernels.costs import COSTS, ratios, read_times  # noqa: E402
 from tests.kernels.machine import Machine, guest_script, may_have_kvm  # noqa: E402
 from tests.kernels.packages import Kernel, NoKernel, choose, for_suite  # noqa: E402
 from tests.kernels.results import BEGIN, END, Outcome, read_outcome, table, with_table  # noqa: E402
@@ -212,6 +222,21 @@ def test_doctor_tells_what_the_kernel_lacks() -> None:
     )
     both = with_table(f"{BEGIN}{END}", [outcome, OUTCOMES[0]])
     assert [line.split(" | ")[2] for line in both.splitlines() if line.startswith("| 6")] == ["doctor", "smoke"]
+
+
+def test_costs_are_ratios() -> None:
+    alone = read_times("pair 10\nfork 2000\n")
+    assert ratios(read_times("pair 125\nfork 6200\n"), alone) == "pair 12, fork 3.1"
+    for other in ("pair 3\n", ""):
+        with pytest.raises(ValueError, match="untraced"):
+            ratios(read_times(other), alone)
+
+
+@pytest.mark.parametrize(("status", "said", "end"), [(0, f"{COSTS}pair 12\n", 0), (1, "no\n", 3), (0, "", 3)])
+def test_where_nothing_was_measured_nothing_is_known(status: int, said: str, end: int) -> None:
+    outcome = costs_outcome(Kernel("6.1", Path("/k/boot/vmlinuz-6.1")), status, said)
+    assert exit_status([outcome]) == end
+    assert ("all pass, pair 12" in table([outcome])) == (end == 0)
 
 
 def test_why_a_machine_gave_no_status(tmp_path: Path) -> None:

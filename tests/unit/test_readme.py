@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tracer import errors
-from tracer.cli.main import COMMANDS, parser_of
+from tracer.cli.main import COMMANDS, command_module
+from tracer.cli.parsing import parse, parser_of
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -27,14 +28,14 @@ COMMAND_LINES = sorted(
 
 def test_commands_are_found() -> None:
     assert len(COMMAND_LINES) >= 8
-    assert {line.split()[1] for line in COMMAND_LINES} >= {"--exec", "-p", "report", "diff", "probes", "doctor"}
+    assert {line.split()[1] for line in COMMAND_LINES} >= {"CMD", "--user", "-p", "report", "diff", "probes", "doctor"}
 
 
 @pytest.mark.parametrize("line", COMMAND_LINES)
 def test_command_is_understood(line: str) -> None:
     words = [STAND_INS.get(word, word) for word in shlex.split(line)[1:]]
     name = words[0] if words[0] in COMMANDS else ""
-    parser_of(name).parse_args(words[1:] if name else words)
+    parse(name, command_module(name), words[1:] if name else words)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -11,7 +11,8 @@ import pytest
 from hand_made import SECOND, server
 
 from tracer.capture.session import Session
-from tracer.cli.choices import is_recording, next_command, recorder_of
+from tracer.cli.choices import is_recording, next_command
+from tracer.cli.trace_choices import recorder_of
 from tracer.errors import CannotWrite
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline import recorder as module

@@ -19,6 +19,7 @@ class Places:
         self._mappings = snapshot.mappings
         self._paths = {binary.id: binary.path for binary in snapshot.binaries}
         self._allocations = snapshot.allocations
+        self._mapped = snapshot.mapped
 
     @cached_property
     def _blocks(self) -> Records:
@@ -46,6 +47,14 @@ class Places:
                 found: np.void = block
                 return found
         return None
+
+    def mapping_at(self, event: np.void) -> np.void | None:
+        """Return the MAPPED_RECORD of memory that the target mapped itself and that the event's address lies in."""
+        rows, address = self._mapped, event["address"]
+        same = (rows["pid"] == event["pid"]) & (rows["generation"] == event["generation"])
+        inside = (rows["start"] <= address) & (address < rows["start"] + rows["length"])
+        found = np.flatnonzero(same & inside & (rows["time_ns"] <= event["time_ns"]))
+        return rows[found[0]] if len(found) else None
 
     def _find(self, event: np.void) -> int:
         """Return the index of the first block that is not before the event's address."""

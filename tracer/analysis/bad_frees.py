@@ -60,6 +60,8 @@ class BadFrees:
         if event["flags"] != ErrorKind.INVALID_FREE:
             return True
         other = self._places.block_of_another(event)
+        if other is None:
+            other = self._places.mapping_at(event)
         block = other if other is not None else self._places.block_around(event)
         if block is not None:
             event["value"] = block["stack"]
@@ -95,7 +97,7 @@ class BadFrees:
             return self._where(event)
         if event["flags"] == ErrorKind.MISMATCHED_FREE:
             block = self._places.block_of_another(event)
-            return None if block is None else self._of_another(block)
+            return self._of_a_mapping(event) if block is None else self._of_another(block)
         if event["flags"] != ErrorKind.DOUBLE_FREE:
             return None
         what = f"a block of {_bytes(int(event['count']))}" if event["value"] else "a block that its parent made"
@@ -103,6 +105,14 @@ class BadFrees:
 
     def _of_another(self, block: np.void) -> str:
         return f"a block of {_bytes(int(block['size']))} that {self._evidence.allocator(int(block['site']))} made"
+
+    def _of_a_mapping(self, event: np.void) -> str | None:
+        mapping = self._places.mapping_at(event)
+        if mapping is None:
+            return None
+        inside = int(event["address"]) - int(mapping["start"])
+        where = f"{_bytes(inside)} inside a mapping" if inside else "a mapping"
+        return f"{where} of {_bytes(int(mapping['length']))} that {self._evidence.allocator(int(mapping['site']))} made"
 
     def _where(self, event: np.void) -> str:
         block = self._places.block_around(event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from tracer.analysis.bad_frees import KINDS, BadFrees
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
+from tracer.analysis.identity import keys_of
+from tracer.analysis.mismatches import Mismatches
 from tracer.model.findings import ErrorFinding, FrameList
 from tracer.model.records import ErrorKind
 
@@ -61,6 +64,10 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
             probably=evidence.book.frames(put.stack) if put else before.probably if before else None,
             reason=put.reason if put else before.reason if before else said(event),
         )
+    for error in Mismatches(evidence).findings():
+        key = (error.kind, error.pid, *(_functions(stack) for stack in (error.stack, error.created_at)))
+        before = merged.get(key)
+        merged[key] = replace(before, count=before.count + error.count) if before else error
     return tuple(sorted(_without_followers(list(merged.values())), key=_rank))
 
 
@@ -69,6 +76,10 @@ def _past(event: np.void) -> str:
     if count > 1:
         return f"its count was {count:,}: {count - 1:,} besides the creator's reference"
     return "freed past its counter: the creator's reference was dropped without a put"
+
+
+def _functions(stack: FrameList | None) -> tuple[str, ...]:
+    return tuple(keys_of(stack or ()))
 
 
 def _without_followers(errors: list[ErrorFinding]) -> list[ErrorFinding]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+import numpy as np
+
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.identity import keys_of
 from tracer.model.findings import FrameList, StackCount
+from tracer.model.records import Given
 
 Lines = tuple[tuple[str | None, str | None, str | None, int | None], ...]
 """A stack as its reader sees it: function, module, file and line of each frame."""
@@ -20,6 +23,7 @@ class FreeSites:
         self._book = evidence.book
         self._by_stack: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         rows = evidence.snapshot.free_sites
+        rows = rows[rows["given"] & np.uint64(Given.REALLOC) == 0]  # the block went on elsewhere
         for made, freed, count in zip(*(rows[name].tolist() for name in ("made", "freed", "count")), strict=True):
             self._by_stack[made].append((freed, count))
 

@@ -10,7 +10,7 @@ baseline set aside, what was inherited by fork and what was alive at exec never 
     reachable     memory was not freed, though something points at it; that on the last stack only is `stack`
     errors        a rule of counting or of allocation was broken
     outstanding   anything is alive at the end of a trace that its target outlived
-    incomplete    data were lost
+    incomplete    data were lost, or nothing of a program that ran was probed
     bytes>SIZE    leaked or outstanding blocks and mappings exceed SIZE together (64K, 1M, 2G)
     count>N       leaked or outstanding objects, blocks and mappings are more than N together
     NAME          an object of this type leaked or is outstanding; `*` stands for anything. type:NAME for a type that
@@ -53,7 +53,10 @@ class Condition:
                 outstanding = [leak for leak in counted if leak.state == OUTSTANDING]
                 return _phrase(len(outstanding), "entry outstanding", "entries outstanding")
             case "incomplete":
-                return None if findings.complete else "data were lost"
+                untraced = len(findings.coverage.untraced)
+                return _phrase(untraced, "program not traced", "programs not traced") if findings.complete else (
+                    "data were lost"
+                )
             case "type":
                 return self._type_broken_by(counted)
         amount = sum(leak.bytes or 0 if self.kind == "bytes" else leak.count for leak in counted)

@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 from tracer.analysis.qualified_name import qualified_name
+from tracer.model.allocator_names import ALLOCATORS
 from tracer.model.frames import Frame
 
 _ALLOCATOR_FUNCTION = re.compile(
@@ -42,7 +43,7 @@ _LIBRARY_FUNCTION = re.compile(
     r"|(__)?(strdup|strndup|asprintf|vasprintf|getline|getdelim|fopen|fopen64|fdopen|opendir|realpath)"
     r"|_IO_\w+"
 )
-_ALLOCATOR_MODULE = re.compile(r"lib(jemalloc|tcmalloc\w*|mimalloc\w*|snmalloc\w*|hoard|scudo\w*)\b.*")
+_ALLOCATOR_MODULE = re.compile(rf"lib({'|'.join(ALLOCATORS)})\w*\b.*")
 _RUNTIME_MODULE = re.compile(
     r"libc\.so(\.6)?|libc-[\d.]+\.so|ld-linux\S*|ld-[\d.]+\.so|ld-musl\S*|libc\.musl\S*"
     r"|lib(stdc\+\+|c\+\+|c\+\+abi|gcc_s|pthread|dl|rt)[.-].*|linux-vdso\S*|\[vdso\]"

@@ -36,7 +36,8 @@ def shown_snapshot(snapshot: Snapshot) -> Snapshot:
         losses=_each(snapshot.losses),
         notes=tuple(map(visible, snapshot.notes)),
         coverage=replace(
-            coverage, unresolved=_each(coverage.unresolved), uncovered_copies=_each(coverage.uncovered_copies)
+            coverage, unresolved=_each(coverage.unresolved), uncovered_copies=_each(coverage.uncovered_copies),
+            untraced=_each(coverage.untraced),
         ),
     )
 

@@ -64,10 +64,10 @@ def _merged_totals(totals: Records) -> Records:
 
 
 def _merged_sites(sites: Records) -> Records:
-    """Here `made` and `freed` are stacks, not numbers to add."""
-    distinct, label = np.unique(sites[["made", "freed"]], return_inverse=True)
-    found = np.zeros(len(distinct), sites.dtype)
-    found["made"], found["freed"] = distinct["made"], distinct["freed"]
+    """Add up the counts; all else is the key, or what was seen of one of them."""
+    _, first, label = np.unique(sites[["made", "freed", "given"]], return_index=True, return_inverse=True)
+    found = sites[first]
+    found["count"] = 0
     np.add.at(found["count"], label, sites["count"])
     return found
 

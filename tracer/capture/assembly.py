@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from signal import SIGTRAP
 
 import numpy as np
@@ -18,15 +19,26 @@ from tracer.capture.losses import describe, read_losses
 from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
+from tracer.capture.untraced import untraced_programs
 from tracer.errors import TooFewFiles
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
-from tracer.model.snapshot import ANONYMOUS, EVERY_KIND, Binary, Loss, Mapping, Process, Records, Snapshot
+from tracer.model.snapshot import (
+    ANONYMOUS,
+    EVERY_KIND,
+    Binary,
+    Coverage,
+    Loss,
+    Mapping,
+    Process,
+    Records,
+    Snapshot,
+    Untraced,
+)
 from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
-_COUNT = np.dtype([("count", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
 _INDEX = np.dtype([("index", "<u4")])
 _FREED = np.dtype(
@@ -124,7 +136,8 @@ class _Walk:
         return freed
 
     def free_sites(self) -> Records:
-        keys, values = kernel.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, _COUNT, 16384, self._between)
+        seen = records.FREE_SEEN
+        keys, values = kernel.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, seen, 16384, self._between)
         return _joined(records.FREED_RECORD, keys, values)
 
 
@@ -221,7 +234,7 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         errors=session.history.errors(),
         error_history=session.history.error_history(),
         losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
-        coverage=session.prober.coverage,
+        coverage=_coverage(session, processes, mappings),
         notes=(*session.notes, *_trapped(processes)),
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
@@ -233,6 +246,14 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         snapshot = merge_stacks(snapshot)
     snapshot = merge_types(snapshot, classes.types)
     return session.endings.judged(snapshot) if session.options.reachability and not running else snapshot
+
+
+def _coverage(session: Session, processes: tuple[Process, ...], mappings: tuple[Mapping, ...]) -> Coverage:
+    binaries = {binary.id: binary for binary in session.binaries.all}
+    untraced: tuple[Untraced, ...] = ()
+    with session.mishaps.attempt():
+        untraced = tuple(untraced_programs(processes, mappings, binaries, session.sites.infos[1:]))
+    return replace(session.prober.coverage, untraced=(*untraced, *session.older_children))
 
 
 def _types(session: Session, mappings: tuple[Mapping, ...]) -> tuple[dict[int, str], ClassTypes]:

@@ -10,12 +10,14 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
+from pathlib import Path
 
 from tracer.capture.file_version import FileVersion, version_of
 from tracer.capture.open_files import EXHAUSTED
 from tracer.elf.image import PF_X, PT_LOAD, Image
-from tracer.elf.symbol_table import SymbolTable, read_symbol_table
+from tracer.elf.symbol_table import STT_FUNC, SymbolTable, read_symbol_table
 from tracer.elf.translator import is_translator
 from tracer.errors import RefleakError
 from tracer.files.plain_file import open_plain
@@ -36,6 +38,9 @@ class FoundSites:
 END_OF_IDS = 0xE000
 VDSO = "[vdso]"
 _LONGEST_INSTRUCTION = 15
+_OPERATORS = ("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm")
+_RUNTIMES = ("libstdc++.so*", "libc++.so*", "libc++abi.so*", "libjemalloc*.so*", "libtcmalloc*.so*", "libmimalloc*.so*")
+"""Libraries whose C++ operators do what the standard says of them and no more."""
 FindSites = Callable[[Image], FoundSites]
 """Resolves and places the sites of one binary."""
 
@@ -133,8 +138,16 @@ class OpenBinary:
             self.fd = _in_memory("jit", self.image.data[:])
         path = f"/proc/{os.getpid()}/fd/{self.fd}"
         return Binary(
-            self.id, self.path, self.build_id, None if self.is_stale else path, self.deleted or self.is_stale, self.kind
+            self.id, self.path, self.build_id, None if self.is_stale else path, self.deleted or self.is_stale,
+            self.kind, self._has_operators,
         )
+
+    @property
+    def _has_operators(self) -> bool:
+        if self.is_stale or any(fnmatchcase(Path(self.path).name, pattern) for pattern in _RUNTIMES):
+            return False
+        return any(symbol.kind == STT_FUNC for name in _OPERATORS if self.symbols.mentions(name)
+                   for symbol in self.symbols.find(name))
 
 
 class Binaries:

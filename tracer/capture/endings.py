@@ -17,7 +17,14 @@ from tracer.capture.maps import THREAD_BYTES, Maps
 from tracer.capture.pointer_scan import PointerScan, TooMuch
 from tracer.capture.process_memory import ProcessMemory
 from tracer.capture.processes import Space
-from tracer.capture.stopped_threads import NotStopped, Words, stack_pointer, stopped_threads, thread_ids
+from tracer.capture.stopped_threads import (
+    NotStopped,
+    Words,
+    let_go,
+    stack_pointer,
+    stopped_threads,
+    thread_ids,
+)
 from tracer.model import records
 from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
 from tracer.model.records import FRAME_BINARY_SHIFT
@@ -54,6 +61,8 @@ class Endings:
     def __init__(self, maps: Maps, clock: Callable[[int], int], hindrance: str | None) -> None:
         self._maps, self._clock, self._hindrance = maps, clock, hindrance
         self._read: dict[Space, _Read] = {}
+        self._left: set[int] = set()
+        """Threads that are still to be let go of."""
 
     def held(self, control: np.void) -> None:
         """Read the memory of a process that is held by this record."""
@@ -64,7 +73,7 @@ class Endings:
             if self._made_nothing(control):
                 scan = replace(scan, reason=_NOTHING_MADE)
             else:
-                memory, size = _memory_of(control)
+                memory, size = _memory_of(control, self._left)
                 scan = replace(scan, reason=None, bytes_read=size)
         except (NotStopped, TooMuch) as error:
             scan = replace(scan, reason=str(error))
@@ -76,6 +85,11 @@ class Endings:
         if memory is not None:
             memory = replace(memory, time_ns=self._clock(now))
         self._read[space] = _Read(memory, replace(scan, held_ns=max(0, now - since) if since else 0))
+
+    def let_go(self) -> None:
+        """Let go of threads that had not stopped in time; to be called often, until the trace is over."""
+        if self._left:
+            let_go(self._left)
 
     def _made_nothing(self, control: np.void) -> bool:
         """Tell whether a process has no block of its own: most forked children of shells, large ones of servers."""
@@ -152,7 +166,7 @@ def _is_first_in(snapshot: Snapshot, stack: int, binaries: set[int]) -> bool:
     return known is not None and bool(known.frames) and known.frames[0] >> FRAME_BINARY_SHIFT in binaries
 
 
-def _memory_of(control: np.void) -> tuple[Memory, int]:
+def _memory_of(control: np.void, left: set[int]) -> tuple[Memory, int]:
     """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
     pid, thread = int(control["pid"]), int(control["parent"])
     offset = records.CONTROL.fields["path"][1]  # type: ignore[index]
@@ -160,7 +174,7 @@ def _memory_of(control: np.void) -> tuple[Memory, int]:
     deadline = (int(control["ticket"]) + _PATIENCE_NS) / 1e9
     memory = ProcessMemory(pid)
     try:
-        with stopped_threads(pid, thread) as others:
+        with stopped_threads(pid, thread, left) as others:
             buffer = np.zeros(8, np.uint64)
 
             def words(address: int, count: int) -> list[int]:

@@ -85,7 +85,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "RELEASED": _Map(MapType.LRU_HASH, key, records.RELEASED.itemsize, 1 << 16),
         "BY_OBJECT": hash_map(key, records.COUNTERS.itemsize, objects),
         "STACKS": hash_map(8, records.STACK_TOTALS.itemsize, limits.stacks),
-        "FREE_SITES": hash_map(records.FREE_SITE.itemsize, 8, limits.stacks),
+        "FREE_SITES": hash_map(records.FREE_SITE.itemsize, records.FREE_SEEN.itemsize, limits.stacks),
         "TYPES": hash_map(8, records.TYPE_NAME.itemsize, 1 << 16),
         "THREADS": hash_map(4, THREAD_BYTES, limits.threads),
         "CALLS": hash_map(4, CALLS_BYTES, limits.threads),

@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from tracer.errors import TooFewFiles
 
+EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 LEAST = 512
 """A trace of a small program has some 150 open, and the links of ended processes wait for a quiet moment to be closed:
 to close them in a hurry would wait for whoever is held."""
-EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 
 _given: list[tuple[int, int]] = []
 

@@ -16,6 +16,7 @@ from tracer.capture.open_files import EXHAUSTED
 from tracer.capture.restored_code import restore_code
 from tracer.capture.sites import SiteTable
 from tracer.capture.tables import UnwindRows
+from tracer.capture.untraced import why_untraced
 from tracer.errors import NothingToProbe
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import Coverage, UncoveredCopies, Unresolved
@@ -292,7 +293,7 @@ class Prober:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
         holds = (hold.kind for binary in binaries for hold in self._holds.get(binary.id, ()))
         if binaries and not self.site_count and all(kind == ControlKind.STARTED for kind in holds):
-            raise NothingToProbe(f"nothing to probe in {name}: it has no symbols and loads no library")
+            raise NothingToProbe(f"nothing to probe in {name}: {why_untraced(binaries)}")
 
     def leave(self, pid: int) -> None:
         """Take all probes out of a process that goes on. What it inherited is only to be had out of all of the tree:

@@ -92,7 +92,9 @@ def _source(directory: Path) -> str:
     return "\n".join(lines)
 
 
-def compiled(maps: Maps, offsets: Mapping[str, int], cache: Path) -> dict[str, Linked]:
+def compiled(
+    maps: Maps, offsets: Mapping[str, int], cache: Path, on_compile: Callable[[], None] = lambda: None
+) -> dict[str, Linked]:  # fmt: skip
     """Return the programs' code by name, made for these maps; from the cache where it was compiled before."""
     directory = bpf_directory()
     source = _source(directory)
@@ -108,6 +110,7 @@ def compiled(maps: Maps, offsets: Mapping[str, int], cache: Path) -> dict[str, L
     path = cache / f"programs-{cache_key(source, flags, headers)}"
     found = read_cached(path)
     if found is None:
+        on_compile()
         include = directory / "include"
         found = compile_programs(
             source,
@@ -142,7 +145,7 @@ class Programs:
     def close(self) -> None:
         if self.guests is not None:
             self.guests.close()
-        for fd in self.fds.values():
+        for fd in set(self.fds.values()):  # with perf events, both holds are one program
             os.close(fd)
 
 
@@ -211,15 +214,17 @@ def has_uprobe_multi() -> bool:
 
 
 def load_programs(
-    maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, guests: bool = True
+    maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, guests: bool = True,
+    on_compile: Callable[[], None] = lambda: None,
 ) -> Programs:
     """Load all programs.
 
-    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters. The
+    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters;
+    `on_compile` is called where the programs are not in the cache. The
     numbers of processes are those of this process's pid namespace.
     Raises BccMissing, ProgramRefused, NotPermitted.
     """
-    return _load_all(compiled(maps, _in_own_namespace(maps, offsets), cache), maps, multi, guests)
+    return _load_all(compiled(maps, _in_own_namespace(maps, offsets), cache, on_compile), maps, multi, guests)
 
 
 def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:

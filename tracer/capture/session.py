@@ -44,11 +44,12 @@ from tracer.capture.stack_completion import StackCompletion
 from tracer.capture.stack_writer import StackWriter
 from tracer.capture.start_up import start_up_binaries
 from tracer.capture.tables import MappingTables, UnwindRows
+from tracer.capture.untraced import older_children
 from tracer.capture.uprobe_events import UprobeEvents
 from tracer.model import records
 from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.snapshot import Stack
+from tracer.model.snapshot import Stack, Untraced
 from tracer.procfs import process as proc
 
 _TICK_SECONDS = 0.02
@@ -85,6 +86,8 @@ class CaptureOptions:
     """Hold processes at their end, and look at what still points where."""
     hindrance: str | None = None
     """Why that cannot be told, as a clause."""
+    on_compile: Callable[[], None] = lambda: None
+    """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
 
 
 class Session:
@@ -121,7 +124,8 @@ class Session:
         self.maps = Maps.create(options.limits)
         self._opened.callback(self.maps.close)
         self.programs = load_programs(
-            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests
+            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests,
+            on_compile=options.on_compile,
         )
         self._opened.callback(self.programs.close)
         self.sites = SiteTable(self.maps)
@@ -148,13 +152,7 @@ class Session:
             self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
-        limits = options.limits
-        self._events = self._ring("EVENTS", limits.event_ring_bytes)
-        self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
-        self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
-        self._copy_ring = self._ring("COPY_RING", COPY_RING_BYTES)
-        self._control = self._ring("CONTROL", 1 << 20)
-        self._opened.callback(StackWriter(self.maps).close)
+        self._open_rings(options.limits)
         self._opened.callback(self.attacher.detach_all)
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""
@@ -164,8 +162,18 @@ class Session:
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
         self._ended_ns = self._stacks_until_ns = 0
+        self.older_children: tuple[Untraced, ...] = ()
+        """Of the process that was attached to: they are not traced."""
         self._launched: Launched | None = None
         self._pid = 0
+
+    def _open_rings(self, limits: Limits) -> None:
+        self._events = self._ring("EVENTS", limits.event_ring_bytes)
+        self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
+        self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
+        self._copy_ring = self._ring("COPY_RING", COPY_RING_BYTES)
+        self._control = self._ring("CONTROL", 1 << 20)
+        self._opened.callback(StackWriter(self.maps).close)
 
     def _ring(self, name: str, size_bytes: int) -> Ring:
         ring = Ring(self.maps.fds[name], size_bytes)
@@ -219,6 +227,8 @@ class Session:
         self._enter(pid, ProcessState.TRACED)
         self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
         self.code.begin((pid, 0))
+        if self.options.follow:
+            self.older_children = older_children(pid)
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
@@ -299,6 +309,7 @@ class Session:
 
     def _follow(self) -> None:
         """Handle what happened to processes; what was copied before it, by the mappings as they were."""
+        self.endings.let_go()
         happened = self._control.read_blobs()
         self._copied()
         self.follower.handle(happened)

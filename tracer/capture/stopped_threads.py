@@ -41,8 +41,11 @@ def stack_pointer(registers: Words) -> int:
 
 
 @contextmanager
-def stopped_threads(pid: int, but: int) -> Iterator[dict[int, Words]]:
-    """Stop all threads of a process but one, which is held; give the registers of each. Raises NotStopped."""
+def stopped_threads(pid: int, but: int, left: set[int]) -> Iterator[dict[int, Words]]:
+    """Stop all threads of a process but one, which is held; give the registers of each. Raises NotStopped.
+
+    Those that cannot be let go of at the end are added to `left`: they did not stop in time, or died.
+    """
     stopped: dict[int, int] = {}
     try:
         while new := [tid for tid in thread_ids(pid) if tid != but and tid not in stopped]:
@@ -60,7 +63,23 @@ def stopped_threads(pid: int, but: int) -> Iterator[dict[int, Words]]:
         yield {tid: registers for tid in stopped if (registers := _registers(tid)) is not None}
     finally:
         for tid, signal in stopped.items():
-            _request(_DETACH, tid, signal)
+            if not _request(_DETACH, tid, signal):
+                left.add(tid)
+
+
+def let_go(left: set[int]) -> None:
+    """Let go of those threads that have stopped or died since; a dead one is in its parent's way until then."""
+    for tid in tuple(left):
+        try:
+            done, status = os.waitpid(tid, os.WNOHANG | _WALL)
+        except ChildProcessError:
+            left.discard(tid)
+            continue
+        if not done:
+            continue
+        signal = os.WSTOPSIG(status) if os.WIFSTOPPED(status) and status >> 16 != _EVENT_STOP else 0
+        if not os.WIFSTOPPED(status) or _request(_DETACH, tid, signal):
+            left.discard(tid)
 
 
 def thread_ids(pid: int) -> list[int]:

@@ -10,10 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from tracer.api import read
 from tracer.cli import options
 from tracer.cli.choices import judge_options
 from tracer.cli.reporting import output_stream, report_format
+from tracer.pipeline.report import report_of_file
 from tracer.report.comparison_report import write_comparison, write_comparison_json
 
 NAME = "diff"
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare; return 0, or --error-exitcode's status if anything is new or has grown."""
     judging = judge_options(arguments)
     _ = judging.analysis  # raises what is wrong with the suppressions first
-    before, after = (read(path, judging) for path in (arguments.before, arguments.after))
+    before, after = (report_of_file(path, judging) for path in (arguments.before, arguments.after))
     comparison = after.compared_to(before)
     with output_stream(arguments.output, sys.stdout) as stream:
         if report_format(arguments.format, arguments.output) == "json":

@@ -1,77 +1,60 @@
-"""The command line: which subcommand, and the one place where errors are printed."""
+"""The command line: which subcommand, and the one place where errors are printed.
+
+What is imported here is imported by `refleak --version` too: a subcommand is imported when it is called.
+"""
 
 from __future__ import annotations
 
-import argparse
 import gc
 import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from types import ModuleType
-from typing import NoReturn
 
 from tracer import __version__
-from tracer.capture.open_files import EXHAUSTED
-from tracer.cli import diff, discover, doctor, options, probes, report, specs, top, trace
+from tracer.cli.interrupts import interruptible
 from tracer.cli.standard_streams import flush_streams, give_up_streams, open_missing_streams
-from tracer.elf.cache_folder import refusals
 from tracer.errors import (
     CannotWrite,
+    NoSuchTarget,
     NotPermitted,
     ProgramRefused,
     RefleakError,
     TooFewFiles,
-    UsageError,
     place_of,
 )
-from tracer.model.visible import shortened, visible
 
-_EXAMPLES = """\
-examples:
-  sudo refleak --exec ./perf probe -x /bin/true main
-  sudo refleak -p PID
-  sudo refleak --exec CMD ... --format json -o report.json   (options of refleak go before --exec)
-
-  sudo refleak -o run.refleak --exec CMD ...       then, anywhere: refleak report run.refleak
-
-other commands: refleak report | diff | top | doctor | probes | specs | discover
-"""
 _COLLECT_AT = (50_000, 20, 20)
 """Python's own 700 make it look through hundreds of thousands of entries again and again, where there is no garbage."""
 _LONGEST_LINE = 600
 _NOBODY_READS = 141
 _FAILED_BY_ITSELF = 70
 """EX_SOFTWARE of sysexits.h. Before it: as a shell gives SIGPIPE."""
-COMMANDS: dict[str, ModuleType] = {
-    command.NAME: command for command in (report, diff, top, doctor, probes, specs, discover)
-}
+_VERSION = "--version"
+_INTERRUPTED = 130
+_MAIN = "trace"
+_RUN = "run"
+"""Before a command that is to be traced: it may have the name of a subcommand."""
+COMMANDS = ("report", "diff", "top", "doctor", "probes", "specs", "discover")
 
 
-def parser_of(name: str) -> argparse.ArgumentParser:
-    """Return the parser of a subcommand; of the main job for the empty name."""
-    command = COMMANDS.get(name, trace)
-    parser = _Parser(
-        prog=f"refleak {name}".rstrip(), description=command.__doc__, epilog=_EXAMPLES if command is trace else None,
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"refleak {__version__}")
-    command.add_arguments(parser)
-    return parser
-
-
-class _Parser(argparse.ArgumentParser):
-    """One that says in a line what is wrong, instead of all that there is."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, f"see {self.prog} --help")
+def command_module(name: str) -> ModuleType:
+    """Return the module of a subcommand; of the main job for the empty name."""
+    return import_module(f"tracer.cli.{name or _MAIN}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run refleak; return its exit status. No traceback reaches a user."""
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     gc.set_threshold(*_COLLECT_AT)
     open_missing_streams()
-    refusals.clear()
     words = list(sys.argv[1:] if arguments is None else arguments)
     status = 0
     try:
@@ -89,27 +72,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     name = words[0] if words and words[0] in COMMANDS else ""
-    is_verbose = "-v" in words or "--verbose" in words
+    if list(words[bool(name) :][:1]) == [_VERSION]:  # before anything else is imported
+        print(f"refleak {__version__}")
+        return 0
+    from tracer.cli.parsing import parse
+    from tracer.elf.cache_folder import refusals
+
+    refusals.clear()
+    command = command_module(name)
+    own = words[1:] if name or words[:1] == [_RUN] else words
     try:
-        parsed = parser_of(name).parse_args(words[1:] if name else words)
-        return int(COMMANDS.get(name, trace).run(parsed))
+        with interruptible():
+            return int(command.run(parse(name, command, own)))
     except RefleakError as error:
-        return _print_error(error, words, verbose=is_verbose)
-    except KeyboardInterrupt:
-        return 130
+        return _print_error(error, words)
     except OSError as error:
-        if error.errno not in EXHAUSTED:
+        if not TooFewFiles.is_it(error):
             raise
-        return _print_error(TooFewFiles("no more files may be opened"), words, verbose=False)
+        return _print_error(TooFewFiles("no more files may be opened"), words)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("tracer"):
+            return _print_failure(error, words)
+        raise  # the launcher says what to do
     except Exception as error:
-        if is_verbose:
-            traceback.print_exc()
-        _say(f"refleak: it failed by itself: {place_of(error)}: {error}")
-        _say("         report it, with what is printed if -v is given too")
-        return _FAILED_BY_ITSELF
+        return _print_failure(error, words)
     finally:
         for reason in refusals:
             _say(f"refleak: cache not used: {reason}")
+
+
+def _is_verbose(words: Sequence[str]) -> bool:
+    return "-v" in words or "--verbose" in words
+
+
+def _print_failure(error: Exception, words: Sequence[str]) -> int:
+    if _is_verbose(words):
+        import traceback
+
+        traceback.print_exc()
+    _say(f"refleak: it failed by itself: {place_of(error)}: {error}")
+    _say("         report it, with what is printed if -v is given too")
+    return _FAILED_BY_ITSELF
 
 
 def _reason(error: OSError) -> str:
@@ -119,20 +122,34 @@ def _reason(error: OSError) -> str:
 
 def _say(text: str) -> None:
     """Write a line to standard error; where that cannot be written, the exit status has to do."""
+    from tracer.model.visible import shortened, visible
+
     with suppress(OSError, ValueError):
         print(shortened(visible(text), _LONGEST_LINE), file=sys.stderr, flush=True)
 
 
-def _print_error(error: RefleakError, words: Sequence[str], *, verbose: bool) -> int:
-    if verbose and isinstance(error, ProgramRefused):
+def _print_error(error: RefleakError, words: Sequence[str]) -> int:
+    if _is_verbose(words) and isinstance(error, ProgramRefused):
         print(error.log, file=sys.stderr)
-    hint = error.hint
-    if isinstance(error, NotPermitted) and hint == NotPermitted.hint:
-        hint = options.command_with_sudo(words)
     _say(f"refleak: {error}")
-    if hint:
+    if hint := _hint(error, words):
         _say(f"         {hint}")
     return error.exit_code
+
+
+def _hint(error: RefleakError, words: Sequence[str]) -> str:
+    from tracer.cli.options import command_with_sudo
+
+    if isinstance(error, NotPermitted) and error.hint == NotPermitted.hint:
+        return command_with_sudo(words)
+    if isinstance(error, NoSuchTarget) and words:
+        if words[0].isdecimal():
+            return f"to attach to a process: refleak -p {words[0]}"
+        from difflib import get_close_matches
+
+        if meant := get_close_matches(words[0], COMMANDS, 1):
+            return f"did you mean refleak {meant[0]}?"
+    return error.hint
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from tracer.capture.binaries import Binaries, OpenBinary
 from tracer.capture.launch import find_command
 from tracer.capture.start_up import start_up_binaries
 from tracer.cli import options
-from tracer.cli.choices import probe_options
+from tracer.cli.trace_choices import probe_options
 from tracer.errors import NothingToProbe, UsageError
 from tracer.model.probed import ProbedBinary
 from tracer.model.snapshot import Unresolved

@@ -13,6 +13,7 @@ from pathlib import Path
 from tracer.cli import options
 from tracer.cli.choices import is_recording, judge_options
 from tracer.cli.reporting import check_output, failure_status, write_report
+from tracer.cli.step_line import StepLine
 from tracer.errors import UsageError
 from tracer.pipeline.report import report_of_recording
 
@@ -32,6 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("a report cannot be written as a recording", "give -o another suffix: .txt, .json")
     judging = judge_options(arguments)
     check_output(arguments, judging)
-    report = report_of_recording(arguments.recording, judging)
+    line = StepLine(sys.stderr, enabled=not arguments.quiet)
+    report = report_of_recording(arguments.recording, judging, line.show)
     write_report(report, arguments, sys.stdout)
     return failure_status(report.findings, arguments) or 0

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TextIO
 
 from tracer.analysis.policy import ANY_FINDING
-from tracer.api import JudgeOptions, Report
 from tracer.cli.choices import is_recording
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.model.visible import visible
+from tracer.pipeline.judge_options import JudgeOptions
 from tracer.pipeline.judgement import check
+from tracer.pipeline.report import Report
 from tracer.pipeline.report_file import report_file
 from tracer.recording.output_place import check_writable
 from tracer.report.formats import ReportOptions, format_for

@@ -41,6 +41,9 @@ from tracer.pipeline.naming import symbols_so_far
 from tracer.report.top_screen import DETAILS, ENTRIES, SORTS, TYPES, TopState, render
 
 NAME = "top"
+TAKES_TARGET = True
+USAGE = "refleak top [OPTION ...] CMD [ARGUMENT ...]\n       refleak top [OPTION ...] -p PID"
+MOST_USED = ("pid", "command", "refs_only", "heap_only", "presets", "interval", "output")
 _UNUSUAL = re.compile(r"[^\w.+-]", re.ASCII)
 _MOST_SAMPLES = 1000
 _PAGE = 10
@@ -56,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the view until the target ends or the user quits; then report, and return the target's exit status."""
     if (arguments.pid is None) == (not arguments.command):
-        raise UsageError("say what to watch: --exec CMD ... or -p PID", "refleak top --help shows examples")
+        raise UsageError("say what to watch: a command or -p PID", "refleak top --help shows examples")
     every, arguments.interval, arguments.quiet = arguments.interval, None, True
     terminal = Terminal()
     output = None

@@ -17,10 +17,12 @@ from typing import Protocol
 from tracer.api import JudgeOptions, Report, Trace, TraceOptions
 from tracer.cli import options
 from tracer.cli.checkpoint_notice import CheckpointNotice
-from tracer.cli.choices import is_recording, judge_options, next_command, recorder_of, trace_options
+from tracer.cli.choices import is_recording, judge_options, next_command
 from tracer.cli.interval import IntervalReports, is_stream
 from tracer.cli.reporting import check_output, failure_status, write_report
 from tracer.cli.status_line import StatusLine
+from tracer.cli.step_line import StepLine
+from tracer.cli.trace_choices import recorder_of, trace_options
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.pipeline.missing import check_found
@@ -28,6 +30,12 @@ from tracer.report.json_report import write_json_line
 from tracer.report.text import TextOptions, write_text
 
 NAME = "trace"
+TAKES_TARGET = True
+USAGE = "refleak [OPTION ...] CMD [ARGUMENT ...]\n       refleak [OPTION ...] -p PID"
+MOST_USED = (
+    "pid", "command", "refs_only", "heap_only", "presets", "format", "output", "top", "suppressions", "interval",
+    "fail_on",
+)  # fmt: skip
 STOPPED_EARLY = 130
 _PATIENCE_SECONDS = 5.0
 """So long may what is under way go on when the target was asked to end: it may be held by it."""
@@ -73,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     """Trace as `run` does, with someone who looks on."""
     if (arguments.pid is None) == (not arguments.command):
-        raise UsageError("say what to trace: --exec CMD ... or -p PID", "refleak --help shows examples")
+        raise UsageError("say what to trace: a command or -p PID", "refleak --help shows examples")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
     judging = judge_options(arguments)
     check_output(arguments, judging)
@@ -92,10 +100,11 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
 
 def _begun(arguments: argparse.Namespace, chosen: TraceOptions) -> Trace:
     recorder = recorder_of(arguments, chosen)
+    line = StepLine(sys.stderr, enabled=not arguments.quiet)
     if arguments.command:
-        trace = Trace.launched(arguments.command, chosen, recorder)
+        trace = Trace.launched(arguments.command, chosen, recorder, line.show)
     else:
-        trace = Trace.attached(arguments.pid, chosen, recorder)
+        trace = Trace.attached(arguments.pid, chosen, recorder, line.show)
     _handle_signals(trace)
     trace.begin()
     return trace

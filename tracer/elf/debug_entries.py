@@ -12,6 +12,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from tracer.elf.attribute_forms import (
+    BY_OFFSET_SIZE,
+    FIXED,
+    FLAG_PRESENT,
+    IMPLICIT_CONST,
+    LINE_STRP,
+    REF_ADDR,
+    REF_UDATA,
+    REFERENCES,
+    SDATA,
+    SEC_OFFSET,
+    STRING,
+    STRING_INDICES,
+    STRP,
+    UDATA,
+    number_at,
+    skip_form,
+)
 from tracer.elf.image import Image
 from tracer.elf.leb128 import signed, unsigned
 
@@ -41,19 +59,6 @@ _SCOPES = (Tag.SUBPROGRAM, Tag.INLINED)
 # DW_AT codes, and the place of each in an entry.
 _ATTRIBUTES = {0x03: "name", 0x49: "type", 0x11: "low", 0x38: "offset", 0x31: "origin", 0x3C: "declaration",
                0x47: "origin", 0x0B: "size", 0x3B: "line", 0x59: "line", 0x72: "strings"}  # fmt: skip
-_FIXED = {
-    0x01: 8, 0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8, 0x19: 0, 0x1C: 4,
-    0x1E: 16, 0x20: 8, 0x21: 0, 0x24: 8, 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4,
-}  # fmt: skip
-_BY_OFFSET_SIZE = frozenset((0x0E, 0x10, 0x17, 0x1D, 0x1F, 0x1F20, 0x1F21))
-_LEB = frozenset((0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23))
-_STRX = {0x1A: 0, 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4}
-"""Index of a string, by its bytes in the entry; 0 for a LEB128."""
-_REFERENCES = {0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8}
-_BLOCKS = {0x0A: 1, 0x03: 2, 0x04: 4}
-_STRING, _STRP, _LINE_STRP, IMPLICIT_CONST, _BLOCK, _EXPRESSION, _REF_ADDR, _REF_UDATA, _SEC_OFFSET = (
-    0x08, 0x0E, 0x1F, 0x21, 0x09, 0x18, 0x10, 0x15, 0x17,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +193,9 @@ def _read_abbreviations(data: bytes, header: UnitHeader) -> dict[int, _Abbreviat
 def _fixed_size(forms: list[tuple[str, int, int]], offset_size: int) -> int:
     total = 0
     for attribute, form, _ in forms:
-        if attribute or (form not in _FIXED and form not in _BY_OFFSET_SIZE):
+        if attribute or (form not in FIXED and form not in BY_OFFSET_SIZE):
             return -1
-        total += _FIXED.get(form, offset_size)
+        total += FIXED.get(form, offset_size)
     return total
 
 
@@ -253,33 +258,31 @@ class _Reader:
     def _value(self, form: int, implicit: int, at: int) -> tuple[int | str, int]:
         """Return a name, a number, or a reference as an offset into the section; and where it ends."""
         info = self._info
-        if form == _STRING:
+        if form == STRING:
             end = info.index(0, at)
             return info[at:end].decode("utf-8", "replace"), end + 1
-        if form in (_STRP, _LINE_STRP):
-            strings = self._strings if form == _STRP else self._line_strings
+        if form in (STRP, LINE_STRP):
+            strings = self._strings if form == STRP else self._line_strings
             place = int.from_bytes(info[at : at + self._header.offset_size], "little")
             end = strings.find(b"\0", place)
             return strings[place:end].decode("utf-8", "replace") if end >= 0 else "", at + self._header.offset_size
-        if form in _STRX:
-            size = _STRX[form]
-            index, at = (int.from_bytes(info[at : at + size], "little"), at + size) if size else unsigned(info, at)
+        if form in STRING_INDICES:
+            index, at = number_at(info, at, STRING_INDICES[form])
             return self._indexed_string(index), at
-        if form in _REFERENCES:
-            size = _REFERENCES[form]
-            return self._header.offset + int.from_bytes(info[at : at + size], "little"), at + size
-        if form == _REF_UDATA:
+        if form in REFERENCES:
+            value, at = number_at(info, at, REFERENCES[form])
+            return self._header.offset + value, at
+        if form == REF_UDATA:
             value, at = unsigned(info, at)
             return self._header.offset + value, at
         if form == IMPLICIT_CONST:
             return implicit, at
-        if form == 0x19:
+        if form == FLAG_PRESENT:
             return 1, at
-        if form in (0x0D, 0x0F):
+        if form in (SDATA, UDATA):
             return unsigned(info, at)
-        size = _FIXED.get(form, self._header.offset_size if form in (_REF_ADDR, _SEC_OFFSET) else 0)
-        if size:
-            return int.from_bytes(info[at : at + size], "little"), at + size
+        if size := FIXED.get(form, self._header.offset_size if form in (REF_ADDR, SEC_OFFSET) else 0):
+            return number_at(info, at, size)
         return 0, self._skip(form, at)
 
     def _indexed_string(self, index: int) -> str:
@@ -291,25 +294,6 @@ class _Reader:
 
     def _skip(self, form: int, at: int) -> int:
         return skip_form(self._info, form, at, self._header.offset_size)
-
-
-def skip_form(info: bytes, form: int, at: int, offset_size: int) -> int:
-    """Return where an attribute's value that begins at `at` ends; raises ValueError for a form that is not known."""
-    if form in _FIXED:
-        return at + _FIXED[form]
-    if form in _BY_OFFSET_SIZE:
-        return at + offset_size
-    if form in _LEB:
-        return unsigned(info, at)[1]
-    if form == _STRING:
-        return info.index(0, at) + 1
-    if form in _BLOCKS:
-        size = _BLOCKS[form]
-        return at + size + int.from_bytes(info[at : at + size], "little")
-    if form in (_BLOCK, _EXPRESSION):
-        length, at = unsigned(info, at)
-        return at + length
-    raise ValueError(f"form {form:#x} is not known")
 
 
 def _entry(tag: int, start: int, parents: list[int], scope: int, found: dict[str, int | str]) -> Entry:

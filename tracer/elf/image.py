@@ -1,7 +1,7 @@
 """An ELF file's headers, read in well under a millisecond.
 
 Layouts: System V ABI, chapters 4 and 5 (ELF-64), and the gABI's notes. Our own reader, since a trace
-opens hundreds of binaries before the target may start; DWARF is left to pyelftools.
+opens hundreds of binaries before the target may start; so is that of DWARF (entry_details).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracer.elf.call_frames import FrameSource
+from tracer.elf.code_extents import Range, joined
 from tracer.elf.image import ET_REL, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, Image, Section, Segment
 from tracer.elf.relocation import relocated
 from tracer.elf.symbol_table import read_symbol_table
@@ -23,7 +24,6 @@ _LARGEST_FRAMES = 1 << 26
 _LARGEST_CODE = 1 << 30
 _ADDRESS_MASK = (1 << 64) - 1
 
-Range = tuple[int, int]
 ReadMemory = Callable[[int, int], bytes | None]
 """Reads (address, size) of the process."""
 IsMapped = Callable[[int, int], bool]
@@ -64,12 +64,7 @@ def _code(image: Image) -> list[Range]:
     if not found:
         loaded = (s for s in image.segments if s.type == PT_LOAD and s.flags & PF_X)
         found = [(s.link_address, s.link_address + s.memory_size) for s in loaded]
-    merged: list[Range] = []
-    for start, end in sorted(r for r in found if 0 < r[0] < r[1] <= _END_OF_USER_SPACE):
-        if merged and start <= merged[-1][1] + _PADDING:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
+    merged = joined(sorted(r for r in found if 0 < r[0] < r[1] <= _END_OF_USER_SPACE), _PADDING)
     if not merged:
         raise UnsuitableTarget("it has no code at an address")
     if sum(end - start for start, end in merged) > _LARGEST_CODE:

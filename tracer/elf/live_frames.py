@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracer.elf.call_frames import CallFrames, FrameSource, decode
+from tracer.elf.code_extents import Range, joined
 from tracer.elf.unwind_table import MAX_PADDING_BYTES, UnwindTable, table_of_frames
 from tracer.errors import UnsuitableTarget
 from tracer.model.records import RuleKind
@@ -28,7 +29,6 @@ _64_BIT = 0xFFFFFFFF
 _NO_RULES = (RuleKind.NONE, RuleKind.UNSUPPORTED)
 """All that LuaJIT's tables say: they only name who handles an exception."""
 
-Range = tuple[int, int]
 ReadMemory = Callable[[int, int], bytes | None]
 """Reads (address, size) of the process, or less."""
 
@@ -108,14 +108,10 @@ def _one_function(address: int, length: int, to_common: int, read: ReadMemory) -
 def _code(frames: CallFrames) -> tuple[Range, ...]:
     """Return the ranges of functions; those with no more than padding between them are one."""
     order = np.argsort(frames.starts, kind="stable")
-    merged: list[Range] = []
-    for start, end in zip(frames.starts[order].tolist(), frames.ends[order].tolist(), strict=True):
-        if not 0 < start < end <= _END_OF_USER_SPACE or end - start > _LARGEST_CODE:
-            raise UnsuitableTarget("its call frames are of impossible code")
-        if merged and start <= merged[-1][1] + MAX_PADDING_BYTES:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
+    ranges = list(zip(frames.starts[order].tolist(), frames.ends[order].tolist(), strict=True))
+    if any(not 0 < start < end <= _END_OF_USER_SPACE or end - start > _LARGEST_CODE for start, end in ranges):
+        raise UnsuitableTarget("its call frames are of impossible code")
+    merged = joined(ranges, MAX_PADDING_BYTES)
     if sum(end - start for start, end in merged) > _MOST_CODE:
         raise UnsuitableTarget("its call frames are of impossible code")
     return tuple(merged)

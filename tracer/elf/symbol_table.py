@@ -82,6 +82,11 @@ class SymbolTable:
         """
         return _innermost(self._functions, link_address)
 
+    def functions_at(self, link_address: int) -> tuple[Symbol, ...]:
+        """Return the functions that begin at the address and have a size, under all their names."""
+        found = (symbol for spans in self._functions for symbol in spans.covering(link_address))
+        return _merged(symbol for symbol in found if symbol.address == link_address)
+
     def object_covering(self, link_address: int) -> Symbol | None:
         """Return the data object whose size covers the address, chosen as `covering` does."""
         return _innermost(self._objects, link_address)

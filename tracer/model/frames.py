@@ -30,6 +30,9 @@ class Frame:
     kind: str = "native"
     language: str | None = None
     why_unknown: str | None = None
+    calls: str | None = None
+    """What of the heap the call is for, as linked, with "|" between those that it may be; None elsewhere, and where it
+    is not known."""
 
 
 Symbols = Mapping[int, tuple[Frame, ...]]

@@ -48,7 +48,7 @@ KEY = np.dtype([("address", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("gro
 ALLOCATION = np.dtype(
     [
         ("size", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),
-        ("tid", "<u4"), ("site", "<u2"), ("flags", "<u2"),
+        ("tid", "<u4"), ("site", "<u2"), ("alignment", "<u2"),
     ],
     align=True,
 )
@@ -96,11 +96,17 @@ STACK_TOTALS = np.dtype(
     [
         ("made", "<u8"), ("made_bytes", "<u8"), ("freed", "<u8"), ("freed_bytes", "<u8"),
         ("life_ns", "<u8"), ("life_min_ns", "<u8"), ("life_max_ns", "<u8"),
-        ("peak", "<u8"), ("level", "<u8"), ("risen", "<u8"), ("site", "<u4"), ("reserved", "<u4"),
+        ("peak", "<u8"), ("level", "<u8"), ("risen", "<u8"), ("site", "<u4"), ("callers", "<u4"),
         ("lives", "<u4", (LIFE_BINS,)),
     ]
 )
-FREE_SITE = np.dtype([("made", "<u8"), ("freed", "<u8")])
+FREE_SITE = np.dtype([("made", "<u8"), ("freed", "<u8"), ("given", "<u8")])
+FREE_SEEN = np.dtype(
+    [
+        ("count", "<u8"), ("address", "<u8"), ("size", "<u8"), ("argument", "<u8"),
+        ("pid", "<u4"), ("generation", "<u2"), ("site", "<u2"), ("alignment", "<u8"),
+    ]
+)
 TYPE_NAME = np.dtype(
     [
         ("pointer", "<u8"), ("otherwise", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("source", "<u2"),
@@ -209,8 +215,16 @@ OBJECT_RECORD = np.dtype(KEY.descr + OBJECT.descr)
 """A live object with its key."""
 TOTALS_RECORD = np.dtype([("stack", "<u8"), *(field for field in STACK_TOTALS.descr if field[0] != "lives")])
 """Totals of one allocation stack; its `lives` are rows of LIFE_BIN."""
-FREED_RECORD = np.dtype([*FREE_SITE.descr, ("count", "<u8")])
+FREED_RECORD = np.dtype(FREE_SITE.descr + FREE_SEEN.descr)
 """Where blocks of one stack were freed, of those frees that were looked at."""
+
+
+class Given(IntFlag):
+    SIZE = 1
+    ALIGNMENT = 2
+    REALLOC = 4
+
+
 MAPPED_RECORD = np.dtype(
     [
         ("start", "<u8"), ("length", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),

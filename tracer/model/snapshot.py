@@ -25,6 +25,7 @@ from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, LIFE_BIN, Bala
 from tracer.model.statistics import Records as Records
 
 ANONYMOUS = "anonymous"
+_OPERATORS = 4
 EVERY_KIND = ("reference", "allocation", "mapping")
 
 
@@ -44,6 +45,8 @@ class Binary:
     kind: str = "native"
     """Of its frames: "native", or "jit" for an image that was made at run time and stood in no file. ANONYMOUS stands
     for the code of one address space that is in no binary."""
+    has_operators: bool = False
+    """It defines an `operator new` or `operator delete` of its own, and is not the C++ runtime."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,17 @@ class Missing:
 
 
 @dataclass(frozen=True)
+class Untraced:
+    """A program in which nothing is probed, so that whatever it did is unknown."""
+
+    pid: int
+    generation: int
+    program: str
+    reason: str
+    """As a clause: "it is static and has no symbols"."""
+
+
+@dataclass(frozen=True)
 class SiteInfo:
     """What a report says of a site: index as in the records' `site` field."""
 
@@ -165,6 +179,7 @@ class Coverage:
     unresolved: tuple[Unresolved, ...] = ()
     uncovered_copies: tuple[UncoveredCopies, ...] = ()
     missing: tuple[Missing, ...] = ()
+    untraced: tuple[Untraced, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -245,3 +260,8 @@ class Snapshot:
     @property
     def complete(self) -> bool:
         return not self.losses
+
+    @property
+    def heap_callers(self) -> set[int]:
+        """Frame keys of the calls that may be for the heap: the first of each stack, as operators call each other."""
+        return {key for stack in self.stacks.values() for key in stack.frames[:_OPERATORS]}

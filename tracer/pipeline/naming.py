@@ -22,7 +22,8 @@ def symbols_of(snapshot: Snapshot, options: JudgeOptions, known: Symbols = _NONE
     guests = {first_guest | index: (frame,) for index, frame in enumerate(snapshot.guests)}
     stacks = snapshot.stacks.values()
     frames = set(chain.from_iterable(stack.frames for stack in stacks)) - guests.keys() - known.keys()
-    return symbolize(frames, snapshot.binaries, options.symbols, generated=snapshot.generated) | guests
+    generated, callers = snapshot.generated, snapshot.heap_callers
+    return symbolize(frames, snapshot.binaries, options.symbols, generated=generated, callers=callers) | guests
 
 
 def symbols_so_far(snapshot: Snapshot, options: JudgeOptions, known: Symbols) -> Symbols:

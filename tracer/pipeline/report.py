@@ -20,6 +20,7 @@ from tracer.pipeline.judge_options import JudgeOptions
 from tracer.pipeline.judgement import is_recording_file, judge, read_report
 from tracer.pipeline.naming import recorded_symbols
 from tracer.pipeline.report_file import report_file
+from tracer.pipeline.steps import OnStep, step, unseen
 from tracer.recording.reader import read_recording
 from tracer.report.formats import NAMES, Format, ReportOptions, format_for, write_to_file
 from tracer.report.verdict_line import verdict
@@ -125,23 +126,30 @@ def _format(name: str | None, path: Path | None) -> Format:
 
 
 def report_of(
-    snapshot: Snapshot, symbols: Symbols, options: JudgeOptions = _DEFAULTS, exit_status: int | None = None
+    snapshot: Snapshot, symbols: Symbols, options: JudgeOptions = _DEFAULTS, exit_status: int | None = None,
+    on_step: OnStep = unseen,
 ) -> Report:  # fmt: skip
     """Return the report of a snapshot."""
-    return Report(
-        lambda freed: judge(snapshot, symbols, options, freed_stacks=freed), snapshot.checkpoints, exit_status
-    )  # fmt: skip
+
+    def find(freed: bool) -> Findings:
+        with step(on_step, "analysing"):
+            return judge(snapshot, symbols, options, freed_stacks=freed)
+
+    return Report(find, snapshot.checkpoints, exit_status)
 
 
-def report_of_file(path: Path, options: JudgeOptions = _DEFAULTS) -> Report:
+def report_of_file(path: Path, options: JudgeOptions = _DEFAULTS, on_step: OnStep = unseen) -> Report:
     """Return the report of a recording, or what a JSON report says. Raises CannotRead."""
     if not is_recording_file(path):
         findings = read_report(path, options)
         return Report(lambda _: findings)
-    return report_of_recording(path, options)
+    return report_of_recording(path, options, on_step)
 
 
-def report_of_recording(path: Path, options: JudgeOptions = _DEFAULTS) -> Report:
+def report_of_recording(path: Path, options: JudgeOptions = _DEFAULTS, on_step: OnStep = unseen) -> Report:
     """Return the report of a recording. Raises CannotRead."""
-    recording = read_recording(path)
-    return report_of(recording.snapshot, recorded_symbols(recording, options), options)
+    with step(on_step, "reading"):
+        recording = read_recording(path)
+    with step(on_step, "looking up names"):
+        symbols = recorded_symbols(recording, options)
+    return report_of(recording.snapshot, symbols, options, on_step=on_step)

@@ -22,6 +22,7 @@ from tracer.pipeline.naming import symbols_of
 from tracer.pipeline.recorder import Recorder
 from tracer.pipeline.report import Report, report_of
 from tracer.pipeline.site_finder import site_finder
+from tracer.pipeline.steps import OnStep, step, unseen
 from tracer.pipeline.target_check import check_pid, check_privileges, check_program
 from tracer.pipeline.trace_options import TraceOptions
 
@@ -36,22 +37,26 @@ class Trace:
 
     def __init__(
         self, options: TraceOptions, recorder: Recorder | None = None, *, child: Launched | None = None,
-        path: str = "", pid: int = 0,
+        path: str = "", pid: int = 0, on_step: OnStep = unseen,
     ) -> None:
         """Load the programs. `path`: of a child's program; `pid`: of who is to be attached to, where there is none."""
+        self._on_step = on_step
         self.child, self.pid = child, child.pid if child is not None else pid
         self.recording_failure: CannotWrite | None = None
         """Why the recording could not be finished, once `report` has tried."""
         self._options, self._recorder, self._path = options, recorder, path
         self._is_main = True
         try:
-            self._session = Session(_capture_options(options, launched=child is not None))
+            with step(on_step, "loading the BPF programs"):
+                self._session = Session(_capture_options(options, on_step, launched=child is not None))
         except BaseException:
             self._abandon()
             raise
 
     @classmethod
-    def launched(cls, command: Sequence[str], options: TraceOptions, recorder: Recorder | None = None) -> Trace:
+    def launched(
+        cls, command: Sequence[str], options: TraceOptions, recorder: Recorder | None = None, on_step: OnStep = unseen
+    ) -> Trace:  # fmt: skip
         """Fork a child that waits to become `command`, as the user that is asked for."""
         with _discarding(recorder):
             raise_limit()
@@ -59,16 +64,18 @@ class Trace:
             check_privileges()
             check_program(path)
             child = launch(command, user_of(options.user), options.streams)
-        return cls(options, recorder, child=child, path=path)
+        return cls(options, recorder, child=child, path=path, on_step=on_step)
 
     @classmethod
-    def attached(cls, pid: int, options: TraceOptions, recorder: Recorder | None = None) -> Trace:
+    def attached(
+        cls, pid: int, options: TraceOptions, recorder: Recorder | None = None, on_step: OnStep = unseen
+    ) -> Trace:  # fmt: skip
         """Check that process `pid` can be traced."""
         with _discarding(recorder):
             raise_limit()
             check_privileges()
             check_pid(pid)
-        return cls(options, recorder, pid=pid)
+        return cls(options, recorder, pid=pid, on_step=on_step)
 
     def begin(self) -> None:
         """Put all probes in place and let the target go; what fails here leaves nothing behind.
@@ -79,7 +86,8 @@ class Trace:
             if self.child is not None:
                 self._session.launch(self.child, self._path)
             else:
-                self._session.attach(self.pid)
+                with step(self._on_step, "placing the probes"):
+                    self._session.attach(self.pid)
         except BaseException:
             self._session.close()
             self._abandon()
@@ -129,12 +137,13 @@ class Trace:
         """
         snapshot = self.snapshot()
         try:
-            symbols = symbols_of(snapshot, options)
+            with step(self._on_step, "looking up names"):
+                symbols = symbols_of(snapshot, options)
         except BaseException:
             self._finish_recording(snapshot, None)
             raise
         self._finish_recording(snapshot, symbols)
-        return report_of(snapshot, symbols, options, self.exit_status)
+        return report_of(snapshot, symbols, options, self.exit_status, self._on_step)
 
     def snapshot(self) -> Snapshot:
         """Return all that is known, once `run` has returned."""
@@ -177,11 +186,12 @@ def _discarding(recorder: Recorder | None) -> Iterator[None]:
         raise
 
 
-def _capture_options(options: TraceOptions, *, launched: bool) -> CaptureOptions:
+def _capture_options(options: TraceOptions, on_step: OnStep, *, launched: bool) -> CaptureOptions:
     follow = options.follow_forks if options.follow_forks is not None else launched
     return CaptureOptions(
         site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
         guests=options.guests, reachability=launched and options.reachability, hindrance=_hindrance(options),
+        on_compile=lambda: on_step("compiling the BPF programs, which is done once"),
     )
 
 

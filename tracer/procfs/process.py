@@ -73,6 +73,14 @@ def parent(pid: int) -> int | None:
         return None
 
 
+def descendants(pid: int) -> tuple[int, ...]:
+    """Return the numbers of a process's children, and theirs, that have not ended."""
+    try:
+        return tuple(child.pid for child in psutil.Process(pid).children(recursive=True) if is_alive(child.pid))
+    except psutil.Error:
+        return ()
+
+
 @dataclass(frozen=True)
 class Credentials:
     """Who a process is: its number in its own pid namespace, its user, when it started (ns since 1970)."""

@@ -110,6 +110,7 @@ def _probes(coverage: Coverage) -> Json:
             {"operation": u.operation, "type": u.type, "function": u.function, "reason": u.reason}
             for u in coverage.unresolved
         ],
+        "untraced": [{"pid": u.pid, "program": u.program, "reason": u.reason} for u in coverage.untraced],
         "missing": [{"type": m.type, "function": m.function or None} for m in coverage.missing],
         "inlined_not_covered": [
             {"function": c.function, "copies": c.copies, "operation": c.operation, "type": c.type, "reason": c.reason}

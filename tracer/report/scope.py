@@ -16,6 +16,7 @@ from tracer.report.selection_words import limits, rate
 
 _LABEL = 9
 _MOST_FUNCTIONS = 3
+_MOST_PROGRAMS = 5
 
 
 def add_scope(page: Page, findings: Findings) -> None:
@@ -30,6 +31,16 @@ def add_scope(page: Page, findings: Findings) -> None:
     _add_completeness(page, findings)
     _add_scans(page, findings)
     _add_coverage(page, findings)
+    _add_untraced(page, findings)
+
+
+def untraced(findings: Findings) -> str:
+    """Return how many of the programs that ran have no probes: "1 of 2 programs was not traced"."""
+    unseen = {(untraced.pid, untraced.generation) for untraced in findings.coverage.untraced}
+    count, programs = len(unseen), len(unseen | {(process.pid, process.generation) for process in findings.processes})
+    if count == programs:
+        return "nothing was probed"
+    return f"{count:,} of {counted(programs, 'program')} {'was' if count == 1 else 'were'} not traced"
 
 
 def command(process: Process) -> str:
@@ -116,6 +127,16 @@ def _add_coverage(page: Page, findings: Findings) -> None:
         missing.append(f"inlined copies not covered: {', '.join(f'{name} ({n:,})' for name, n in copies.items())}")
     if missing:
         _labelled(page, "probes", f"{coverage.attached:,} attached; {'; '.join(missing)}")
+
+
+def _add_untraced(page: Page, findings: Findings) -> None:
+    reasons = Counter((untraced.program, untraced.reason) for untraced in findings.coverage.untraced)
+    shown = reasons.most_common(_MOST_PROGRAMS)
+    for number, ((program, reason), count) in enumerate(shown):
+        times = f" ({count:,} times)" if count > 1 else ""
+        _labelled(page, "" if number else "NOT SEEN", f"{visible(program)}{times}: {reason}", "warn")
+    if len(reasons) > len(shown):
+        _labelled(page, "", f"and {counted(len(reasons) - len(shown), 'more program')}", "warn")
 
 
 def _unresolved(functions: tuple[Unresolved, ...]) -> str:

@@ -10,7 +10,7 @@ from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.class_words import leaked_amount
 from tracer.report.page import Span
-from tracer.report.scope import end, last_of
+from tracer.report.scope import end, last_of, untraced
 from tracer.report.selection_words import limits
 
 REMARKS = ("reinitialised", "freed-past-counter")
@@ -44,7 +44,10 @@ def verdict(findings: Findings) -> Span:
     crash = _crash(findings)
     text += f"; but it was {crash}" if crash else ""
     bad = bool(leaked or errors)
-    doubtful = bool(outstanding or crash or findings.coverage.missing or not findings.complete)
+    if findings.coverage.untraced and (leaked or errors or outstanding):
+        text += f"; {untraced(findings)}"
+    unseen = findings.coverage.missing or findings.coverage.untraced
+    doubtful = bool(outstanding or crash or unseen or not findings.complete)
     style = "bad" if bad else "warn" if doubtful else "good"
     return Span(f"refleak: {text}", style)
 
@@ -67,6 +70,8 @@ def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
         return "no leak found, but data were lost"
     if findings.coverage.missing:
         return f"no leak found, but {', '.join(map(str, findings.coverage.missing))} was found nowhere"
+    if findings.coverage.untraced:
+        return f"no leak found, but {untraced(findings)}"
     judged = findings.mode == "launched" and findings.target_ended
     looked_at = limits(findings)
     if looked_at:

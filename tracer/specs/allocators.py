@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tracer.model.allocator_names import ALLOCATORS
 from tracer.model.operations import (
     NO_FLAGS,
     NOWHERE,
@@ -14,7 +17,7 @@ from tracer.model.operations import (
     argument,
 )
 
-REPLACEMENTS = ("libjemalloc*.so*", "libtcmalloc*.so*", "libmimalloc*.so*")
+REPLACEMENTS = tuple(f"lib{name}*.so*" for name in ALLOCATORS)
 LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*", *REPLACEMENTS)
 """Names (file or soname) of glibc, musl and the replacements; another library's `malloc` is its own affair."""
 
@@ -32,6 +35,13 @@ def _alloc(
         size=size,
         libraries=libraries,
     )
+
+
+def _aligned(
+    function: str, alignment: Location, size: Location, libraries: tuple[str, ...] = LIBRARIES
+) -> FunctionSpec:
+    """`count` without the flag PRODUCT is the alignment."""
+    return replace(_alloc(function, size, libraries=libraries), count=alignment)
 
 
 def _realloc(function: str, size: Location, count: Location = NOWHERE) -> FunctionSpec:
@@ -55,6 +65,7 @@ def _free(function: str, libraries: tuple[str, ...] = LIBRARIES) -> FunctionSpec
         type_name=function,
         flags=NO_FLAGS | SiteFlag.ENTRY_RESULT,
         object=argument(0),
+        size=argument(1),  # of a sized or an aligned operator delete, which may come here by a jump
         libraries=libraries,
     )
 
@@ -75,6 +86,7 @@ def _posix_memalign() -> FunctionSpec:
         flags=NO_FLAGS | SiteFlag.OUT_POINTER,
         name=argument(0),
         size=argument(2),
+        count=argument(1),
         libraries=LIBRARIES,
     )
 
@@ -91,7 +103,8 @@ _DELETE = (
 )  # fmt: skip
 # The replacements implement operator new without calling malloc; libstdc++'s comes through malloc.
 _OPERATORS = (
-    *(_alloc(name, argument(0), libraries=REPLACEMENTS) for name in (*_NEW, *_ALIGNED_NEW)),
+    *(_alloc(name, argument(0), libraries=REPLACEMENTS) for name in _NEW),
+    *(_aligned(name, argument(1), argument(0), REPLACEMENTS) for name in _ALIGNED_NEW),
     *(_free(name, REPLACEMENTS) for name in _DELETE),
 )
 
@@ -103,8 +116,8 @@ HEAP = Spec(
         _realloc("realloc", argument(1)),
         _realloc("reallocarray", argument(2), count=argument(1)),
         _posix_memalign(),
-        _alloc("aligned_alloc", argument(1)),
-        _alloc("memalign", argument(1)),
+        _aligned("aligned_alloc", argument(0), argument(1)),
+        _aligned("memalign", argument(0), argument(1)),
         _alloc("valloc", argument(0)),
         _alloc("pvalloc", argument(0)),
         _free("free"),

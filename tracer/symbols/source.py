@@ -22,6 +22,8 @@ class Source:
 
     images: tuple[Image, ...] = ()
     dwarf: Image | None = None
+    ran: Image | None = None
+    """The file that ran, with its code."""
     why_nothing: str | None = None
     """Why there is no file to take names from."""
     _defined: dict[str, bool] = field(default_factory=dict)
@@ -82,13 +84,13 @@ def _opened(binary: Binary, debug_files: DebugFiles) -> Source:
     image, why = _open_image(binary)
     build_id = binary.build_id or (image.build_id if image is not None else None)
     if image is not None and has_dwarf(image):
-        return Source((image,), image)
+        return Source((image,), image, image)
     path = binary.path if image is None or image.path.startswith("/proc/") else image.path
     found = debug_files.find(path, build_id, image)
     debug = _open(found.path)[0] if found is not None else None
     images = tuple(i for i in (debug, image) if i is not None)
     dwarf = debug if debug is not None and has_dwarf(debug) else None
-    return Source(images, dwarf, None if images else why)
+    return Source(images, dwarf, image, None if images else why)
 
 
 def _open_image(binary: Binary) -> tuple[Image | None, str]:

@@ -12,6 +12,7 @@ from tracer.model.frames import NO_SYMBOL, Frame
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import ANONYMOUS, Binary
+from tracer.symbols.callees import Callees
 from tracer.symbols.demangling import CLONE_SUFFIX, COLD_PART, demangled, language_of
 from tracer.symbols.dwarf_lookup import DwarfLookup, Tools, find_tools
 from tracer.symbols.options import SymbolOptions
@@ -30,6 +31,7 @@ class Resolved:
 
     frames: tuple[RawFrame, ...]
     why_unknown: str | None
+    calls: str | None = None
 
 
 class Symbolizer:
@@ -52,9 +54,11 @@ class Symbolizer:
 
     def symbolize(
         self, keys: Iterable[int], binaries: Sequence[Binary], exact: Collection[int] = (),
-        generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED,
+        generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED, callers: Collection[int] = (),
     ) -> dict[int, tuple[Frame, ...]]:
         """Return the frames of every key (binary id << 48 | link address), innermost inlined one first.
+
+        Of the keys in `callers` it is told what of the heap they call.
 
         Keys are return addresses, looked up one byte before, unless they are in `exact` or marked FRAME_EXACT.
         `generated` names those in code that the target made, where there is no image of it.
@@ -70,7 +74,14 @@ class Symbolizer:
             )
             for key in wanted
         }
-        self._resolve([(binary, looked_up) for binary, _, looked_up in places.values() if binary is not None])
+        self._resolve(
+            [(binary, looked_up) for binary, _, looked_up in places.values() if binary is not None],
+            {
+                (_identity(binary), looked_up)
+                for binary, address, looked_up in (places[key] for key in callers if key in wanted)
+                if binary is not None and address != looked_up
+            },
+        )
         found = {
             key: self._frames(binary, address, looked_up)
             if binary is not None
@@ -83,7 +94,7 @@ class Symbolizer:
             if key in found and found[key][-1].function is None
         }
 
-    def _resolve(self, places: list[tuple[Binary, int]]) -> None:
+    def _resolve(self, places: list[tuple[Binary, int]], callers: Collection[tuple[str, int]]) -> None:
         """Fill `_resolved` for all places, and `_names` for all names in them."""
         missing: dict[str, set[int]] = {}
         copies: dict[str, list[Binary]] = {}
@@ -99,9 +110,13 @@ class Symbolizer:
                 answers = found[identity]
                 doubtful = [a for a, frames in answers.items() if _is_doubtful(source, a, frames)]
                 answers |= self._lookup.ask_again(source, doubtful)
+                callees, hides = Callees(source), copies[identity][0].has_operators
                 for address in addresses[identity]:
                     frames = self._verified(source, address, answers.get(address, ()))
-                    self._resolved[identity][address] = Resolved(frames, source.why_nothing)
+                    # without lines nothing tells whether an operator of its own was inlined here
+                    asked = (identity, address) in callers and not (hides and frames[-1].line is None)
+                    calls = callees.of(address + 1) if asked else None
+                    self._resolved[identity][address] = Resolved(frames, source.why_nothing, calls)
         finally:
             for source in sources.values():
                 source.close()
@@ -137,10 +152,10 @@ class Symbolizer:
         resolved = self._resolved[_identity(binary)][looked_up]
         last = len(resolved.frames) - 1
         return tuple(
-            self._frame(binary, address, raw, i < last, resolved.why_unknown) for i, raw in enumerate(resolved.frames)
+            self._frame(binary, address, raw, i < last, resolved) for i, raw in enumerate(resolved.frames)
         )
 
-    def _frame(self, binary: Binary, address: int, raw: RawFrame, inlined: bool, why_unknown: str | None) -> Frame:
+    def _frame(self, binary: Binary, address: int, raw: RawFrame, inlined: bool, resolved: Resolved) -> Frame:
         name = raw.function
         hidden_part = self._options.demangle and name is not None and COLD_PART.search(name)
         offset = None if raw.start is None or inlined or hidden_part else address - raw.start
@@ -156,7 +171,8 @@ class Symbolizer:
             offset=offset,
             kind=binary.kind,
             language=language_of(CLONE_SUFFIX.sub("", name) if name else None, raw.file),
-            why_unknown=(why_unknown or NO_SYMBOL) if name is None else None,
+            why_unknown=(resolved.why_unknown or NO_SYMBOL) if name is None else None,
+            calls=None if inlined else resolved.calls,
         )
 
 
@@ -166,9 +182,10 @@ def symbolize(
     options: SymbolOptions = DEFAULT_OPTIONS,
     exact: Collection[int] = (),
     generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED,
+    callers: Collection[int] = (),
 ) -> dict[int, tuple[Frame, ...]]:
     """Return the frames of every frame key; see `Symbolizer.symbolize`."""
-    return Symbolizer(options).symbolize(snapshot_frames, binaries, exact, generated)
+    return Symbolizer(options).symbolize(snapshot_frames, binaries, exact, generated, callers)
 
 
 def _is_doubtful(source: Source, address: int, frames: tuple[RawFrame, ...]) -> bool:

@@ -1,0 +1,60 @@
+/* Keeps all that it has: lists, a hash table of tagged pointers, and blocks that threads hand to each other at full
+ * speed. holds_everything SEED; its main thread ends it while the others go on. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLOTS 64
+#define BUCKETS 257
+
+struct node {
+	struct node *next;
+	uintptr_t tagged;
+	char rest[40];
+};
+
+static _Atomic(struct node *) slots[SLOTS];
+static uintptr_t table[BUCKETS];
+static atomic_int started;
+
+static struct node *made(void)
+{
+	return calloc(1, sizeof(struct node));
+}
+
+static void *hands_on(void *unused)
+{
+	unsigned at = (uintptr_t)unused;
+	struct node *own = made();
+
+	atomic_fetch_add(&started, 1);
+	for (;;) {	/* each block is in a slot, or in the hands of one thread */
+		own = atomic_exchange(&slots[at++ % SLOTS], own);
+		if (!own)
+			own = made();
+	}
+	return own;
+}
+
+int main(int count, char **arguments)
+{
+	unsigned seed = count > 1 ? atoi(arguments[1]) : 1;
+	pthread_t thread;
+
+	for (int i = 0; i < 1009; i++) {
+		struct node *node = made();
+		unsigned bucket = (i * 7919 + seed) % BUCKETS;
+
+		node->tagged = table[bucket];
+		table[bucket] = (uintptr_t)node | (i & 7) | (uintptr_t)(i & 0xff) << 56;
+	}
+	for (uintptr_t i = 0; i < 3; i++)
+		pthread_create(&thread, 0, hands_on, (void *)(i * 17 + seed));
+	while (started < 3 || !slots[seed % SLOTS])
+		sched_yield();
+	exit(0);
+}

@@ -1,0 +1,78 @@
+"""Ways to say what to trace, and to end it, as typed in a shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from bpf_residue import Residue
+from conftest import REFLEAK
+
+
+def run(*words: str | Path, at: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=120, cwd=at)
+
+
+@pytest.mark.parametrize("before", [(), ("--",), ("run",), ("--exec",), ("run", "--heap-only")])
+def test_a_command_is_traced(targets: Path, before: tuple[str, ...]) -> None:
+    done = run(REFLEAK, "--user", "root", *before, "./short", at=targets) if before[:1] != ("run",) else run(
+        REFLEAK, *before, "--user", "root", "./short", at=targets
+    )
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[0] == "refleak: LEAK: 4.6 KiB in 31 blocks"
+
+
+def test_the_command_keeps_its_options_and_dashes(targets: Path) -> None:
+    done = run(REFLEAK, "--user", "root", "--exec", "/bin/echo", "a", "--", "b", "--top", "3", at=targets)
+    assert (done.returncode, done.stdout) == (0, "a -- b --top 3\n")
+
+
+def test_the_package_runs_as_a_module(targets: Path) -> None:
+    done = run(sys.executable, "-m", "tracer", "--user", "root", targets / "short", at=REFLEAK.parent)
+    assert done.stderr.splitlines()[0] == "refleak: LEAK: 4.6 KiB in 31 blocks"
+
+
+def test_what_takes_its_time_is_shown_on_a_terminal(targets: Path, private_folders: Callable[[], Path]) -> None:
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "REFLEAK_CACHE": str(private_folders())}
+    command = [REFLEAK, "--user", "root", targets / "short"]
+    with subprocess.Popen(command, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        said = b""
+        with suppress(OSError):  # at the end nobody has the other side
+            while piece := os.read(ours, 4096):
+                said += piece
+    os.close(ours)
+    shown = re.findall(rb"\rrefleak: (.*?) \.\.\.\x1b\[K", said)
+    assert process.returncode == 0
+    assert shown == [
+        b"loading the BPF programs", b"compiling the BPF programs, which is done once", b"looking up names",
+        b"analysing",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_an_interrupt_at_any_moment_leaves_no_traceback(targets: Path, tmp_path: Path, twice: bool) -> None:
+    """While modules are imported, programs loaded, probes placed, the target runs and ends, names are looked up."""
+    command = [REFLEAK, "--user", "root", "-o", tmp_path / "out.json", targets / "short"]
+    began = time.monotonic()
+    subprocess.run(command, check=True)
+    whole, residue = time.monotonic() - began, Residue()
+    for share in range(18):
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(whole * share / 16)
+            for _ in range(1 + twice):
+                process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=120)
+        when = f"after {share}/16 of {whole:.2f} s"
+        assert process.returncode in (0, 130, -signal.SIGINT), when
+        assert "Traceback" not in said and "Exception" not in said and "failed by itself" not in said, when + said
+    assert residue.left() == []

@@ -1,0 +1,48 @@
+"""Probes by perf events, as on kernels without uprobe_multi (before Linux 6.6): the same is seen, and all is closed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bpf_residue import Residue
+from conftest import CHECKOUT
+from patience import TIMEOUT_SECONDS
+from traced_report import Run
+
+WITHOUT_MULTI = """
+import sys
+from tracer.capture import session
+from tracer.cli.main import main
+session.has_uprobe_multi = lambda: False
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def traced(output: Path, program: Path) -> Run:
+    words = ["--format", "json", "-o", str(output), "--exec", str(program)]
+    residue = Residue()
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_MULTI, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=TIMEOUT_SECONDS, cwd=CHECKOUT,
+    )  # fmt: skip
+    assert residue.left() == []
+    return Run(json.loads(output.read_text()), result.returncode, result.stdout, result.stderr, 0.0, 0)
+
+
+def test_references(targets: Path, tmp_path: Path) -> None:
+    run = traced(tmp_path / "report", targets / "refs_leak")
+    run.check_whole()
+    assert run.stderr == ""
+    assert run.types == {"a": (13, 0, 6, 6, 7), "b": (11, 11, 12, 6, 5), "c": (5, 15, 17, 2, 3)}
+
+
+@pytest.mark.needs("holds")
+def test_children(targets: Path, tmp_path: Path) -> None:
+    run = traced(tmp_path / "report", targets / "fork_no_exec")
+    run.check_whole()
+    assert run.stderr == ""
+    assert run.blocks == (20, 2, 18, 694)

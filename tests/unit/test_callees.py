@@ -1,0 +1,70 @@
+"""What of the heap a call leads to: directly, through the PLT or a slot, or by jumps of the function that is called."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tracer.elf.image import Image
+from tracer.elf.symbol_table import read_symbol_table
+from tracer.symbols.callees import Callees
+from tracer.symbols.source import Source
+
+PROGRAM = """
+#include <cstdlib>
+#define NOINLINE __attribute__((noinline))
+NOINLINE void drop(int *block) { delete block; }
+NOINLINE void drop_any(int *block, int how) { how ? delete block : free(block); }
+NOINLINE void other(int *block) { asm volatile("" : : "r"(block) : "memory"); }
+NOINLINE void drop_or_not(int *block, int how) { how ? delete block : other(block); }
+NOINLINE void *make() { return new int[13]; }
+void (*volatile by_pointer)(void *) = free;
+extern "C" void direct() { free(malloc(7)); asm volatile(""); }
+extern "C" void jumping() { drop((int *)make()); drop_any(nullptr, 3); asm volatile(""); }
+extern "C" void unknown() { other(nullptr); drop_or_not(nullptr, 2); by_pointer(nullptr); asm volatile(""); }
+int main() { direct(); jumping(); unknown(); asm volatile(""); return 0; }
+"""
+BUILDS = {"plt": [], "slots": ["-fno-plt"], "fixed": ["-no-pie", "-fno-pie"], "marked": ["-fcf-protection=full"]}
+DROPS = {"_ZdlPv", "_ZdlPvm"}
+
+
+@pytest.fixture(scope="module", params=BUILDS, ids=str)
+def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Image:
+    folder = tmp_path_factory.mktemp("callees")
+    (folder / "program.cpp").write_text(PROGRAM)
+    flags = ["-O2", "-fno-builtin", "-std=c++17", "-w", *BUILDS[request.param]]
+    subprocess.run(["g++", *flags, "-o", "program", "program.cpp"], cwd=folder, check=True, timeout=120)
+    return Image.open(Path(folder / "program"))
+
+
+def called_in(image: Image, function: str) -> set[str]:
+    """Return what is told of whatever could be a return address in a function."""
+    (symbol,) = read_symbol_table(image).find(function)
+    callees = Callees(Source((image,), None, image))
+    return {told for at in range(5, symbol.size) if (told := callees.of(symbol.address + at))}
+
+
+def test_direct_calls(image: Image) -> None:
+    assert called_in(image, "direct") == {"malloc", "free"}
+
+
+def test_functions_that_jump_on(image: Image) -> None:
+    assert {name for told in called_in(image, "jumping") for name in told.split("|")} <= {"_Znam", "free", *DROPS}
+    assert "_Znam" in called_in(image, "jumping")
+
+
+def test_all_that_a_function_may_jump_to(image: Image) -> None:
+    """Where a byte could be that of a jump elsewhere, nothing is told."""
+    told = [told for told in called_in(image, "jumping") if "|" in told]
+    assert all({"free"} < set(one.split("|")) <= {"free", *DROPS} for one in told)
+
+
+def test_what_may_lead_elsewhere_is_not_told(image: Image) -> None:
+    assert called_in(image, "unknown") == set()
+    assert called_in(image, "main") == set()
+
+
+def test_without_the_file_that_ran_nothing_is_told(image: Image) -> None:
+    assert Callees(Source((image,))).of(image.entry + 6) is None

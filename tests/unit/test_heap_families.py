@@ -1,0 +1,127 @@
+"""Which family of the heap's functions a stack says that its block is of, and which pairs are a mismatch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hand_made import SITES, Code, records, snapshot
+
+from tracer.analysis import analyse
+from tracer.analysis.families import call_of, called, family_of
+from tracer.model.findings import Findings
+from tracer.model.frames import Frame
+from tracer.model.records import FREED_RECORD, Given
+from tracer.model.snapshot import Loss, Snapshot
+
+NEW = Frame("operator new(unsigned long)", "libstdc++.so.6", address=1, calls="malloc")
+
+
+def place(calls: str | None, function: str | None = "make", address: int = 7) -> Frame:
+    return Frame(function, "srv", address=address, calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("malloc", (False, False, False)), ("_Znwm", (True, False, False)), ("_ZdaPvm", (True, True, False)),
+        ("operator delete[](void*, unsigned long)", (True, True, False)), ("_ZnamSt11align_val_t", (True, True, True)),
+        ("operator new(unsigned long, std::align_val_t)", (True, False, True)),
+        ("Pool::operator new(unsigned long)", (False, False, False)),
+    ],
+)  # fmt: skip
+def test_families(name: str, expected: tuple[bool, bool, bool]) -> None:
+    family = family_of(name)
+    assert (family.is_cpp, family.is_array, family.is_aligned) == expected
+
+
+def test_the_call_above_the_operators_names_the_function() -> None:
+    assert call_of((NEW, place("_Znam")), is_birth=True).names == {"_Znam"}
+    assert call_of((place("malloc"),), is_birth=True).names == {"malloc"}
+    assert not call_of((NEW, place("_Znam")), is_birth=True).by_jumps
+
+
+def test_only_what_fits_the_event_is_meant() -> None:
+    assert call_of((place("_ZdlPv|malloc"),), is_birth=True).names == {"malloc"}
+    assert call_of((place("_ZdlPv|malloc"),), is_birth=False).names == {"_ZdlPv"}
+    assert call_of((place("realloc"),), is_birth=False).names == {"realloc"}
+
+
+@pytest.mark.parametrize("stack", [(), (place(None),), (place("malloc", None),), (NEW,), (NEW, place(None))])
+def test_what_is_not_certain_has_no_name(stack: tuple[Frame, ...]) -> None:
+    assert call_of(stack, is_birth=True).names == frozenset()
+
+
+def test_an_inlined_operator_is_what_was_called() -> None:
+    inner = replace(place(None, "operator new[](unsigned long)"), inlined=True)
+    assert call_of((inner, place("malloc")), is_birth=True).names == {"operator new[](unsigned long)"}
+
+
+def test_how_functions_are_called() -> None:
+    assert called(frozenset({"_Znwm", "operator new[](unsigned long)"})) == "new or new[]"
+    assert called(frozenset({"_ZdlPvmSt11align_val_t"})) == "aligned delete"
+
+
+BIRTH, FREE = 1, 2
+
+
+def traced(made: str | None, freed: str | None, row: dict[str, int], **more: Any) -> tuple[Snapshot, Code]:
+    code = Code()
+    for stack, name, calls in ((BIRTH, "make", made), (FREE, "drop", freed)):
+        key = code.frame(name, f"{name}.c:{stack}")
+        code.symbols[key] = tuple(replace(frame, calls=calls) for frame in code.symbols[key])
+        code.stack(stack, key, code.frame("main", "srv.c:9"))
+    usual = {"made": BIRTH, "freed": FREE, "count": 5, "address": 0x5020, "size": 40, "pid": 812, "generation": 1}
+    sites = records(FREED_RECORD, [{**usual, **row}])
+    return snapshot(code, sites=SITES, free_sites=sites, **more), code
+
+
+def judged(made: str | None, freed: str | None, row: dict[str, int] | None = None, **more: Any) -> Findings:
+    seen, code = traced(made, freed, row or {}, **more)
+    return analyse(seen, code.symbols)
+
+
+def test_a_mismatch_has_both_stacks() -> None:
+    (error,) = judged("_Znwm", "free").errors
+    assert (error.kind, error.pid, error.count, error.address) == ("mismatched-free", 812, 5, 0x5020)
+    assert error.reason == "a block of 40 bytes that new made, freed by free"
+    assert (error.stack[0].function, (error.created_at or ())[0].function) == ("drop", "make")
+
+
+@pytest.mark.parametrize(
+    ("made", "freed", "row", "reason"),
+    [
+        ("_Znwm", "_ZdlPvm", {"argument": 48}, "that new made, freed as one of 48 bytes"),
+        ("_ZnwmSt11align_val_t", "_ZdlPvSt11align_val_t", {"argument": 128, "alignment": 64},
+         "that aligned new made with alignment 64, freed as of 128"),
+        ("_Znwm", "realloc", {"given": Given.REALLOC}, "that new made, freed by realloc"),
+    ],
+)  # fmt: skip
+def test_sizes_and_alignments(made: str, freed: str, row: dict[str, int], reason: str) -> None:
+    (error,) = judged(made, freed, row).errors
+    assert error.reason == f"a block of 40 bytes {reason}"
+
+
+@pytest.mark.parametrize(
+    ("made", "freed", "row"),
+    [
+        ("_Znwm", "_ZdlPv", {}), ("malloc", "free", {}), (None, "free", {}), ("_Znwm", None, {}),
+        ("_Znam|_Znwm", "_ZdaPv", {}), ("_Znwm", "_ZdlPvm", {"argument": 40, "given": Given.SIZE}),
+        ("_Znwm", "_ZdlPv|_ZdlPvm", {"argument": 48}), ("malloc", "realloc", {"given": Given.REALLOC}),
+        ("_ZnwmSt11align_val_t", "_ZdlPvSt11align_val_t", {"argument": 128}),
+    ],
+)  # fmt: skip
+def test_what_is_right_or_not_certain_is_no_error(made: str | None, freed: str | None, row: dict[str, int]) -> None:
+    assert judged(made, freed, row).errors == ()
+
+
+def test_sizes_do_not_count_where_a_program_has_operators_of_its_own() -> None:
+    seen, code = traced("_Znwm", "_ZdlPvm", {"argument": 48})
+    own = replace(seen, binaries=tuple(replace(binary, has_operators=True) for binary in seen.binaries))
+    assert analyse(own, code.symbols).errors == ()
+    assert len(analyse(seen, code.symbols).errors) == 1
+
+
+def test_nothing_is_said_where_something_was_lost() -> None:
+    assert judged("_Znwm", "free", losses=(Loss("live map full", 1, "--max-blocks"),)).errors == ()

@@ -1,0 +1,100 @@
+"""Blocks that were freed by another family of functions than made them, or with another size or alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from tracer.analysis.evidence import Evidence
+from tracer.analysis.families import Call, call_of, called
+from tracer.model.findings import ErrorFinding
+from tracer.model.records import Given
+from tracer.model.snapshot import SiteInfo
+
+MISMATCHED_FREE = "mismatched-free"
+_REPLACEMENTS = ("libjemalloc*", "libtcmalloc*", "libmimalloc*")
+_ALLOCATORS = (*_REPLACEMENTS, "libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*")
+
+
+class Mismatches:
+    """Judge each pair of a birth and a free that was looked at: what two stacks say holds for all blocks of the pair.
+
+    A size or an alignment counts only where no binary has operators of its own: they may ask libc for more than they
+    were asked for, or free with whatever their second argument has become.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        snapshot = evidence.snapshot
+        self._evidence = evidence
+        self._births: dict[int, Call] = {}
+        self._frees: dict[int, Call] = {}
+        self._plain = not any(binary.has_operators for binary in snapshot.binaries)
+        totals = snapshot.totals
+        self._made_at = dict(zip(totals["stack"].tolist(), totals["site"].tolist(), strict=True))
+
+    def findings(self) -> Iterator[ErrorFinding]:
+        """Yield an error for each pair that is one, if nothing was lost: else a block may be taken for an older one."""
+        snapshot = self._evidence.snapshot
+        if not snapshot.complete:
+            return
+        for row in snapshot.free_sites:
+            reason = self._judge(row)
+            if reason:
+                made, freed = int(row["made"]), int(row["freed"])
+                yield ErrorFinding(
+                    MISMATCHED_FREE, None, int(row["pid"]), int(row["count"]), int(row["address"]),
+                    self._evidence.book.get(freed).frames, self._evidence.book.frames(made), None, reason=reason,
+                )  # fmt: skip
+
+    def _judge(self, row: np.void) -> str | None:
+        other = self._of_other_allocators(row)
+        if other:
+            return other
+        birth, free = self._birth(int(row["made"])), self._free(int(row["freed"]))
+        if not birth.names or not free.names:
+            return None
+        block = f"a block of {_bytes(int(row['size']))} that {called(birth.names)} made"
+        if not birth.families & free.families:
+            return f"{block}, freed by {called(free.names)}"
+        if not self._plain or not free.by_jumps or int(row["given"]) & Given.REALLOC:
+            return None
+        if free.is_sized and not int(row["given"]) & Given.SIZE:
+            return f"{block}, freed as one of {_bytes(int(row['argument']))}"
+        if free.is_aligned and row["alignment"] and not int(row["given"]) & Given.ALIGNMENT:
+            return f"{block} with alignment {row['alignment']:,}, freed as of {row['argument']:,}"
+        return None
+
+    def _of_other_allocators(self, row: np.void) -> str | None:
+        """Tell a block of one of the allocators that are known to have all functions from a free of another."""
+        made = self._site(self._made_at.get(int(row["made"])))
+        freed = None if int(row["given"]) & Given.REALLOC else self._site(int(row["site"]))
+        if made is None or freed is None or made.module == freed.module:
+            return None
+        modules = (made.module, freed.module)
+        if not all(_is_any(m, _ALLOCATORS) for m in modules) or not any(_is_any(m, _REPLACEMENTS) for m in modules):
+            return None
+        return f"a block of {_bytes(int(row['size']))} of {made.module}, freed by {freed.function} of {freed.module}"
+
+    def _site(self, index: int | None) -> SiteInfo | None:
+        sites = self._evidence.snapshot.sites
+        return sites[index] if index is not None and index < len(sites) else None
+
+    def _birth(self, stack: int) -> Call:
+        if stack not in self._births:
+            self._births[stack] = call_of(self._evidence.book.get(stack).frames, is_birth=True)
+        return self._births[stack]
+
+    def _free(self, stack: int) -> Call:
+        if stack not in self._frees:
+            self._frees[stack] = call_of(self._evidence.book.get(stack).frames, is_birth=False)
+        return self._frees[stack]
+
+
+def _is_any(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _bytes(count: int) -> str:
+    return f"{count:,} byte{'s' * (count != 1)}"

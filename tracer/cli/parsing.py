@@ -1,0 +1,82 @@
+"""The parsers of all subcommands, and how their words are read."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, NoReturn
+
+from tracer import __version__
+from tracer.cli.command_words import split_command
+from tracer.cli.main import command_module
+from tracer.errors import UsageError
+
+_EXAMPLES = """\
+examples:
+  sudo refleak ./perf probe -x /bin/true main
+  sudo refleak -p PID
+  sudo refleak -o report.json --exec CMD ...       (options of refleak go before the command)
+  sudo refleak -o run.refleak --exec CMD ...       then, anywhere: refleak report run.refleak
+
+other commands: refleak report | diff | top | doctor | probes | specs | discover
+"""
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a subcommand; of the main job for the empty name."""
+    command = command_module(name)
+    parser = _Parser(
+        prog=f"refleak {name}".rstrip(), description=command.__doc__, epilog=None if name else _EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, add_help=False,
+        usage=getattr(command, "USAGE", None),
+    )  # fmt: skip
+    parser.add_argument("-h", action=_ShortHelp, nargs=0, help="show the options that are used most")
+    parser.add_argument("--help", action="help", help="show all options")
+    parser.add_argument("--version", action="version", version=f"refleak {__version__}", help="show the version")
+    command.add_arguments(parser)
+    parser.most_used = getattr(command, "MOST_USED", ())
+    return parser
+
+
+def parse(name: str, command: ModuleType, words: Sequence[str]) -> argparse.Namespace:
+    """Read the words behind a subcommand's name. What a target's command line is, is left as it was typed."""
+    parser = parser_of(name)
+    if not getattr(command, "TAKES_TARGET", False):
+        return parser.parse_args(words)
+    own, target = split_command(words, parser)
+    parsed = parser.parse_args(own)
+    if target is not None:
+        parsed.command = target
+    return parsed
+
+
+class _Parser(argparse.ArgumentParser):
+    """One that says in a line what is wrong, instead of all that there is."""
+
+    most_used: Sequence[str] = ()
+    """The destinations of the options in the short help; none where it is the long one."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, f"see {self.prog} --help")
+
+    def format_short_help(self) -> str:
+        if not self.most_used:
+            return self.format_help()
+        actions = {action.dest: action for action in self._actions}
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, [])
+        formatter.add_text((self.description or "").strip().partition("\n")[0])
+        formatter.start_section("used most")
+        formatter.add_arguments([actions[name] for name in self.most_used])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        formatter.add_text(f"{self.prog} --help shows all options.")
+        return formatter.format_help()
+
+
+class _ShortHelp(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        assert isinstance(parser, _Parser)
+        print(parser.format_short_help(), end="")
+        parser.exit()

@@ -1,0 +1,132 @@
+"""Which functions of the heap a call is for, by the code before its return address.
+
+An `operator delete` is gone from the stack where it jumps to `free`, and so is a function that jumps to it. The call
+that is left on the stack names the first of these functions, by a direct call or through a slot of the binary's.
+Encodings: Intel's manual, volume 2, CALL, JMP, Jcc.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from tracer.elf.image import PF_X, PT_LOAD, Image
+from tracer.elf.imported_slots import imported_slots
+from tracer.elf.symbol_table import Symbol
+from tracer.symbols.source import Source
+
+OPERATOR = re.compile(r"_Zn[wa]m(St11align_val_t)?(RKSt9nothrow_t)?|_Zd[la]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?")
+_C = frozenset({
+    "malloc", "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc",
+    "free", "cfree", "free_sized", "free_aligned_sized",
+})  # fmt: skip
+_UNKNOWN = frozenset({""})
+_LARGEST, _DEEPEST = 4096, 4
+"""Of functions that are looked through for jumps, and of jumps behind each other."""
+
+Names = frozenset[str]
+
+
+class Callees:
+    """Look into the code of one binary. What is not certain has the name ""."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._known: dict[int, Names] = {}
+
+    @cached_property
+    def _image(self) -> Image | None:
+        return self._source.ran
+
+    @cached_property
+    def _slots(self) -> Mapping[int, str]:
+        return {} if self._image is None else imported_slots(self._image)
+
+    def of(self, return_address: int) -> str | None:
+        """Return the names of the heap's functions that the call may have led to, with "|" in between.
+
+        None where it may have led elsewhere, or where that is not known.
+        """
+        names = self._called(self._code(return_address - 6, 6), return_address)
+        return None if "" in names or not names else "|".join(sorted(names))
+
+    def _called(self, call: bytes, end: int) -> Names:
+        if len(call) < 6:
+            return _UNKNOWN
+        operand = int.from_bytes(call[2:], "little", signed=True)
+        if call[:2] == b"\xff\x15":
+            return self._in_slot(end + operand)
+        return self._at(end + operand, 0) if call[1] == 0xE8 else _UNKNOWN
+
+    def _in_slot(self, slot: int) -> Names:
+        name = self._slots.get(slot, "")
+        return frozenset({name}) if _is_of_heap(name) else _UNKNOWN
+
+    def _at(self, address: int, depth: int) -> Names:
+        if address not in self._known:
+            self._known[address] = _UNKNOWN  # a ring of jumps
+            self._known[address] = self._found_at(address, depth)
+        return self._known[address]
+
+    def _found_at(self, address: int, depth: int) -> Names:
+        code = self._code(address, 16)
+        stub = code[4:] if code[:4] == b"\xf3\x0f\x1e\xfa" else code
+        skipped = len(code) - len(stub) + (stub[:1] == b"\xf2")
+        stub = code[skipped:]
+        if stub[:2] == b"\xff\x25" and len(stub) >= 6:
+            return self._in_slot(address + skipped + 6 + int.from_bytes(stub[2:6], "little", signed=True))
+        symbols = [symbol for table in self._source.tables for symbol in table.functions_at(address)]
+        names = frozenset(symbol.name for symbol in symbols if _is_of_heap(symbol.name))
+        if names or not symbols or depth >= _DEEPEST:
+            return names or _UNKNOWN
+        return self._jumped_to(max(symbols, key=lambda symbol: symbol.size), depth)
+
+    def _jumped_to(self, function: Symbol, depth: int) -> Names:
+        """Return where a function may jump to; whatever could be a jump out of it, at whatever byte, is taken for
+        one."""
+        if function.size > _LARGEST:
+            return _UNKNOWN
+        code = self._code(function.address, function.size)
+        names: set[str] = set()
+        for target, is_slot in _jumps(code, function.address):
+            if is_slot:
+                names |= self._in_slot(target)
+            elif not function.address <= target < function.address + function.size and self._is_code(target):
+                names |= self._at(target, depth + 1)
+        return frozenset(names) or _UNKNOWN
+
+    def _is_code(self, address: int) -> bool:
+        image = self._image
+        return image is not None and any(
+            s.type == PT_LOAD and s.flags & PF_X and s.link_address <= address < s.link_address + s.file_size
+            for s in image.segments
+        )
+
+    def _code(self, address: int, size: int) -> bytes:
+        offset = self._image.file_offset_of(address) if self._image is not None else None
+        return b"" if self._image is None or offset is None else bytes(self._image.data[offset : offset + size])
+
+
+def _is_of_heap(name: str) -> bool:
+    return name in _C or OPERATOR.fullmatch(name) is not None
+
+
+def _jumps(code: bytes, start: int) -> Iterator[tuple[int, bool]]:
+    """Yield the targets of all that could be a jump, and whether each is a slot: 0 where the target is in none."""
+    for at, byte in enumerate(code):
+        after = code[at + 1] if at + 1 < len(code) else 0
+        if byte == 0xE9:
+            yield _target(code, start, at + 1, 4), False
+        elif byte == 0x0F and after & 0xF0 == 0x80:
+            yield _target(code, start, at + 2, 4), False
+        elif byte == 0xEB or byte & 0xF0 == 0x70:
+            yield _target(code, start, at + 1, 1), False
+        elif byte == 0xFF and after >> 3 & 7 == 4:
+            yield (_target(code, start, at + 2, 4) if after == 0x25 else 0), True
+
+
+def _target(code: bytes, start: int, at: int, size: int) -> int:
+    """Return where a jump goes whose operand is at `at`; what is cut off by the function's end is none: its start."""
+    operand = code[at : at + size]
+    return start + at + size + int.from_bytes(operand, "little", signed=True) if len(operand) == size else start
