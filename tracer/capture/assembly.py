@@ -172,7 +172,8 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         yield Loss(reason, session.follower.started_unseen, "none")
     if session.follower.translated:
         reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
-        yield Loss(reason, len(session.follower.translated), "trace it without the other")
+        count = len({pid for pid, _ in session.follower.translated})
+        yield Loss(reason, count, "trace it without the other")
 
 
 def _trapped(processes: Iterable[Process]) -> Iterator[str]:

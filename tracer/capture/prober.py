@@ -298,8 +298,9 @@ class Prober:
     def leave(self, pid: int) -> None:
         """Take all probes out of a process that goes on. What it inherited is only to be had out of all of the tree:
         the others get theirs anew."""
-        self._linked.pop(pid, None)
-        self._of_tree.pop(pid, None)
+        had = self._linked.pop(pid, None), self._of_tree.pop(pid, None)
+        if not any(had):
+            return
         self._attacher.leave(pid)
         for other in list(self._of_tree):
             self._of_tree[other].clear()

@@ -14,7 +14,8 @@ _VALGRIND_ADDRESS = 0x58000000
 """Where valgrind links its tools (valt_load_address_pri in its configure.ac), so that programs keep their places."""
 _VALGRIND_WORD, _QEMU_WORD = b"VALGRIND_LAUNCHER", b"QEMU_LD_PREFIX"
 """Variables that only they read."""
-_QEMU_NAME = "qemu-"
+_QEMU_NAME, _LAUNCHERS = "qemu-", ("valgrind", "valgrind.bin")
+"""valgrind's only executes one of its tools."""
 _LAUNCHERS = ("valgrind", "valgrind.bin")
 """A script on some systems, and the program that executes a tool."""
 _PART = 1 << 20
@@ -26,9 +27,15 @@ def starts_translator(path: str) -> bool:
 
 
 def is_translator(image: Image, path: str) -> bool:
-    """Tell whether a program translates another. Cheap for nearly all: few are read beyond their headers."""
-    if PurePath(path).name.startswith(_QEMU_NAME):
+    """Tell whether a program translates another, or only executes one that does.
+
+    Cheap for nearly all: few are read beyond their headers.
+    """
+    name = PurePath(path).name
+    if name.startswith(_QEMU_NAME):
         return _mentions(image, _QEMU_WORD)
+    if name in _LAUNCHERS:
+        return _mentions(image, _VALGRIND_WORD)
     loaded = [segment.link_address for segment in image.segments if segment.type == PT_LOAD]
     return image.type == ET_EXEC and loaded[:1] == [_VALGRIND_ADDRESS] and _mentions(image, _VALGRIND_WORD)
 
