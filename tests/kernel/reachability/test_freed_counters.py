@@ -10,8 +10,6 @@ from conftest import Refleak
 from traced_report import functions
 
 HERE = Path(__file__).parent
-POOL = "alloc pool:alloc=pool_alloc(size=arg0),free=pool_free"
-
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -27,12 +25,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("alone", "freed-past-counter", "drop_block", None),
         ("used", "freed-while-counted", "drop_block", "use"),
         ("embedded", "freed-while-counted", "drop_block", "use"),
-        ("pool", "freed-while-counted", "main", "use"),
     ],
 )
 def test_freed(refleak: Refleak, program: Path, case: str, kind: str, freed_by: str, last_get: str | None) -> None:
-    options = ("--type", POOL) if case == "pool" else ()
-    run = refleak("--no-mappings", *options, "--error-exitcode", 9, target=(program, case))
+    run = refleak("--no-mappings", "--error-exitcode", 9, target=(program, case))
     assert run.report["complete"], run.report["lost"]
     (error,) = run.report["errors"]
     assert (error["kind"], error["count"]) == (kind, 1)

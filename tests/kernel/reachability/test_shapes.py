@@ -112,9 +112,12 @@ def test_the_last_stack_is_told_apart(refleak: Refleak, programs: Path) -> None:
 
 def test_a_child_that_ends(refleak: Refleak, programs: Path) -> None:
     """Its own blocks: one hangs below a block that it has a copy of, one is lost."""
-    run = traced(refleak, programs / "shapes", "child")
+    run = refleak("--reachability", "auto", target=(programs / "shapes", "child"))
     child = next(p["pid"] for p in run.report["processes"] if p["parent"] is not None)
-    own = [leak for leak in run.leaks if leak["pid"] == child and leak["state"] == "leaked"]
+    own = [leak for leak in run.leaks if leak["pid"] == child and leak["state"] != "inherited"]
+    if not run.report["complete"]:  # no time was given to it: then nothing is called lost that may be held
+        assert ("make_inside", "lost") not in {(maker(functions(leak["stack"])), leak["reachability"]) for leak in own}
+        return
     assert {(maker(functions(leak["stack"])), leak["reachability"]) for leak in own} == {
         ("make_inside", "reachable"), ("make_lost", "lost"),
     }  # fmt: skip
