@@ -60,7 +60,7 @@ class BadFrees:
         if event["flags"] != ErrorKind.INVALID_FREE:
             return True
         other = self._places.block_of_another(event)
-        if other is None:
+        if other is None and not event["count_read"]:  # the stack of a thread is a mapping too
             other = self._places.mapping_at(event)
         block = other if other is not None else self._places.block_around(event)
         if block is not None:

@@ -58,13 +58,19 @@ class Mismatches:
         block = f"a block of {_bytes(int(row['size']))} that {called(birth.names)} made"
         if not birth.families & free.families:
             return f"{block}, freed by {called(free.names)}"
-        if not self._plain or not free.by_jumps or int(row["given"]) & Given.REALLOC:
+        if not self._plain or not free.by_jumps or not self._is_freed_by_libc(row):
             return None
         if free.is_sized and not int(row["given"]) & Given.SIZE:
             return f"{block}, freed as one of {_bytes(int(row['argument']))}"
         if free.is_aligned and row["alignment"] and not int(row["given"]) & Given.ALIGNMENT:
             return f"{block} with alignment {row['alignment']:,}, freed as of {row['argument']:,}"
         return None
+
+    def _is_freed_by_libc(self, row: np.void) -> bool:
+        """Whether the probe stood on libc's free: another allocator's own operators have their arguments in another
+        order."""
+        site = self._site(int(row["site"]))
+        return not int(row["given"]) & Given.REALLOC and site is not None and site.function == "free"
 
     def _of_other_allocators(self, row: np.void) -> str | None:
         """Tell a block of one of the allocators that are known to have all functions from a free of another."""

@@ -78,13 +78,16 @@ def test_the_way_a_program_is_built_does_not_matter(
 
 @pytest.mark.parametrize("variant", [*VARIANTS, "jemalloc"])
 def test_correct_programs_have_no_mismatch(refleak: Refleak, operators: Path, variant: str) -> None:
-    run = refleak("--heap-only", target=(operators / variant, "correct")) if variant != "jemalloc" else refleak(
-        "--heap-only", target=("env", f"LD_PRELOAD={JEMALLOC}", operators / "unoptimised", "correct"))  # fmt: skip
+    command: tuple[str | Path, ...] = (operators / variant, "correct")
+    if variant == "jemalloc":
+        command = ("/usr/bin/env", f"LD_PRELOAD={JEMALLOC}", operators / "unoptimised", "correct")
+    run = refleak("--heap-only", target=command)
     assert (run.status, run.report["errors"]) == (0, [])
 
 
 def test_operators_of_a_replacement_are_seen_too(refleak: Refleak, operators: Path) -> None:
-    run = refleak("--heap-only", target=("env", f"LD_PRELOAD={JEMALLOC}", operators / "unoptimised", "array-delete"))
+    program = operators / "unoptimised"
+    run = refleak("--heap-only", target=("/usr/bin/env", f"LD_PRELOAD={JEMALLOC}", program, "array-delete"))
     (error,) = run.report["errors"]
     assert (error["kind"], error["count"], error["reason"]) == ("mismatched-free", 1, CASES["array-delete"][0])
 
