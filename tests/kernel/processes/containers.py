@@ -19,7 +19,7 @@ PID_NAMESPACE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mou
 
 def traced_within(prefix: Sequence[object], output: Path, *words: object, **variables: str) -> Run:
     """Run refleak with these words through a command that makes its surroundings; fail if it leaves anything."""
-    command = [*prefix, REFLEAK, "--format", "json", "-o", output, *words]
+    command = [*prefix, REFLEAK, "--reachability", "off", "--format", "json", "-o", output, *words]
     residue = Residue()
     result = subprocess.run(
         list(map(str, command)), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_SECONDS,

@@ -110,7 +110,8 @@ def live_refleak(
 
     `prefix`: a command that starts it elsewhere.
     """
-    command = [*prefix, str(program), "--format", "json", "-o", str(output), *map(str, words)]
+    whole = () if "--reachability" in words else ("--reachability", "off")  # whatever holds the blocks of an entry
+    command = [*prefix, str(program), *whole, "--format", "json", "-o", str(output), *map(str, words)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
         env=environment() | dict(variables or {}), start_new_session=True,

@@ -195,9 +195,9 @@ def test_bad_options(tmp_path: Path, words: tuple[str, ...]) -> None:
 
 
 def test_neither_command_nor_process() -> None:
-    refused(status=2, says="--exec", hint="--help")
-    refused("--exec", status=2, says="--exec", hint="--help")
-    refused("-p", "1", "--exec", "/bin/true", status=2, says="--exec", hint="--help")
+    refused(status=2, says="a command or -p PID", hint="--help")
+    refused("--exec", status=2, says="a command or -p PID", hint="--help")
+    refused("-p", "1", "--exec", "/bin/true", status=2, says="-p", hint="--help")
 
 
 def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:

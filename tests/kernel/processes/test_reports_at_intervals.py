@@ -23,7 +23,7 @@ def outstanding(document: dict[str, Any]) -> tuple[int, int]:
 
 @pytest.fixture
 def process(targets: Path, tmp_path: Path) -> Any:
-    command = [REFLEAK, "--interval", "0.1", "--format", "json", "--exec", targets / "periods"]
+    command = [REFLEAK, "--reachability", "off", "--interval", "0.1", "--format", "json", "--exec", targets / "periods"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, env=environment(),
     ) as refleak:  # fmt: skip
@@ -83,7 +83,7 @@ def test_children_do_not_wait_for_reports(targets: Path, tmp_path: Path) -> None
     """Each child is held until it has probes: a trace that stood still meanwhile would let holds expire."""
     output = tmp_path / "out.json"
     what = ["--exec", targets / "many_children", "30", "1"]
-    command = [REFLEAK, "-q", "--interval", "0.1", "--format", "json", "-o", output, *what]
+    command = [REFLEAK, "--reachability", "off", "-q", "--interval", "0.1", "--format", "json", "-o", output, *what]
     result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, env=environment())
     assert result.returncode == 0, result.stderr
     report = json.loads(output.read_text())
