@@ -27,7 +27,7 @@ def said(*words: object) -> list[str]:
     """Return the lines of a text report."""
     run = subprocess.run([REFLEAK, *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
     assert "Traceback" not in run.stderr
-    return run.stdout.splitlines()
+    return run.stderr.splitlines()
 
 
 def test_a_static_program_without_symbols(refleak: Refleak, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_static_program_without_symbols(refleak: Refleak, tmp_path: Path) -> N
     assert untraced["pid"] == run.report["processes"][-1]["pid"]
     lines = said("--exec", "/usr/bin/nice", static)
     assert lines[0] == lines[-1] == "refleak: no leak found, but 1 of 2 programs was not traced"
-    assert any(line.startswith("NOT SEEN ") for line in lines)
+    assert any(line.startswith("NOT SEEN") for line in lines)
 
 
 def test_a_static_program_with_symbols_is_traced(refleak: Refleak, tmp_path: Path) -> None:
