@@ -95,6 +95,7 @@ def test_completion_offers_all_commands() -> None:
 ZSH = """
 zmodload zsh/zpty
 zpty z zsh -f -i
+zpty -w z "COLUMNS=2000"
 zpty -w z "PROMPT='> '; fpath=(${(q)1} \\$fpath); autoload -Uz compinit; compinit -u -D; bindkey '^I' complete-word"
 zpty -w z "unsetopt list_beep; show() { BUFFER=\\"print -r -- \\${(q)BUFFER} :END\\"; zle accept-line }; zle -N show"
 zpty -w z "bindkey '^G' show; print READY"
