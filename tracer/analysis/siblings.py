@@ -83,7 +83,7 @@ class Siblings:
         births = {stack: self._birth_places.from_caller(stack) for stack in self._births}
         gets = {stack: self._get_places.from_caller(stack) for life in lives for stack in life.gets[1:]}
         puts = {stack: self.put_places.from_caller(stack) for life in lives for stack in life.puts}
-        if sum(life.objects for life in lives if life.remaining == 0) < _LEAST_SEEN:
+        if sum(life.objects for life in lives) < _LEAST_SEEN:
             return Activations({}, {})  # too few to learn from
         learnt = Activations(gets | births, puts)
         learnt.learn(lives)
