@@ -12,8 +12,9 @@ from tracer.analysis import analyse
 from tracer.analysis.families import call_of, called, family_of
 from tracer.model.findings import Findings
 from tracer.model.frames import Frame
+from tracer.model.operations import Operation
 from tracer.model.records import FREED_RECORD, Given
-from tracer.model.snapshot import Loss, Snapshot
+from tracer.model.snapshot import Loss, SiteInfo, Snapshot
 
 NEW = Frame("operator new(unsigned long)", "libstdc++.so.6", address=1, calls="malloc")
 
@@ -64,6 +65,11 @@ def test_how_functions_are_called() -> None:
 
 
 BIRTH, FREE = 1, 2
+FREED_BY_LIBC, FREED_BY_JEMALLOC = len(SITES), len(SITES) + 1
+FREES = (
+    SiteInfo(Operation.FREE, "free", "libc.so.6", "malloc"),
+    SiteInfo(Operation.FREE, "_ZdlPvmSt11align_val_t", "libjemalloc.so.2", "malloc"),
+)
 
 
 def traced(made: str | None, freed: str | None, row: dict[str, int], **more: Any) -> tuple[Snapshot, Code]:
@@ -72,9 +78,10 @@ def traced(made: str | None, freed: str | None, row: dict[str, int], **more: Any
         key = code.frame(name, f"{name}.c:{stack}")
         code.symbols[key] = tuple(replace(frame, calls=calls) for frame in code.symbols[key])
         code.stack(stack, key, code.frame("main", "srv.c:9"))
-    usual = {"made": BIRTH, "freed": FREE, "count": 5, "address": 0x5020, "size": 40, "pid": 812, "generation": 1}
+    usual = {"made": BIRTH, "freed": FREE, "count": 5, "address": 0x5020, "size": 40, "pid": 812, "generation": 1,
+             "site": FREED_BY_LIBC}  # fmt: skip
     sites = records(FREED_RECORD, [{**usual, **row}])
-    return snapshot(code, sites=SITES, free_sites=sites, **more), code
+    return snapshot(code, sites=SITES + FREES, free_sites=sites, **more), code
 
 
 def judged(made: str | None, freed: str | None, row: dict[str, int] | None = None, **more: Any) -> Findings:
@@ -110,6 +117,8 @@ def test_sizes_and_alignments(made: str, freed: str, row: dict[str, int], reason
         ("_Znam|_Znwm", "_ZdaPv", {}), ("_Znwm", "_ZdlPvm", {"argument": 40, "given": Given.SIZE}),
         ("_Znwm", "_ZdlPv|_ZdlPvm", {"argument": 48}), ("malloc", "realloc", {"given": Given.REALLOC}),
         ("_ZnwmSt11align_val_t", "_ZdlPvSt11align_val_t", {"argument": 128}),
+        ("_ZnwmSt11align_val_t", "_ZdlPvmSt11align_val_t",
+         {"argument": 192, "alignment": 64, "site": FREED_BY_JEMALLOC}),
     ],
 )  # fmt: skip
 def test_what_is_right_or_not_certain_is_no_error(made: str | None, freed: str | None, row: dict[str, int]) -> None:
