@@ -138,6 +138,7 @@ def test_completion_for_zsh(tmp_path: Path, typed: str, line: str) -> None:
     _needs("zsh")
     (tmp_path / "run.refleak").touch()
     command = ["zsh", "-f", "-c", ZSH, "zsh", str(ROOT / "completions"), typed.format(tmp_path)]
-    asked = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    variables = {**os.environ, "TERM": "xterm"}  # without it zsh shows a part of the line only
+    asked = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=variables)
     shown = [text.rstrip() for text in asked.stdout.splitlines() if text.rstrip().endswith(":END")]
     assert shown[-1].removesuffix(":END").rstrip() == line.format(tmp_path), asked.stdout
