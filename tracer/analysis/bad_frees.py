@@ -18,7 +18,7 @@ KINDS: Mapping[int, str] = {
     ErrorKind.INVALID_FREE: "invalid-free",
     ErrorKind.MISMATCHED_FREE: "mismatched-free",
 }
-_C_LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*")
+C_LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*")
 """File names of glibc and musl, all of whose allocating functions have probes; those of others that take their place
 may have more."""
 _ENDS_OF_THREADS = frozenset({
@@ -100,33 +100,35 @@ class BadFrees:
             return self._of_a_mapping(event) if block is None else self._of_another(block)
         if event["flags"] != ErrorKind.DOUBLE_FREE:
             return None
-        what = f"a block of {_bytes(int(event['count']))}" if event["value"] else "a block that its parent made"
+        what = f"a block of {byte_words(int(event['count']))}" if event["value"] else "a block that its parent made"
         return what if event["object"] else f"{what}, freed earlier: the place was not kept"
 
     def _of_another(self, block: np.void) -> str:
-        return f"a block of {_bytes(int(block['size']))} that {self._evidence.allocator(int(block['site']))} made"
+        return f"a block of {byte_words(int(block['size']))} that {self._evidence.allocator(int(block['site']))} made"
 
     def _of_a_mapping(self, event: np.void) -> str | None:
         mapping = self._places.mapping_at(event)
         if mapping is None:
             return None
         inside = int(event["address"]) - int(mapping["start"])
-        where = f"{_bytes(inside)} inside a mapping" if inside else "a mapping"
-        return f"{where} of {_bytes(int(mapping['length']))} that {self._evidence.allocator(int(mapping['site']))} made"
+        where = f"{byte_words(inside)} inside a mapping" if inside else "a mapping"
+        maker = self._evidence.allocator(int(mapping["site"]))
+        return f"{where} of {byte_words(int(mapping['length']))} that {maker} made"
 
     def _where(self, event: np.void) -> str:
         block = self._places.block_around(event)
         if block is not None:
             inside = int(event["address"]) - int(block["address"])
-            return f"{_bytes(inside)} inside a block of {int(block['size']):,}"
+            return f"{byte_words(inside)} inside a block of {int(block['size']):,}"
         if event["count_read"]:
             return "on the stack of the thread that frees it"
         return f"in the data of {self._places.binary_at(event)}"
 
 
-def _bytes(count: int) -> str:
+def byte_words(count: int) -> str:
+    """Return a number of bytes in words: "1 byte", "4,096 bytes"."""
     return f"{count:,} byte{'s' * (count != 1)}"
 
 
 def _is_c_library(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in _C_LIBRARIES)
+    return any(fnmatchcase(name, pattern) for pattern in C_LIBRARIES)

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from tracer.analysis.bad_frees import C_LIBRARIES, byte_words
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.families import Call, call_of, called
 from tracer.model.findings import ErrorFinding
@@ -15,7 +16,7 @@ from tracer.model.snapshot import SiteInfo
 
 MISMATCHED_FREE = "mismatched-free"
 _REPLACEMENTS = ("libjemalloc*", "libtcmalloc*", "libmimalloc*")
-_ALLOCATORS = (*_REPLACEMENTS, "libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*")
+_ALLOCATORS = (*_REPLACEMENTS, *C_LIBRARIES)
 
 
 class Mismatches:
@@ -55,13 +56,13 @@ class Mismatches:
         birth, free = self._birth(int(row["made"])), self._free(int(row["freed"]))
         if not birth.names or not free.names:
             return None
-        block = f"a block of {_bytes(int(row['size']))} that {called(birth.names)} made"
+        block = f"a block of {byte_words(int(row['size']))} that {called(birth.names)} made"
         if not birth.families & free.families:
             return f"{block}, freed by {called(free.names)}"
         if not self._plain or not free.by_jumps or not self._is_freed_by_libc(row):
             return None
         if free.is_sized and not int(row["given"]) & Given.SIZE:
-            return f"{block}, freed as one of {_bytes(int(row['argument']))}"
+            return f"{block}, freed as one of {byte_words(int(row['argument']))}"
         if free.is_aligned and row["alignment"] and not int(row["given"]) & Given.ALIGNMENT:
             return f"{block} with alignment {row['alignment']:,}, freed as of {row['argument']:,}"
         return None
@@ -81,7 +82,8 @@ class Mismatches:
         modules = (made.module, freed.module)
         if not all(_is_any(m, _ALLOCATORS) for m in modules) or not any(_is_any(m, _REPLACEMENTS) for m in modules):
             return None
-        return f"a block of {_bytes(int(row['size']))} of {made.module}, freed by {freed.function} of {freed.module}"
+        block = f"a block of {byte_words(int(row['size']))} of {made.module}"
+        return f"{block}, freed by {freed.function} of {freed.module}"
 
     def _site(self, index: int | None) -> SiteInfo | None:
         sites = self._evidence.snapshot.sites
@@ -100,7 +102,3 @@ class Mismatches:
 
 def _is_any(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _bytes(count: int) -> str:
-    return f"{count:,} byte{'s' * (count != 1)}"
