@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Put into README.md what refleak prints now: `refresh_readme.py [PERF]`, as root.
+"""Put into README.md what refleak prints now, and take the picture of its page: `refresh_readme.py [PERF]`, as root.
 
 PERF is the program that examples/perf/build.sh makes; without it the first screen stays as it is.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 DEMO = "    sudo refleak --refs-only --top 1 --exec examples/demo/leaky\n\n"
+PICTURE, PICTURE_SIZE = ROOT / "docs" / "page.png", "1100,760"
 PERF = "    $ sudo refleak --user root --top 2 --exec ./perf probe vfs_read\n"
 
 
@@ -29,6 +30,17 @@ def printed(command: str, folder: Path) -> str:
         env=environment, check=False,
     )  # fmt: skip
     return "".join(f"    {line}".rstrip() + "\n" for line in done.stdout.rstrip().splitlines())
+
+
+def take_picture() -> None:
+    """Have Chromium draw the page of the demo. A file of its own is all that it is given."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder, "page.html")
+        words = ["--format", "html", "-o", str(page), "--exec", "examples/demo/leaky"]
+        subprocess.run([ROOT / "refleak", *words], cwd=ROOT, check=False, capture_output=True)
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={PICTURE_SIZE}"]
+        options += [f"--user-data-dir={folder}/profile", f"--screenshot={PICTURE}", page.as_uri()]
+        subprocess.run(["chromium", *options], check=True, capture_output=True, timeout=120)
 
 
 def block_after(command: str, text: str) -> str:
@@ -47,6 +59,7 @@ def main() -> None:
             Path(folder, "perf").symlink_to(Path(sys.argv[1]).resolve())
             text = text.replace(PERF + block_after(PERF, text), PERF + printed(PERF, Path(folder)))
     README.write_text(text)
+    take_picture()
 
 
 if __name__ == "__main__":
