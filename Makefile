@@ -31,9 +31,13 @@ help:
 	@echo 'make clean  remove what was built; .venv stays'
 
 # System packages are visible inside: BCC is one of the distribution's.
-.venv/installed: pyproject.toml
+.venv/runs: pyproject.toml
 	.ci/install $(RUN_PACKAGES)
 	test -x $(PYTHON) || /usr/bin/python3 -m venv --system-site-packages .venv
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/installed: .venv/runs
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
@@ -42,7 +46,7 @@ venv: .venv/installed
 examples/demo/leaky: examples/demo/leaky.c examples/refleak.h
 	$(CC) $(CFLAGS_DEMO) -o $@ $<
 
-demo: venv examples/demo/leaky
+demo: .venv/runs examples/demo/leaky
 	$(SUDO) ./refleak --exec examples/demo/leaky
 
 test: venv
