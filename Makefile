@@ -23,7 +23,7 @@ help:
 	@echo 'make test   install what is missing and run all tests (kernel tests need root)'
 	@echo 'make fuzz   damaged input for every reader, a minute; SECONDS=3600 for an hour'
 	@echo 'make test-kernels  the smoke suite on kernels of the distribution (KERNELS, KERNEL_SUITE)'
-	@echo 'make lint   ruff and mypy'
+	@echo 'make lint   ruff and mypy; clang with its warnings on all BPF sources'
 	@echo 'make bench  the benchmark of docs/performance.md'
 	@echo 'make perf   build perf with the stubs and trace it (examples/perf)'
 	@echo 'make docs   write the pages of docs/commands, the manual page and the completion again'
@@ -65,6 +65,8 @@ test-kernels: venv
 lint: venv
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
+	.ci/install clang
+	$(PYTHON) .ci/compile-bpf
 
 # A peer that cannot be installed is reported as absent.
 bench: venv

@@ -8,7 +8,9 @@
 #ifndef REFLEAK_ABI_H
 #define REFLEAK_ABI_H
 
-#ifndef REFLEAK_BPF
+#ifdef REFLEAK_BPF
+#include <linux/types.h>
+#else
 #include <stdint.h>
 typedef uint8_t u8;
 typedef uint16_t u16;

@@ -8,6 +8,18 @@
 #ifndef REFLEAK_ALLOCATIONS_H
 #define REFLEAK_ALLOCATIONS_H
 
+#include "abi.h"
+#include "events.bpf.h"
+#include "freed.bpf.h"
+#include "locations.bpf.h"
+#include "maps.bpf.h"
+#include "programs.bpf.h"
+#include "registers.h"
+#include "selection.bpf.h"
+#include "stacks.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 #define IS_ERROR(result) ((result) >= (u64)-4095)
 
 /* Where return probes of this process return to: the kernel's page of trampolines. */

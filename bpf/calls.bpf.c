@@ -5,6 +5,19 @@
  * it is known there, like the built-in functions; else at the return.
  */
 
+#include "abi.h"
+#include "allocations.bpf.h"
+#include "calls.bpf.h"
+#include "freed.bpf.h"
+#include "locations.bpf.h"
+#include "maps.bpf.h"
+#include "programs.bpf.h"
+#include "registers.h"
+#include "selection.bpf.h"
+#include "threads.bpf.h"
+#include "unwind.bpf.h"
+#include "verifier.h"
+
 INLINE u64 counter_of(struct site *site, u64 object)
 {
 	u64 at = object + (s64)site->counter.adjust;

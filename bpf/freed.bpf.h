@@ -12,6 +12,12 @@
 #ifndef REFLEAK_FREED_H
 #define REFLEAK_FREED_H
 
+#include "abi.h"
+#include "events.bpf.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 #define FREED_WAYS 4
 
 struct freed_block {

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Processes come and go: fork, exec, exit; and the moments when one of them is held. */
 
+#include "abi.h"
+#include "ids.bpf.h"
+#include "interpreters.bpf.h"
+#include "maps.bpf.h"
+#include "registers.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 struct tracepoint {
 	u64 argument[3];
 };
