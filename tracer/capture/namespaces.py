@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tracer.capture import kernel
 from tracer.capture.kernel import MapType, ProgramType
+from tracer.capture.lockdown import check_lockdown
 from tracer.errors import KernelLacks, NotPermitted
 
 _MAP_UPDATE, _CURRENT_TASK, _READ_KERNEL = 2, 35, 113
@@ -73,7 +74,10 @@ def _program(offsets: Mapping[str, int], answer: int) -> bytes:
 
 
 def own_pid_namespace(offsets: Mapping[str, int]) -> PidNamespace:
-    """Return this process's namespace; `offsets` are the kernel's (btf.kernel_offsets). Raises KernelLacks."""
+    """Return this process's namespace; `offsets` are the kernel's (btf.kernel_offsets).
+
+    Raises KernelLacks, and NotPermitted where the kernel is locked down.
+    """
     answer = program = -1
     try:
         answer = kernel.create_map(MapType.ARRAY, 4, 16, 1, name="namespace")
@@ -81,6 +85,7 @@ def own_pid_namespace(offsets: Mapping[str, int]) -> PidNamespace:
         kernel.run_program(program)
         return PidNamespace(*struct.unpack("<QQ", kernel.lookup_element(answer, bytes(4), 16) or bytes(16)))
     except OSError as error:
+        check_lockdown()
         raise KernelLacks(f"cannot tell the pid namespace of refleak: {error.strerror}") from None
     finally:
         for fd in (answer, program):
