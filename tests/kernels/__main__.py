@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.kernels.conditions import CONDITIONS, USUAL, Condition
 from tests.kernels.costs import COSTS
 from tests.kernels.document import write_results
 from tests.kernels.machine import CACHE, CHECKOUT, TARGETS, Machine, NoMachine, ThisMachine, machine_here
@@ -147,6 +148,7 @@ def main() -> int:
     parser.add_argument("versions", nargs="+", metavar="VERSION", help=f"of {', '.join(SUITES)}, or {HERE}")
     parser.add_argument("--suite", choices=tuple(_SECONDS), default="smoke")
     parser.add_argument("--test", action="append", default=[], metavar="ID", help="these tests, not the suite's")
+    parser.add_argument("--under", choices=tuple(CONDITIONS), help="with a machine that differs in this")
     parser.add_argument("--write", type=Path, help="put the table into this document")
     arguments = parser.parse_args()
     if arguments.write and arguments.test:
@@ -156,7 +158,9 @@ def main() -> int:
     compile_modules()
     if arguments.suite not in _DOCTOR:
         build_targets()
-    outcomes, found = run_all(arguments.versions, arguments.suite, arguments.test, cache)
+    condition = CONDITIONS.get(arguments.under, USUAL)
+    outcomes, found = run_all(arguments.versions, arguments.suite, arguments.test, cache, condition)
+    outcomes = [replace(outcome, under=arguments.under or "") for outcome in outcomes]
     print(table(outcomes))
     print(side_by_side({outcome.release: outcome.verdicts for outcome in outcomes if outcome.verdicts}))
     others = [
@@ -170,7 +174,7 @@ def main() -> int:
 
 
 def run_all(
-    versions: Sequence[str], suite: str, tests: Sequence[str], cache: Path
+    versions: Sequence[str], suite: str, tests: Sequence[str], cache: Path, condition: Condition = USUAL
 ) -> tuple[list[Outcome], dict[str, Verdicts]]:
     """Run the suite on each kernel, one after the other; return how it went, and what was found by version."""
     outcomes: list[Outcome] = []
@@ -184,7 +188,8 @@ def run_all(
                 kernel = Kernel(HERE, Path(f"vmlinuz-{platform.release()}"))
             else:
                 kernel = fetch(version, cache)
-                here = machine = machine or machine_here(cache, kernel)
+                machine = machine or machine_here(cache, kernel)
+                here = replace(machine, condition=condition)
         except (NoKernel, NoMachine) as error:
             outcomes.append(Outcome(version, "", suite, problem=str(error)))
             continue

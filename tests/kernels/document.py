@@ -16,8 +16,8 @@ from tests.kernels.verdicts import side_by_side
 def write_results(document: Path, outcomes: Sequence[Outcome]) -> None:
     """Bring the results beside a document, and its tables, up to date: those of other runs stay."""
     path = document.with_suffix(".json")
-    kept = {(outcome.version, outcome.suite): outcome for outcome in read_results(path)}
-    kept |= {(outcome.version, outcome.suite): outcome for outcome in outcomes if not outcome.problem}
+    kept = {_key(outcome): outcome for outcome in read_results(path)}
+    kept |= {_key(outcome): outcome for outcome in outcomes if not outcome.problem}
     results = sorted(kept.values(), key=_order)
     path.write_text(json.dumps([asdict(outcome) for outcome in results], indent=1) + "\n")
     document.write_text(with_tables(document.read_text(), results))
@@ -37,20 +37,28 @@ def _outcome(stored: dict[str, Any]) -> Outcome:
     })  # fmt: skip
 
 
-def _order(outcome: Outcome) -> tuple[list[int], str]:
+def _key(outcome: Outcome) -> tuple[str, str, str]:
+    return outcome.version, outcome.suite, outcome.under
+
+
+def _order(outcome: Outcome) -> tuple[list[int], str, str]:
     """Sort this machine ("here") before older kernels, and these before newer ones."""
-    return [int(number) for number in re.findall(r"\d+", outcome.version)], outcome.suite
+    return [int(number) for number in re.findall(r"\d+", outcome.version)], outcome.suite, outcome.under
 
 
 def with_tables(document: str, results: Sequence[Outcome]) -> str:
     """Return the document with all tables between their marks. Raises ValueError where it has no such marks."""
-    verdicts = {outcome.release: outcome.verdicts for outcome in results if outcome.verdicts}
+    verdicts = {_name(outcome): outcome.verdicts for outcome in results if outcome.verdicts}
     tables = {"suites": table(results), "verdicts": side_by_side(verdicts), "costs": costs_table(results)}
     for name, text in tables.items():
         begin, end = (f"<!-- {word}: {name}, by make test-kernels -->" for word in ("begin", "end"))
         first, last = document.index(begin) + len(begin), document.index(end)
         document = f"{document[:first]}\n\n{text}\n{document[last:]}"
     return document
+
+
+def _name(outcome: Outcome) -> str:
+    return f"{outcome.release}, {outcome.under}" if outcome.under else outcome.release
 
 
 def costs_table(results: Sequence[Outcome]) -> str:
@@ -65,7 +73,7 @@ def costs_table(results: Sequence[Outcome]) -> str:
 def _lacks(version: str, results: Sequence[Outcome]) -> str:
     """Return what `refleak doctor` found missing on this kernel."""
     lacks = next(
-        (outcome.lacks for outcome in results if (outcome.version, outcome.suite) == (version, "doctor")), None
+        (outcome.lacks for outcome in results if _key(outcome) == (version, "doctor", "")), None
     )
     return "not asked" if lacks is None else ", ".join(lacks) or "nothing"
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.kernels.conditions import USUAL, Condition
 from tests.kernels.packages import Kernel
 
 CHECKOUT = Path(__file__).parents[2]
@@ -39,7 +40,7 @@ class Machine:
     vng: Path
     kvm: bool
     memory: str = "3G"
-    processors: int = 2
+    condition: Condition = USUAL
 
     @property
     def kind(self) -> str:
@@ -49,9 +50,10 @@ class Machine:
         """Return the command that boots a kernel and runs a script; `folder` can be written there."""
         # Emulated, the processors' counters seem to differ, and every look at the clock is one at an emulated device.
         acceleration = [] if self.kvm else ["--disable-kvm", "--append", "tsc=reliable"]
+        words = [word for each in self.condition.append for word in ("--append", each)]
         return [
-            str(self.vng), "--run", str(kernel.image), *acceleration, "--memory", self.memory,
-            "--cpus", str(self.processors), "--force-9p", "--verbose", "--rwdir", str(folder),
+            str(self.vng), "--run", str(kernel.image), *acceleration, *words, "--memory", self.memory,
+            "--cpus", str(self.condition.processors), "--force-9p", "--verbose", "--rwdir", str(folder),
             "--", "bash", str(script),
         ]  # fmt: skip
 
@@ -63,7 +65,7 @@ class Machine:
         folder.mkdir(parents=True, exist_ok=True)
         status, run = folder / "status", folder / "run.sh"
         status.unlink(missing_ok=True)
-        run.write_text(guest_script(folder, words))
+        run.write_text(guest_script(folder, words, self.condition.setup))
         environment = os.environ | {"PATH": f"{self.vng.parent}:{os.environ.get('PATH', os.defpath)}"}
         with (folder / "console").open("wb") as console:
             process = subprocess.Popen(
@@ -96,8 +98,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def guest_script(folder: Path, words: Sequence[str]) -> str:
-    """Return what runs in the machine."""
+def guest_script(folder: Path, words: Sequence[str], setup: Sequence[str] = ()) -> str:
+    """Return what runs in the machine; without its last line, the status, where a line of `setup` fails."""
     home = folder / "home"
     exports = {
         **_VARIABLES, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TMPDIR": str(folder / "tmp"),
@@ -111,6 +113,7 @@ def guest_script(folder: Path, words: Sequence[str]) -> str:
         'mkdir -p "$HOME" "$TMPDIR"',
         f"cd {shlex.quote(str(CHECKOUT))}",
         f"uname -r >{shlex.quote(str(folder / 'release'))}",
+        *(f"{{ {line}; }} || exit 1" for line in setup),
         f"{shlex.join(words)} >{shlex.quote(str(folder / 'output'))} 2>&1",
         f"echo $? >{shlex.quote(str(folder / 'status'))}",
         "sync",

@@ -34,6 +34,8 @@ class Outcome:
     """What the kernel has not (tests/kernel/features.py): what skipped tests need, or what doctor says."""
     told: str = ""
     """What doctor told of the BPF programs."""
+    under: str = ""
+    """In what the machine was different (tests/kernels/conditions.py)."""
     where: str = ""
     """Emulated, with KVM or on this machine, and beside how much load."""
     costs: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -95,7 +97,8 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 def _row(outcome: Outcome) -> str:
     numbers = outcome.passed, len(outcome.failed), outcome.skipped, round(outcome.seconds)
-    cells = outcome.release or outcome.version, outcome.suite, *map(str, numbers), outcome.where, _remark(outcome)
+    suite = f"{outcome.suite}, {outcome.under}" if outcome.under else outcome.suite
+    cells = outcome.release or outcome.version, suite, *map(str, numbers), outcome.where, _remark(outcome)
     return f"| {' | '.join(cells)} |"
 
 

@@ -41,11 +41,13 @@ NAMES = """
     ("version", "packages"),
     [
         ("6.1", ("linux-image-6.1.0-56-amd64",)),
+        ("6.1-rt", ("linux-image-6.1.0-58-rt-amd64",)),
         ("6.12", ("linux-image-6.12.107+deb13-amd64",)),
+        ("6.12-rt", ("linux-image-6.12.107+deb13-rt-amd64",)),
         ("7.2", ("linux-binary-7.2.13+deb14-amd64", "linux-modules-7.2.13+deb14-amd64")),
     ],
 )
-def test_the_newest_plain_kernel_is_chosen(version: str, packages: tuple[str, ...]) -> None:
+def test_the_newest_kernel_of_a_flavour_is_chosen(version: str, packages: tuple[str, ...]) -> None:
     assert choose(NAMES.split(), version) == packages
     assert choose(reversed(NAMES.split()), version) == packages
 
