@@ -10,8 +10,8 @@ import pytest
 from conftest import REFLEAK
 from patience import TIMEOUT_SECONDS
 
-from tracer.capture import kernel, lockdown
 from tracer.errors import NotPermitted
+from tracer.kernel import bpf, lockdown
 
 sys.path.insert(0, str(Path(__file__).parent / "processes"))
 from live_refleak import environment
@@ -38,14 +38,14 @@ def test_without_type_information(targets: Path) -> None:
 
 def test_where_no_program_may_read_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     lockdown.check_lockdown()
-    load = kernel.load_program
+    load = bpf.load_program
 
-    def refuse(kind: kernel.ProgramType, name: str, code: bytes, **more: object) -> tuple[int, str]:
+    def refuse(kind: bpf.ProgramType, name: str, code: bytes, **more: object) -> tuple[int, str]:
         if code != lockdown._RETURNS:
             raise OSError(22, "Invalid argument")
         return load(kind, name, code)
 
-    monkeypatch.setattr(kernel, "load_program", refuse)
+    monkeypatch.setattr(bpf, "load_program", refuse)
     with pytest.raises(NotPermitted, match="locked down for confidentiality") as error:
         lockdown.check_lockdown()
     assert "lockdown=integrity" in error.value.hint
