@@ -22,7 +22,7 @@ help:
 	@echo 'make demo   install what is missing, trace examples/demo/leaky and print the report'
 	@echo 'make test   install what is missing and run all tests (kernel tests need root)'
 	@echo 'make fuzz   damaged input for every reader, a minute; SECONDS=3600 for an hour'
-	@echo 'make test-kernels  the smoke suite on kernels of the distribution (KERNELS, KERNEL_SUITE)'
+	@echo 'make test-kernels  what is found on kernels of the distribution, and the smoke suite (KERNELS, KERNEL_SUITE)'
 	@echo 'make lint   ruff and mypy; clang with its warnings on all BPF sources'
 	@echo 'make bench  the benchmark of docs/performance.md'
 	@echo 'make perf   build perf with the stubs and trace it (examples/perf)'
@@ -60,6 +60,7 @@ fuzz: venv
 # In virtual machines: docs/kernels.md.
 test-kernels: venv
 	.ci/install $(TEST_PACKAGES) $(KERNEL_PACKAGES)
+	$(PYTHON) -m tests.kernels --suite verdicts --write docs/kernels.md here $(KERNELS)
 	$(PYTHON) -m tests.kernels --suite $(KERNEL_SUITE) --write docs/kernels.md $(KERNELS)
 
 lint: venv
