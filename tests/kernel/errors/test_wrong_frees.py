@@ -53,7 +53,7 @@ def test_a_double_free_has_three_stacks(
     assert named(error["stack"], len(offence)) == offence
     reused = case == "reused"
     assert named(error["released_at"], 2 - reused) == (["main"] if reused else ["drop", "main"])
-    assert named(error["created_at"], 2 - reused) == (["main"] if reused else ["make", "main"])
+    assert named(error["created_at"], 3 - reused) == ["malloc", *(["main"] if reused else ["make", "main"])]
     assert status in (None, run.status)
 
 
@@ -62,7 +62,8 @@ def test_a_big_block_that_is_gone_with_its_mapping(refleak: Refleak, bad_frees: 
     error = the_error(run)
     assert (run.status, error["kind"], error["reason"]) == (CRASHED, "double-free", "a block of 1,048,576 bytes")
     stacks = [named(error[stack], 1) for stack in ("stack", "released_at", "created_at")]
-    assert stacks == [["again"], ["drop"], ["make"]]
+    assert stacks == [["again"], ["drop"], ["malloc"]]
+    assert named(error["created_at"], 2) == ["malloc", "make"]
 
 
 @pytest.mark.parametrize("case", ["child", "inherited"])
@@ -73,7 +74,7 @@ def test_a_double_free_in_a_forked_child(refleak: Refleak, bad_frees: Path, case
     assert error["pid"] != run.report["processes"][0]["pid"]
     own = case == "child"
     assert error["reason"].startswith("a block of 101 bytes" if own else "a block that its parent made")
-    assert named(error["created_at"], 1) == (["make"] if own else [])
+    assert named(error["created_at"], 2) == (["malloc", "make"] if own else [])
 
 
 def test_a_described_allocators_block_is_freed_four_times(refleak: Refleak, bad_frees: Path) -> None:
@@ -81,7 +82,7 @@ def test_a_described_allocators_block_is_freed_four_times(refleak: Refleak, bad_
     error = the_error(run)
     assert (error["kind"], error["type"], error["count"]) == ("double-free", "pool", 3)
     assert named(error["stack"], 2) == ["pool_again", "use_pool"]
-    assert named(error["created_at"], 2) == ["pool_make", "use_pool"]
+    assert named(error["created_at"], 3) == ["pool_alloc", "pool_make", "use_pool"]
     assert run.status == 0
 
 
@@ -90,7 +91,9 @@ def test_a_described_allocators_block_is_given_to_free(refleak: Refleak, bad_fre
     error = the_error(run)
     assert (error["kind"], error["count"], run.status) == ("mismatched-free", 1, ABORTED)
     assert error["reason"] == "a block of 101 bytes that pool made"
-    assert (named(error["stack"], 2), named(error["created_at"], 2)) == (["again", "main"], ["pool_make", "main"])
+    assert (named(error["stack"], 2), named(error["created_at"], 3)) == (
+        ["again", "main"], ["pool_alloc", "pool_make", "main"],
+    )
 
 
 INVALID = (
@@ -109,7 +112,7 @@ def test_a_free_of_what_is_no_block(
     error = the_error(run)
     assert (error["kind"], error["count"], error["reason"]) == ("invalid-free", 1, reason)
     assert named(error["stack"], 2) == offence
-    assert named(error["created_at"], 2) == (["make", "main"] if case == "inner" else [])
+    assert named(error["created_at"], 3) == (["malloc", "make", "main"] if case == "inner" else [])
     assert (error["released_at"], run.status) == (None, ABORTED)
 
 

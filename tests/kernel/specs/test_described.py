@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from traced_report import callers
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -54,7 +55,7 @@ def test_the_inside_of_a_call_counts_once(counter: str, tmp_path: Path) -> None:
     report = trace(tmp_path, "conn", "--refs-only", "--type", CONN + counter)
     assert totals(report) == {"conn": (15, 15, 24, 12, 3)}
     (leak,) = report["leaks"]
-    assert (leak["count"], leak["stack"][0]["function"]) == (3, "leak")
+    assert (leak["count"], callers(leak)[0]["function"]) == (3, "leak")
     assert {instance["references"] for instance in leak["instances"]} == {2}
 
 
