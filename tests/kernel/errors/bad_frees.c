@@ -17,7 +17,7 @@
 
 #define NOINLINE __attribute__((noinline))
 
-enum { SIZE = 101, OTHERS = 60, POOL = 4096 };
+enum { SIZE = 101, OTHERS = 60, POOL = 4096, GENERATIONS = 7 };
 
 static char data[POOL] = { 1 };
 static char pool[POOL];
@@ -133,6 +133,47 @@ static void in_child(int inherits)
 	free(block);
 }
 
+static void bad_in_child(const char *what)
+{
+	void *block = make(SIZE);
+	char room[512] = { 0 };
+
+	if (!fork()) {
+		if (is(what, "child-inner"))
+			again((char *)make(SIZE) + 24);
+		else if (is(what, "child-stack"))
+			again(room + 32);
+		else
+			again(data + 64);
+		_exit(0);
+	}
+	wait(0);
+	free(block);
+}
+
+/* Each frees what the others before it made, those too that have freed it since, or have ended. */
+static void use_generations(void)
+{
+	void *blocks[GENERATIONS] = { 0 };
+
+	for (int i = 0; i < GENERATIONS; i++) {
+		blocks[i] = make(SIZE + i);
+		if (fork()) {
+			if (i & 1) {
+				drop(blocks[i]);
+				blocks[i] = 0;
+			}
+			if (i != 2)
+				wait(0);
+			break;
+		}
+	}
+	for (int i = 0; i < GENERATIONS; i++)
+		blocks[i] = realloc(blocks[i], 1000 + i);
+	for (int i = 0; i < GENERATIONS; i++)
+		drop(blocks[i]);
+}
+
 static void use_pool(void)
 {
 	void *block = pool_make();
@@ -150,6 +191,14 @@ int main(int count, char **arguments)
 
 	if (is(what, "child") || is(what, "inherited")) {
 		in_child(is(what, "inherited"));
+		return 0;
+	}
+	if (!strncmp(what, "child-", 6)) {
+		bad_in_child(what);
+		return 0;
+	}
+	if (is(what, "generations")) {
+		use_generations();
 		return 0;
 	}
 	if (is(what, "pool")) {

@@ -116,6 +116,27 @@ def test_a_free_of_what_is_no_block(
     assert (error["released_at"], run.status) == (None, ABORTED)
 
 
+@pytest.mark.parametrize(
+    ("case", "reason"), [("child-inner", INVALID[0][1]), ("child-stack", INVALID[1][1]), ("child-data", INVALID[3][1])]
+)
+def test_a_free_of_what_is_no_block_in_a_forked_child(
+    refleak: Refleak, bad_frees: Path, case: str, reason: str
+) -> None:
+    run = refleak(target=(bad_frees, case))
+    error = the_error(run)
+    assert (error["kind"], error["count"], error["reason"]) == ("invalid-free", 1, reason)
+    assert named(error["stack"], 2) == ["again", "bad_in_child"]
+    assert named(error["created_at"], 3) == (["malloc", "make", "bad_in_child"] if case == "child-inner" else [])
+    assert error["pid"] != run.report["processes"][0]["pid"]
+
+
+def test_what_ancestors_made_is_freed_without_a_word(refleak: Refleak, bad_frees: Path) -> None:
+    """Seven generations: nearer and farther ancestors, which live, have ended or have freed it themselves."""
+    run = refleak(target=(bad_frees, "generations"))
+    assert (run.report["lost"], run.report["notes"], run.report["errors"]) == ([], [], [])
+    assert [leak for leak in run.report["leaks"] if leak["state"] == "inherited" and leak["bytes"] < 2000] == []
+
+
 def test_errors_fail_a_run_where_that_is_asked_for(refleak: Refleak, bad_frees: Path) -> None:
     assert refleak("--fail-on", "errors", target=(bad_frees, "pool"), timeout=60).status == 0
     assert refleak("--type", POOL, "--fail-on", "errors", target=(bad_frees, "pool")).status == 1
