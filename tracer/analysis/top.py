@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tracer.analysis.evidence import INHERITED
+from tracer.analysis.verdict import failing_errors
 from tracer.model.findings import Findings, Leak
 from tracer.model.top import TopRow, TopSample
 
@@ -66,4 +67,5 @@ def top_sample(findings: Findings, before: TopSample | None) -> TopSample:
         mark_ns=findings.periods[-1].from_ns if findings.periods else None,
         rows=tuple(rows[:MOST_ROWS]),
         types=findings.types,
+        errors=failing_errors(findings),
     )
