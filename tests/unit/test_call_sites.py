@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from hand_made import CREATE, DSO, MMAP, SITES, Code, blocks, objects, process, records, snapshot
+from hand_made import CREATE, DSO, MMAP, SITES, Code, blocks, events, objects, process, records, snapshot
 
 from tracer.analysis import analyse
 from tracer.analysis.comparison import compare
@@ -152,3 +152,29 @@ def test_processes_share_the_number_of_a_call_site() -> None:
     family = (process(), process(pid=813, parent=812))
     leaks = analyse(snapshot(code, allocations=live, processes=family), code.symbols).leaks
     assert len({leak.id for leak in leaks}) == 2
+
+
+def test_lines_that_read_the_same_are_printed_once_with_their_count() -> None:
+    """Two calls on one line, and two ways to it that part beyond what is shown: one line, of nine gets."""
+    code = Code()
+    main = code.frame("main", "m.c:9")
+    born = code.stack(1, code.frame("make", "m.c:1"), main)
+    outer = [code.frame(f"f{i}", f"f.c:{i}") for i in range(3)]
+    ways = [code.frame("way", f"w.c:{line}") for line in (7, 8)]
+    code.stack(2, code.frame("keep", "k.c:11"), *outer, ways[0], main)
+    code.stack(3, code.frame("keep", "k.c:11"), *outer, ways[0], main)
+    code.stack(4, code.frame("keep", "k.c:11"), *outer, ways[1], main)
+    gets = [{"address": 0x1000, "operation": Operation.GET, "stack": 2 + i % 3} for i in range(9)]
+    live = objects({"address": 0x1000, "stack": born, "count": 10, "gets": 9})
+    found = analyse(snapshot(code, objects=live, history=events(*gets)), code.symbols)
+    (leak,) = found.leaks
+    assert [(call.stack[4].line, call.count) for call in leak.gets] == [(7, 6), (8, 3)]
+    stream = io.StringIO()
+    write_text(found, stream, TextOptions(width=80, color=False))
+    lines = stream.getvalue().splitlines()
+    start = next(index for index, line in enumerate(lines) if line.strip() == "9 gets")
+    assert [line.strip() for line in lines[start:] if "keep" in line] == [
+        "9  keep k.c:11 < f0 f.c:0 < f1 f.c:1 < f2 f.c:2 < ..."
+    ]
+    never = [line for line in lines[:start] if line.strip().startswith("keep k.c:11")]
+    assert len(never) <= 1

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,13 @@ NOINLINE static void again(void *block)
 NOINLINE static void again_by_realloc(void *block, size_t size)
 {
 	kept = realloc(block, size);
+}
+
+NOINLINE static void again_by_pointer(void *block)
+{
+	void (*volatile function)(void *) = free;
+
+	function(block);
 }
 
 NOINLINE static void my_free(void *block)
@@ -151,6 +159,32 @@ static void bad_in_child(const char *what)
 	free(block);
 }
 
+/* Sizes of 0, calls that fail, and memory that is not mapped: no rule is broken. */
+static void use_odd_sizes(void)
+{
+	void *block = malloc(0), *page = mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t huge = (size_t)-1 >> 1;
+
+	free(realloc(block, 0));
+	free(realloc(0, 0));
+	free(0);
+	block = calloc(0, SIZE);
+	kept = realloc(block, huge);
+	kept = reallocarray(block, huge, 4);
+	kept = realloc(block, SIZE);
+	free(kept);
+	kept = malloc(huge);
+	free(kept);
+	kept = 0;
+	if (posix_memalign((void **)&kept, 3, SIZE))
+		kept = 0;
+	free(kept);
+	munmap(page, 4096);
+	munmap(page, 4096);
+	munmap((void *)1, 4096);
+	kept = mremap(page, 4096, 8192, 0);
+}
+
 /* Each frees what the others before it made, those too that have freed it since, or have ended. */
 static void use_generations(void)
 {
@@ -197,6 +231,10 @@ int main(int count, char **arguments)
 		bad_in_child(what);
 		return 0;
 	}
+	if (is(what, "odd-sizes")) {
+		use_odd_sizes();
+		return 0;
+	}
 	if (is(what, "generations")) {
 		use_generations();
 		return 0;
@@ -218,6 +256,10 @@ int main(int count, char **arguments)
 	block = make(SIZE);
 	if (is(what, "inner")) {
 		again((char *)block + 24);
+	} else if (is(what, "inner-pointer")) {
+		again_by_pointer((char *)block + 24);
+	} else if (is(what, "inner-realloc")) {
+		again_by_realloc((char *)block + 24, SIZE);
 	} else if (is(what, "stack")) {
 		again(room + 32);
 	} else if (is(what, "thread-stack")) {
@@ -238,6 +280,8 @@ int main(int count, char **arguments)
 			again_by_realloc(block, 3 * SIZE);
 		else if (is(what, "realloc-zero"))
 			again_by_realloc(block, 0);
+		else if (is(what, "pointer"))
+			again_by_pointer(block);
 		else if (is(what, "wrapper"))
 			again_by_wrapper(block);
 		else
