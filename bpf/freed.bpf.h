@@ -37,7 +37,7 @@ INLINE struct freed_set *freed_set_of(struct key *key)
 	u64 hash = ((key->address >> 4) ^ ((u64)key->pid << 32)) * 0x9e3779b97f4a7c15ULL;
 	u32 index = (hash >> 40) & (sets - 1);
 
-	return sets ? find(MAP(FREED), &index) : 0;
+	return sets ? map_lookup(FREED, &index) : 0;
 }
 
 /* 1 if the words differ, else 0; without a branch, as all of a search here: each would double the verifier's paths. */
@@ -166,13 +166,13 @@ INLINE int is_ancestors(struct thread *thread, u64 address, u16 group)
 #pragma unroll
 	for (int i = 0; i < ANCESTORS; i++) {
 		u32 pid = key.pid;
-		struct process *process = find(MAP(PROCESSES), &pid);
+		struct process *process = map_lookup(PROCESSES, &pid);
 
 		if (!process || process->generation != key.generation || !process->source)
 			return 0;
 		key.pid = process->source;
 		key.generation = process->source_generation;
-		if (find(MAP(LIVE), &key) || find(MAP(GHOSTS), &key))
+		if (map_lookup(LIVE, &key) || map_lookup(GHOSTS, &key))
 			return 1;
 	}
 	return 0;

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracer.analysis.balance_tree import balance_tree
 from tracer.analysis.births import births
-from tracer.analysis.doubts import doubt_notes, may_have_ended
+from tracer.analysis.coverage_gaps import doubt_notes, may_have_ended
 from tracer.analysis.drift import drifted
 from tracer.analysis.evidence import INHERITED, LEAKED, OUTSTANDING, Evidence
 from tracer.analysis.groups import Column, Indices, group_rows, oldest, sorted_runs
