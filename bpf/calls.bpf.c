@@ -439,6 +439,8 @@ int unknown_free(struct pt_regs *ctx)
 	slot = ctx->sp + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	key = key_of(thread, thread->intent.address, site->group);
 	if (is_bad_free(thread, &key, slot)) {
+		if (thread->is_copy)
+			inherited_freed(&key);	/* it may be an ancestor's, too far back to know */
 		walk_from_entry(ctx, thread, site, PROGRAM_FREED);
 		return 0;
 	}

@@ -3,7 +3,7 @@ function leaksSection() {
     section('leaks', 'Entries', element('p', {class: 'note'}, 'Nothing is outstanding.'));
     return;
   }
-  const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.own === null ? 0 : leak.own]] : null;
+  const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.start]] : null;
   const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + (frame[1].startsWith('(') ? '' : frame[1])).trim() : '(stack not kept)'; };
   const about = (leak) => leak.error ? '~' : '';
   const several = new Set(data.leaks.map((leak) => leak.pid)).size > 1;
