@@ -17,7 +17,6 @@ from tracer.books.history import History
 from tracer.books.mapped import MappedMemory
 from tracer.capture import kernel
 from tracer.capture.binaries import Binaries, FindSites, OpenBinary
-from tracer.capture.btf import kernel_offsets
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.closer import Closer
 from tracer.capture.code_logs import CodeLogs
@@ -28,6 +27,7 @@ from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.heartbeat import Heartbeat
 from tracer.capture.jit_interface import JitInterface
+from tracer.capture.known_offsets import known_offsets
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
 from tracer.capture.losses import read_losses
@@ -124,7 +124,7 @@ class Session:
         self.maps = Maps.create(options.limits)
         self._opened.callback(self.maps.close)
         self.programs = load_programs(
-            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests,
+            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(), guests=options.guests,
             on_compile=options.on_compile,
         )
         self._opened.callback(self.programs.close)
