@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tracer.capture.binaries import OpenBinary
-from tracer.capture.guest_programs import GuestPrograms
+from tracer.capture.later_programs import GuestPrograms
 from tracer.capture.maps import Maps
 from tracer.capture.mishaps import Mishaps
 from tracer.guests.debug_offsets import TABLE_BYTES
