@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -23,7 +22,6 @@ from tracer.capture.code_logs import CodeLogs
 from tracer.capture.endings import Endings
 from tracer.capture.follower import Follower
 from tracer.capture.frame_registry import FrameRegistry
-from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.heartbeat import Heartbeat
 from tracer.capture.jit_interface import JitInterface
@@ -40,6 +38,7 @@ from tracer.capture.rings import Ring
 from tracer.capture.seen_frames import SeenFrames
 from tracer.capture.sites import SiteTable
 from tracer.capture.spaces import Spaces
+from tracer.capture.stack_book import StackBook
 from tracer.capture.stack_completion import StackCompletion
 from tracer.capture.stack_writer import StackWriter
 from tracer.capture.start_up import start_up_binaries
@@ -49,7 +48,7 @@ from tracer.capture.uprobe_events import UprobeEvents
 from tracer.model import records
 from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.snapshot import Stack, Untraced
+from tracer.model.snapshot import Untraced
 from tracer.procfs import process as proc
 
 _TICK_SECONDS = 0.02
@@ -60,7 +59,6 @@ _EVERYWHERE = (
     "tracefs is not to be had (see `refleak doctor`): while the trace went on, the places of forks and execs had a "
     "breakpoint in every process that maps the same libc"
 )
-_STACK_HEADER = struct.Struct("<QII")
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,6 @@ class Session:
         self.options = options
         self.mode = "attached"
         self.stopped = False
-        self.stacks: dict[int, Stack] = {}
         self.book = ProcessBook()
         self.history = History()
         self.mapped = MappedMemory()
@@ -131,7 +128,6 @@ class Session:
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
         self.guest_runtimes = GuestRuntimes(self.maps, self.programs.guests, self.mishaps)
-        self.guests = GuestBook()
         self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
         self.attacher = Attacher(self.programs, self._uprobe_events)
@@ -152,16 +148,15 @@ class Session:
             self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
+        self.stacks = StackBook(self.completion, self.seen, self.mishaps)
         self._open_rings(options.limits)
         self._opened.callback(self.attacher.detach_all)
-        self._keys: dict[int, int] = {}
-        """Frame keys, each one number in memory."""
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._heartbeat = Heartbeat(self._shared)
         self._opened.callback(self._heartbeat.stop)
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
-        self._ended_ns = self._stacks_until_ns = 0
+        self._ended_ns = 0
         self.older_children: tuple[Untraced, ...] = ()
         """Of the process that was attached to: they are not traced."""
         self._launched: Launched | None = None
@@ -324,25 +319,7 @@ class Session:
         began = time.monotonic_ns()
         guests, stacks = self._guest_ring.read_blobs(), self._stack_ring.read_blobs()
         self._copied()  # each was sent before its stack
-        self.completion.walk(self.mishaps)
-        for blob in guests:
-            with self.mishaps.attempt():
-                self.guests.add((blob,))
-        for blob in stacks:
-            self._keep_stack(blob)
-        with self.mishaps.attempt():
-            self.guests.settle(self.stacks, self.completion.places)
-        self._stacks_until_ns = began
-
-    def _keep_stack(self, blob: bytes) -> None:
-        number, status, depth = _STACK_HEADER.unpack_from(blob)
-        if number in self.completion.places:
-            return  # sent by two threads at once, and walked further before
-        keys = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
-        frames = tuple(map(self._keys.setdefault, keys, keys))
-        stack = self.completion.completed(number, Stack(frames, records.StackStatus(status)))
-        self.stacks[number] = stack
-        self.seen.note(stack.frames, self._stacks_until_ns, time.monotonic_ns())
+        self.stacks.take(guests, stacks, began)
 
     def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Have the books copied before any later event of either is read."""
@@ -360,7 +337,7 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         why = self.programs.guests.refused if self.programs.guests else ""
         refused = (f"no frames of interpreters are shown: {why}",) if why else ()
-        guests = (*self.guest_runtimes.notes, *self.guests.notes)
+        guests = (*self.guest_runtimes.notes, *self.stacks.guests.notes)
         everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
         return (*refused, *guests, *self.code.notes, *everywhere)
 

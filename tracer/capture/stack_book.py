@@ -1,0 +1,50 @@
+"""The stacks of a trace, native and of scripts, as the kernel side sends them."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+
+from tracer.capture.guest_book import GuestBook
+from tracer.capture.mishaps import Mishaps
+from tracer.capture.seen_frames import SeenFrames
+from tracer.capture.stack_completion import StackCompletion
+from tracer.model.records import StackStatus
+from tracer.model.snapshot import Stack
+
+_HEADER = struct.Struct("<QII")
+
+
+class StackBook:
+    """Keeps each stack once, by its number."""
+
+    def __init__(self, completion: StackCompletion, seen: SeenFrames, mishaps: Mishaps) -> None:
+        self._completion, self._seen, self._mishaps = completion, seen, mishaps
+        self.guests = GuestBook()
+        self.stacks: dict[int, Stack] = {}
+        self._keys: dict[int, int] = {}
+        """Frame keys, each one number in memory."""
+        self._until_ns = 0
+
+    def take(self, guests: Sequence[bytes], stacks: Sequence[bytes], began_ns: int) -> None:
+        """Take what was in the two rings, the guests' read first, at some time; copied stacks were taken before."""
+        self._completion.walk(self._mishaps)
+        for blob in guests:
+            with self._mishaps.attempt():
+                self.guests.add((blob,))
+        for blob in stacks:
+            self._keep(blob)
+        with self._mishaps.attempt():
+            self.guests.settle(self.stacks, self._completion.places)
+        self._until_ns = began_ns
+
+    def _keep(self, blob: bytes) -> None:
+        number, status, depth = _HEADER.unpack_from(blob)
+        if number in self._completion.places:
+            return  # sent by two threads at once, and walked further before
+        keys = struct.unpack_from(f"<{depth}Q", blob, _HEADER.size)
+        frames = tuple(map(self._keys.setdefault, keys, keys))
+        stack = self._completion.completed(number, Stack(frames, StackStatus(status)))
+        self.stacks[number] = stack
+        self._seen.note(stack.frames, self._until_ns, time.monotonic_ns())
