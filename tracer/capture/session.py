@@ -107,6 +107,7 @@ class Session:
     def _open(self, options: CaptureOptions) -> None:
         self._uprobe_events = UprobeEvents()
         self._closer = Closer(self._uprobe_events)
+        self._leaves_links = False
         self._opened.callback(self._end_closer)
         self.options = options
         self.mode = "attached"
@@ -150,7 +151,7 @@ class Session:
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
         self.stacks = StackBook(self.completion, self.seen, self.mishaps)
         self._open_rings(options.limits)
-        self._opened.callback(self.attacher.detach_all)
+        self._opened.callback(self._detach)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._heartbeat = Heartbeat(self._shared)
         self._opened.callback(self._heartbeat.stop)
@@ -362,13 +363,24 @@ class Session:
             return None
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
-    def close(self) -> None:
-        """Detach everything from the target, which runs on if it still does, and close all that was opened."""
+    def close(self, *, exits: bool = False) -> None:
+        """Detach everything from the target, which runs on if it still does, and close all that was opened.
+
+        `exits`: this process is about to end. The links of a target that has ended are then left to the closer: to
+        wait for the kernel, some 0.4 s, is of no use to anybody.
+        """
+        self._leaves_links = exits and self.target_ended and self._closer.is_ready
         self._shared["armed"] = 0
         self._opened.close()
         self.mishaps.calm()
 
+    def _detach(self) -> None:
+        if self._leaves_links:
+            self.attacher.leave_all()
+        else:
+            self.attacher.detach_all()
+
     def _end_closer(self) -> None:
-        """End it, unless it has to remove names that the kernel still has in use."""
-        if self._uprobe_events.close():
+        """End it, unless it has links to close, or to remove names that the kernel still has in use."""
+        if not self._leaves_links and self._uprobe_events.close():
             self._closer.stop()

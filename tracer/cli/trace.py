@@ -94,7 +94,7 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     finally:
         if reports is not None:
             reports.close()
-        trace.close()
+        trace.close(exits=True)
     return _exit_status(trace, findings, arguments)
 
 

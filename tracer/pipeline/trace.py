@@ -171,9 +171,12 @@ class Trace:
         """Return a launched target's status as a shell gives it; None where it is not known or there is none."""
         return self._session.exit_status
 
-    def close(self) -> None:
-        """Take all probes out of the target, which runs on if it still does, and let go of everything."""
-        self._session.close()
+    def close(self, *, exits: bool = False) -> None:
+        """Take all probes out of the target, which runs on if it still does, and let go of everything.
+
+        `exits`: this process is about to end, and need not wait for the kernel where the target has ended too.
+        """
+        self._session.close(exits=exits)
 
 
 @contextmanager
