@@ -52,6 +52,8 @@ from tracer.model.snapshot import Untraced
 from tracer.procfs import process as proc
 
 _TICK_SECONDS = 0.02
+_SPARE_SECONDS = 0.001
+"""Of a tick in which nobody was held, for what could be done at the end too."""
 _NICE = -10
 _PATIENCE_SECONDS = 1.0
 """So long may what is under way go on when the trace is to end."""
@@ -255,8 +257,10 @@ class Session:
         deadline = None if self.options.duration_s is None else time.monotonic() + self.options.duration_s
         try:
             while not self._is_over(deadline):
-                poll.poll(_TICK_SECONDS)
+                is_quiet = not poll.poll(_TICK_SECONDS)
                 self.drain()
+                if is_quiet:
+                    self.stacks.settle(_SPARE_SECONDS)
                 self._take_checkpoints()
                 if on_turn is not None:
                     on_turn()

@@ -14,15 +14,19 @@ from tracer.model.records import StackStatus
 from tracer.model.snapshot import Stack
 
 _HEADER = struct.Struct("<QII")
+_AT_ONCE = 16
 
 
 class StackBook:
-    """Keeps each stack once, by its number."""
+    """Keeps each stack once, by its number.
+
+    Those with frames of scripts are put together when there is time, or when they are asked for.
+    """
 
     def __init__(self, completion: StackCompletion, seen: SeenFrames, mishaps: Mishaps) -> None:
         self._completion, self._seen, self._mishaps = completion, seen, mishaps
         self.guests = GuestBook()
-        self.stacks: dict[int, Stack] = {}
+        self._stacks: dict[int, Stack] = {}
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""
         self._until_ns = 0
@@ -30,14 +34,28 @@ class StackBook:
     def take(self, guests: Sequence[bytes], stacks: Sequence[bytes], began_ns: int) -> None:
         """Take what was in the two rings, the guests' read first, at some time; copied stacks were taken before."""
         self._completion.walk(self._mishaps)
-        for blob in guests:
-            with self._mishaps.attempt():
-                self.guests.add((blob,))
+        with self._mishaps.attempt():
+            self.guests.add(guests)
         for blob in stacks:
             self._keep(blob)
-        with self._mishaps.attempt():
-            self.guests.settle(self.stacks, self._completion.places)
         self._until_ns = began_ns
+
+    def settle(self, seconds: float) -> None:
+        """Put stacks of scripts together for so long at most."""
+        deadline = time.monotonic() + seconds
+        while self.guests.has_waiting and time.monotonic() < deadline:
+            self._settle(_AT_ONCE)
+
+    def _settle(self, most: int) -> None:
+        with self._mishaps.attempt():
+            self.guests.settle(self._stacks, self._completion.places, most)
+
+    @property
+    def stacks(self) -> dict[int, Stack]:
+        """All that have come."""
+        while self.guests.has_waiting:
+            self._settle(-1)
+        return self._stacks
 
     def _keep(self, blob: bytes) -> None:
         number, status, depth = _HEADER.unpack_from(blob)
@@ -46,5 +64,5 @@ class StackBook:
         keys = struct.unpack_from(f"<{depth}Q", blob, _HEADER.size)
         frames = tuple(map(self._keys.setdefault, keys, keys))
         stack = self._completion.completed(number, Stack(frames, StackStatus(status)))
-        self.stacks[number] = stack
+        self._stacks[number] = stack
         self._seen.note(stack.frames, self._until_ns, time.monotonic_ns())
