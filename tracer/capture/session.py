@@ -15,6 +15,7 @@ import numpy as np
 from tracer.books.history import History
 from tracer.books.mapped import MappedMemory
 from tracer.capture import kernel
+from tracer.capture.beside import beside
 from tracer.capture.binaries import Binaries, FindSites, OpenBinary
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.closer import Closer
@@ -88,6 +89,8 @@ class CaptureOptions:
     """Why that cannot be told, as a clause."""
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
+    meanwhile: Callable[[], None] = lambda: None
+    """Called while the kernel makes maps and looks at programs: 0.2 s on another processor, if there is one."""
 
 
 class Session:
@@ -121,13 +124,8 @@ class Session:
         self.mishaps = Mishaps()
         self.binaries = Binaries()
         self._opened.callback(self.binaries.close)
-        self.maps = Maps.create(options.limits)
-        self._opened.callback(self.maps.close)
-        self.programs = load_programs(
-            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(), guests=options.guests,
-            on_compile=options.on_compile,
-        )
-        self._opened.callback(self.programs.close)
+        with beside(lambda: self._make_kernel_side(options)):
+            options.meanwhile()
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
         self.guest_runtimes = GuestRuntimes(self.maps, self.programs.guests, self.mishaps)
@@ -164,6 +162,15 @@ class Session:
         """Of the process that was attached to: they are not traced."""
         self._launched: Launched | None = None
         self._pid = 0
+
+    def _make_kernel_side(self, options: CaptureOptions) -> None:
+        self.maps = Maps.create(options.limits)
+        self._opened.callback(self.maps.close)
+        self.programs = load_programs(
+            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(), guests=options.guests,
+            on_compile=options.on_compile,
+        )
+        self._opened.callback(self.programs.close)
 
     def _open_rings(self, limits: Limits) -> None:
         self._events = self._ring("EVENTS", limits.event_ring_bytes)

@@ -12,22 +12,21 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tracer.api import JudgeOptions, Report, Trace, TraceOptions
+from tracer.api import JudgeOptions, Trace, TraceOptions
 from tracer.cli import options
 from tracer.cli.checkpoint_notice import CheckpointNotice
-from tracer.cli.choices import is_recording, judge_options, next_command
-from tracer.cli.interval import IntervalReports, is_stream
+from tracer.cli.choices import is_recording, is_stream, judge_options, next_command
 from tracer.cli.reporting import check_output, failure_status, write_report
 from tracer.cli.status_line import StatusLine
 from tracer.cli.step_line import StepLine
 from tracer.cli.trace_choices import recorder_of, trace_options
 from tracer.errors import CannotWrite, UsageError
-from tracer.model.findings import Findings
-from tracer.pipeline.missing import check_found
-from tracer.report.json_report import write_json_line
-from tracer.report.text import TextOptions, write_text
+
+if TYPE_CHECKING:
+    from tracer.api import Report
+    from tracer.model.findings import Findings
 
 NAME = "trace"
 TAKES_TARGET = True
@@ -75,7 +74,11 @@ class Watcher(Protocol):
 
 def run(arguments: argparse.Namespace) -> int:
     """Trace, report, and return the exit status: the target's, or --error-exitcode's."""
-    return run_watched(arguments, None if arguments.interval is None else IntervalReports(arguments))
+    if arguments.interval is None:
+        return run_watched(arguments, None)
+    from tracer.cli.interval import IntervalReports
+
+    return run_watched(arguments, IntervalReports(arguments))
 
 
 def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
@@ -128,11 +131,15 @@ def _write(report: Report, arguments: argparse.Namespace) -> CannotWrite | None:
     """Return why the user's file could not be written: then the report goes to stderr."""
     usual = sys.stdout if arguments.command is None else sys.stderr
     if is_stream(arguments):
+        from tracer.report.json_report import write_json_line
+
         write_json_line(report.findings, usual)
         return None
     try:
         write_report(report, arguments, usual)
     except CannotWrite as error:
+        from tracer.report.text import TextOptions, write_text
+
         write_text(report.findings, sys.stderr, TextOptions(top=arguments.top, tree=arguments.tree))
         return error
     return None
@@ -183,6 +190,8 @@ def _run_until_end(trace: Trace, arguments: argparse.Namespace, reports: Watcher
 
 
 def _exit_status(trace: Trace, findings: Findings, arguments: argparse.Namespace) -> int:
+    from tracer.pipeline.missing import check_found
+
     failed = failure_status(findings, arguments)
     if failed is not None:
         return failed
