@@ -6,12 +6,12 @@ import struct
 import time
 from collections.abc import Sequence
 
-from tracer.capture.guest_book import GuestBook
-from tracer.capture.mishaps import Mishaps
-from tracer.capture.seen_frames import SeenFrames
-from tracer.capture.stack_completion import StackCompletion
+from tracer.interpreters.frames import InterpreterFrames
+from tracer.jit.seen_frames import SeenFrames
+from tracer.mishaps import Mishaps
 from tracer.model.records import StackStatus
 from tracer.model.snapshot import Stack
+from tracer.unwinding.stack_completion import StackCompletion
 
 _HEADER = struct.Struct("<QII")
 _AT_ONCE = 16
@@ -25,7 +25,7 @@ class StackBook:
 
     def __init__(self, completion: StackCompletion, seen: SeenFrames, mishaps: Mishaps) -> None:
         self._completion, self._seen, self._mishaps = completion, seen, mishaps
-        self.guests = GuestBook()
+        self.guests = InterpreterFrames()
         self._stacks: dict[int, Stack] = {}
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tracer.binaries.open_files import raise_limit
 from tracer.capture.launch import Launched, find_command, launch, user_of
-from tracer.capture.open_files import raise_limit
 from tracer.capture.session import CaptureOptions, Progress, Session
-from tracer.elf.cache_folder import cache_directory
 from tracer.errors import CannotWrite
+from tracer.files.cache_folder import cache_directory
 from tracer.model.frames import Symbols
 from tracer.model.periods import Checkpoint
 from tracer.model.snapshot import Snapshot

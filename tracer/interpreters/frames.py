@@ -1,0 +1,161 @@
+"""The frames of interpreters that the kernel side has sent, and the stacks that they belong to.
+
+Who reads the rings only keeps what comes, for somebody may be held meanwhile: stacks are put together when there is
+time, or when they are asked for, and lines are looked up for the frames that are asked for.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+
+from tracer.interpreters.code import ScriptCode, read_code
+from tracer.interpreters.merging import Run, merged
+from tracer.model import records
+from tracer.model.frames import Frame
+from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY, GuestRecord, StackStatus
+from tracer.model.snapshot import Stack
+
+_PLACE_BYTES, _FRAME_BYTES = 4, records.GUEST_FRAME.itemsize
+_HEAD = struct.Struct("<QIIQII")
+"""Number, kind, depth, native stack, its depth, whether it was cut: what comes before `places`."""
+_PLACES_AT = _HEAD.size
+_FRAMES_AT = _PLACES_AT + (records.MAX_FRAMES + 1) * _PLACE_BYTES
+_KIND = struct.Struct("<QI")
+_LOST = Frame(None, kind="guest", why_unknown="its code was not kept")
+_NONE: Mapping[int, tuple[int, ...]] = {}
+_HIDDEN = -1
+_Call = tuple[int, int]
+"""A code's number, and where in it."""
+
+
+class InterpreterFrames:
+    """Guest frames are numbered as they are met; `frames` are those of Snapshot.guests."""
+
+    def __init__(self) -> None:
+        self._frames: list[Frame] = []
+        self._codes: dict[int, ScriptCode | None] = {}
+        self._sent: dict[int, bytes] = {}
+        """Codes as they came, until one of their frames is met."""
+        self._calls: dict[_Call, tuple[int, bool]] = {}
+        self._shown: list[_Call] = []
+        """By the numbers of their frames."""
+        self._waiting: deque[bytes] = deque()
+        """Stacks as they came, without what is empty in them."""
+        self._troubles: Counter[str] = Counter()
+
+    def add(self, blobs: Iterable[bytes]) -> None:
+        """Take records of the guest ring, in their order."""
+        for blob in blobs:
+            if len(blob) < _HEAD.size:
+                continue
+            number, kind = _KIND.unpack_from(blob)
+            if kind == GuestRecord.STACK:
+                self._waiting.append(_trimmed(blob))
+            else:
+                self._sent[number] = blob
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def settle(
+        self, stacks: MutableMapping[int, Stack], completed: Mapping[int, tuple[int, ...]] = _NONE, most: int = -1
+    ) -> None:
+        """Merge stacks that wait with their native ones, which must have been read after them; `most`: -1 for all.
+
+        `completed`: the places of the frames of those native stacks that were walked further than the kernel side did.
+        """
+        while self._waiting and most:
+            most -= 1
+            blob = self._waiting.popleft()
+            number, _, depth, native_number, native_depth, is_cut = _HEAD.unpack_from(blob)
+            native = stacks.get(native_number)
+            if native is None:
+                continue
+            behind = _HEAD.size + native_depth * _PLACE_BYTES
+            places = completed.get(native_number)
+            if places is None:
+                places = struct.unpack_from(f"<{native_depth}I", blob, _HEAD.size)
+            words = struct.unpack_from(f"<{2 * depth}Q", blob, behind)
+            stacks[number] = self._merged(native, places, words, bool(is_cut))
+
+    def _merged(self, native: Stack, places: Sequence[int], words: Sequence[int], is_cut: bool) -> Stack:
+        frames, missed = merged(native.frames, places[: len(native.frames)], list(self._runs(words)))
+        if missed:
+            self._troubles["whose place on the C stack was not found"] += 1
+        status = native.status
+        if is_cut:
+            self._troubles["that are deeper than refleak follows, or could not be read"] += 1
+            status = StackStatus.TRUNCATED if native.complete else status
+        return Stack(frames, status)
+
+    def _runs(self, words: Sequence[int]) -> Iterator[Run]:
+        """Split at the ends of runs; one with a frame that could not be told, or without an end, is left out.
+
+        `words`: two for each frame, its code and, in the upper half, its place.
+        """
+        calls: list[_Call] = []
+        is_whole = True
+        for code, word in zip(words[::2], words[1::2], strict=True):
+            place = word >> 32
+            if code:
+                calls.append((code, word & 0xFFFFFFFF))
+            elif not place:
+                is_whole = False
+            if place:
+                if is_whole:
+                    yield self._run(calls, place & ~1)
+                calls, is_whole = [], True
+
+    def _run(self, calls: Sequence[_Call], place: int) -> Run:
+        known = [self._calls.get(call) or self._met(call) for call in calls]
+        keys = tuple([key for key, _ in known if key != _HIDDEN])
+        return Run(keys, place, all(of_python for _, of_python in known))
+
+    def _met(self, call: _Call) -> tuple[int, bool]:
+        """Number a frame that was not met before; return its key, and whether it is Python's."""
+        code = self._code(call[0])
+        if code is not None and not code.is_shown:
+            key = _HIDDEN
+        else:
+            key = GUEST_BINARY << FRAME_BINARY_SHIFT | len(self._shown)
+            self._shown.append(call)
+        self._calls[call] = key, code is None or code.kind is GuestRecord.PYTHON
+        return self._calls[call]
+
+    def _code(self, number: int) -> ScriptCode | None:
+        if number in self._sent:
+            self._codes[number] = read_code(self._sent.pop(number)) or self._codes.get(number)
+        return self._codes.get(number)
+
+    @property
+    def frames(self) -> Sequence[Frame]:
+        """The frame of each key, in the order of their numbers."""
+        new = self._shown[len(self._frames) :]
+        places: dict[int, list[int]] = defaultdict(list)
+        for at, (number, _) in enumerate(new):
+            places[number].append(at)
+        made = [_LOST] * len(new)
+        for number, ats in places.items():
+            code = self._code(number)
+            if code is not None:
+                for at, frame in zip(ats, code.frames([new[at][1] for at in ats]), strict=True):
+                    made[at] = frame
+        self._frames += made
+        return self._frames
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"{count:,} stacks lack frames of an interpreter {why}" for why, count in self._troubles.items())
+
+
+def _trimmed(blob: bytes) -> bytes:
+    """Return a stack's record with its places and frames one behind the other, as many as there are."""
+    number, kind, depth, native, native_depth, is_cut = _HEAD.unpack_from(blob)
+    depth = max(0, min(depth, (len(blob) - _FRAMES_AT) // _FRAME_BYTES))
+    native_depth = min(native_depth, records.MAX_FRAMES)
+    places = blob[_PLACES_AT : _PLACES_AT + native_depth * _PLACE_BYTES]
+    frames = blob[_FRAMES_AT : _FRAMES_AT + depth * _FRAME_BYTES]
+    return _HEAD.pack(number, kind, depth, native, native_depth, is_cut) + places + frames
