@@ -21,6 +21,7 @@ from tracer.cli.choices import is_recording, is_stream, judge_options, next_comm
 from tracer.cli.reporting import check_output, failure_status, write_report
 from tracer.cli.status_line import StatusLine
 from tracer.cli.step_line import StepLine
+from tracer.cli.time_line import TimeLine
 from tracer.cli.trace_choices import recorder_of, trace_options
 from tracer.errors import CannotWrite, UsageError
 
@@ -57,6 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_policy(parser)
     options.add_allow_missing(parser)
     options.add_verbosity(parser)
+    options.add_stats(parser)
 
 
 class Watcher(Protocol):
@@ -85,31 +87,39 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     """Trace as `run` does, with someone who looks on."""
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: a command or -p PID", "refleak --help shows examples")
+    line = TimeLine(enabled=arguments.stats)
+    line.mark("imports, options")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
     judging = judge_options(arguments)
     check_output(arguments, judging)
     chosen = trace_options(arguments)
     _ = chosen.catalogue  # raises what is wrong with the specs, before anything is started
-    trace = _begun(arguments, chosen)
+    trace = _begun(arguments, chosen, line)
     try:
         _run_until_end(trace, arguments, reports)
+        line.mark("the trace itself")
         findings = _reported(trace, judging, arguments)
+        line.mark("names, findings, the report")
     finally:
         if reports is not None:
             reports.close()
         trace.close(exits=True)
+    line.mark("the end of the probes")
+    line.write(sys.stderr)
     return _exit_status(trace, findings, arguments)
 
 
-def _begun(arguments: argparse.Namespace, chosen: TraceOptions) -> Trace:
+def _begun(arguments: argparse.Namespace, chosen: TraceOptions, times: TimeLine) -> Trace:
     recorder = recorder_of(arguments, chosen)
     line = StepLine(sys.stderr, enabled=not arguments.quiet)
     if arguments.command:
         trace = Trace.launched(arguments.command, chosen, recorder, line.show)
     else:
         trace = Trace.attached(arguments.pid, chosen, recorder, line.show)
+    times.mark("maps and programs in the kernel")
     _handle_signals(trace)
     trace.begin()
+    times.mark("sites found, probes in place")
     return trace
 
 
