@@ -59,7 +59,7 @@ def test_the_inside_of_a_call_counts_once(counter: str, tmp_path: Path) -> None:
     assert {instance["references"] for instance in leak["instances"]} == {2}
 
 
-def of_pool(report: Json) -> tuple[int, int]:
+def of_pool(report: dict[str, Any]) -> tuple[int, int]:
     """Return the blocks and bytes of all lines that took some from the pool."""
     entries = [leak for leak in report["leaks"] if leak["type"] == "pool"]
     return sum(leak["count"] for leak in entries), sum(leak["bytes"] for leak in entries)
