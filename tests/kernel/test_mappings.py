@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from conftest import Refleak
 from traced_report import callers, functions
@@ -77,7 +79,9 @@ def test_a_forked_childs_copy_is_no_leak_of_its_own(refleak: Refleak) -> None:
     run = refleak(target=("munmap_parts", "fork"))
     run.check_whole()
     assert run.report["totals"]["mappings"] == {"outstanding": 2, "outstanding_bytes": 9 * PAGE}
-    found = [(leak["state"], callers(leak)[0]["function"], leak["bytes"]) for leak in run.leaks]
-    assert sorted(found) == [
-        ("inherited", "map_pages", 5 * PAGE), ("leaked", "map_over", 3 * PAGE), ("leaked", "map_pages", 6 * PAGE),
-    ]  # fmt: skip
+    found = Counter[tuple[str, str]]()
+    for leak in run.leaks:  # some come to map_pages from two lines
+        found[leak["state"], callers(leak)[0]["function"]] += leak["bytes"]
+    assert found == {
+        ("inherited", "map_pages"): 5 * PAGE, ("leaked", "map_over"): 3 * PAGE, ("leaked", "map_pages"): 6 * PAGE,
+    }  # fmt: skip

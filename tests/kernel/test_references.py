@@ -36,7 +36,7 @@ def test_objects_alive_at_exit(refleak: Refleak) -> None:
     assert (calls(of["c"]["gets"]), calls(of["c"]["puts"])) == ({"hold_c": 9}, {"release_c": 9})
     assert run.errors == {}
     assert {leak["state"] for leak in run.leaks} == {"leaked"}
-    assert [functions(of[name]["stack"])[1] for name in "abc"] == ["main"] * 3
+    assert [functions(callers(of[name]))[1] for name in "abc"] == ["main"] * 3
     assert all(leak["bytes"] is None and leak["stack_complete"] for leak in run.leaks)
 
 
