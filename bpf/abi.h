@@ -8,7 +8,9 @@
 #ifndef REFLEAK_ABI_H
 #define REFLEAK_ABI_H
 
-#ifndef REFLEAK_BPF
+#ifdef REFLEAK_BPF
+#include <linux/types.h>
+#else
 #include <stdint.h>
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -352,6 +354,7 @@ enum control_kind {
 	CONTROL_FRAMES,		/* __register_frame: length is its argument; held */
 	CONTROL_FRAMES_GONE,	/* __deregister_frame: the same */
 	CONTROL_ENDING,		/* _exit, abort: parent is the thread, path its registers (struct pt_regs); held */
+	CONTROL_DISPATCHES,	/* prctl: signals are to take the place of system calls, the probes' too; held */
 };
 
 /* When something reads, or leaves by, the return addresses on the stack; the cookie of on_unwinding. */
@@ -405,6 +408,8 @@ struct process {
 	u16 own_generation;
 	u16 state;	/* enum process_state */
 	u16 is_copy;	/* its memory began as a copy of its parent's, until it execs */
+	u32 source;	/* whose memory that is, a pid, 0 for none */
+	u32 source_generation;
 };
 
 /* What one address space did; by struct key without an address. */

@@ -44,12 +44,6 @@ HOLD_TURNS, HOLD_READS = 1 << 17, 5
 bpf/abi.h), the turns are more than fit into that time."""
 _AT_ONCE = 4
 
-_HEADERS = (
-    "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "walk_cache.bpf.h",
-    "tables.bpf.h", "epilogue.h", "epilogue.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "interpreters.bpf.h",
-    "python.bpf.h", "lua.bpf.h", "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "freed.bpf.h",
-    "allocations.bpf.h", "calls.bpf.h",
-)
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "stack_dump.bpf.c",
             "interpreters.bpf.c", "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "turns.bpf.c")  # fmt: skip
 _TAIL_CALLED = (
@@ -86,12 +80,24 @@ def bpf_directory() -> Path:
     return installed if installed.is_dir() else package.parent / "bpf"
 
 
-def _source(directory: Path) -> str:
-    lines = ["#include <uapi/linux/ptrace.h>", "#define REFLEAK_BPF 1"]
-    lines += [f'#include "{name}"' for name in _HEADERS]
+def source_text(directory: Path) -> str:
+    """Return all sources as the one text that BCC compiles: each includes what it uses."""
+    lines = []
     for name in _SOURCES:
         lines += [f'#line 1 "{name}"', (directory / name).read_text()]
     return "\n".join(lines)
+
+
+def compiler_flags(maps: Sequence[str], offsets: Mapping[str, int]) -> list[str]:
+    """Return the macros that the sources are compiled with; `maps`: the names of all, in their order."""
+    macros = {
+        "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
+        "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES,
+        "FREED_SET_BYTES": FREED_SET_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
+        **offsets,
+    }
+    values = (f"-D{name}={value}" for name, value in macros.items())
+    return ["-DREFLEAK_BPF=1", *values, *placeholders(maps), *marks(_TURNS)]
 
 
 def compiled(
@@ -99,16 +105,10 @@ def compiled(
 ) -> dict[str, Linked]:  # fmt: skip
     """Return the programs' code by name, made for these maps; from the cache where it was compiled before."""
     directory = bpf_directory()
-    source = _source(directory)
-    macros = {
-        "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
-        "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES,
-        "FREED_SET_BYTES": FREED_SET_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
-        **offsets,
-    }
-    flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds)), *marks(_TURNS)]
+    source = source_text(directory)
+    flags = compiler_flags(list(maps.fds), offsets)
     turns = [f"turn_{name}" for name in _TURNS]
-    headers = [directory / name for name in _HEADERS] + sorted(directory.glob("include/**/*.h"))
+    headers = [*sorted(directory.glob("*.h")), *sorted(directory.glob("include/**/*.h"))]
     path = cache / f"programs-{cache_key(source, flags, headers)}"
     found = read_cached(path)
     if found is None:
