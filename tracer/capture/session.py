@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -22,6 +21,7 @@ from tracer.capture.follower import Follower
 from tracer.capture.launch import Launched
 from tracer.capture.losses import read_losses
 from tracer.capture.stack_book import StackBook
+from tracer.capture.wakes import Wakes
 from tracer.interpreters.runtimes import InterpreterRuntimes
 from tracer.jit.code_logs import CodeLogs
 from tracer.jit.frame_registry import FrameRegistry
@@ -259,20 +259,18 @@ class Session:
 
     def run(self, on_turn: Callable[[], None] | None = None) -> None:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
-        poll = select.epoll()
-        poll.register(self._control.fd, select.EPOLLIN)
         deadline = None if self.options.duration_s is None else time.monotonic() + self.options.duration_s
         try:
-            while not self._is_over(deadline):
-                is_quiet = not poll.poll(_TICK_SECONDS)
-                self.drain()
-                if is_quiet:
-                    self.stacks.settle(_SPARE_SECONDS)
-                self._take_checkpoints()
-                if on_turn is not None:
-                    on_turn()
+            with Wakes(self._control.fd, self._pid) as wakes:
+                while not self._is_over(deadline):
+                    is_quiet = not wakes.wait(_TICK_SECONDS)
+                    self.drain()
+                    if is_quiet:
+                        self.stacks.settle(_SPARE_SECONDS)
+                    self._take_checkpoints()
+                    if on_turn is not None:
+                        on_turn()
         finally:
-            poll.close()
             self._ended_ns = time.monotonic_ns()
             self._shared["armed"] = 0
             self.drain()
@@ -293,8 +291,10 @@ class Session:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):
             return True
         if self._launched is not None:
-            ended = self._launched.poll() is not None
-            return ended and not any(map(self._lives, self.book.living))
+            if self._launched.poll() is None:
+                return False
+            self.drain()  # the last that it did may have been to fork
+            return not any(map(self._lives, self.book.living))
         return not self._lives(self._pid) and not any(map(self._lives, self.book.living))
 
     def _lives(self, pid: int) -> bool:
