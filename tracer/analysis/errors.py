@@ -13,7 +13,8 @@ from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
 from tracer.analysis.identity import keys_of
 from tracer.analysis.mismatches import Mismatches
-from tracer.model.findings import ErrorFinding, FrameList
+from tracer.model.findings import ErrorFinding, FrameList, Holder
+from tracer.model.holders import KIND_GONE
 from tracer.model.records import ErrorKind
 
 REINITIALISED = "reinitialised"
@@ -63,12 +64,17 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
             last_get=before.last_get if before else stacks[2].frames or None if is_freed else None,
             probably=evidence.book.frames(put.stack) if put else before.probably if before else None,
             reason=put.reason if put else before.reason if before else said(event),
+            holders=before.holders if before else _holders(evidence, event) if is_freed else (),
         )
     for error in Mismatches(evidence).findings():
         key = (error.kind, error.pid, *(_functions(stack) for stack in (error.stack, error.created_at)))
         before = merged.get(key)
         merged[key] = replace(before, count=before.count + error.count) if before else error
     return tuple(sorted(_without_followers(list(merged.values())), key=_rank))
+
+
+def _holders(evidence: Evidence, event: np.void) -> tuple[Holder, ...]:
+    return evidence.holders.gone(KIND_GONE, int(event["pid"]), int(event["generation"]), int(event["address"]))
 
 
 def _past(event: np.void) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.analysis.groups import group_rows
+from tracer.analysis.holders import HolderBook
 from tracer.analysis.identity import stable_id
 from tracer.analysis.reached import why_unknown
 from tracer.analysis.stacks import StackBook
@@ -24,6 +25,7 @@ class Evidence:
         self.book = StackBook(
             snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type}
         )
+        self.holders = HolderBook(snapshot, self.book)
         self.why_unknown = why_unknown(snapshot)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
 

@@ -6,7 +6,7 @@ import re
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 import numpy as np
@@ -18,6 +18,7 @@ from tracer.capture.pointer_scan import PointerScan, TooMuch
 from tracer.capture.process_memory import ProcessMemory
 from tracer.capture.processes import Space
 from tracer.capture.stopped_threads import (
+    REGISTERS,
     NotStopped,
     Words,
     let_go,
@@ -25,13 +26,16 @@ from tracer.capture.stopped_threads import (
     stopped_threads,
     thread_ids,
 )
+from tracer.capture.surroundings import surroundings
+from tracer.capture.thread_stacks import CopiedWalk, MakeWalk, copied_walks, frame_spans
 from tracer.model import records
+from tracer.model.holders import HOLDER_RECORD, HolderKind
 from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
 from tracer.model.records import FRAME_BINARY_SHIFT
-from tracer.model.snapshot import Process, Records, Snapshot
+from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
-from tracer.reachability.memory import REGION, WORD, Memory, RegionKind
-from tracer.reachability.reach_records import Outstanding, reach_records
+from tracer.reachability.memory import REGION, THREAD, WORD, Memory, RegionKind
+from tracer.reachability.reach_records import Outstanding, reach_and_holders
 
 _PATIENCE_NS = 4_000_000_000
 """Of reading: HOLD_NS of bpf/abi.h is five seconds."""
@@ -52,14 +56,17 @@ _IGNORED_SIGNALS = (None, 6)
 class _Read:
     memory: Memory | None
     scan: Scan
+    walks: list[CopiedWalk] = field(default_factory=list)
 
 
 class Endings:
     """Reads the memory of processes that end. `clock` turns the kernel's time into the trace's; `hindrance`: why it is
     not done, as a clause, None where it is."""
 
-    def __init__(self, maps: Maps, clock: Callable[[int], int], hindrance: str | None) -> None:
-        self._maps, self._clock, self._hindrance = maps, clock, hindrance
+    def __init__(
+        self, maps: Maps, clock: Callable[[int], int], hindrance: str | None, make_walk: MakeWalk
+    ) -> None:  # fmt: skip
+        self._maps, self._clock, self._hindrance, self._make_walk = maps, clock, hindrance, make_walk
         self._read: dict[Space, _Read] = {}
         self._left: set[int] = set()
         """Threads that are still to be let go of."""
@@ -68,12 +75,12 @@ class Endings:
         """Read the memory of a process that is held by this record."""
         space = int(control["pid"]), int(control["generation"])
         scan = Scan(*space, reason="its memory could not be read")
-        memory = None
+        memory, walks = None, list[CopiedWalk]()
         try:
             if self._made_nothing(control):
                 scan = replace(scan, reason=_NOTHING_MADE)
             else:
-                memory, size = _memory_of(control, self._left)
+                memory, size, walks = self._memory_of(control)
                 scan = replace(scan, reason=None, bytes_read=size)
         except (NotStopped, TooMuch) as error:
             scan = replace(scan, reason=str(error))
@@ -84,7 +91,7 @@ class Endings:
             memory, scan = None, replace(scan, reason=_WENT_ON)
         if memory is not None:
             memory = replace(memory, time_ns=self._clock(now))
-        self._read[space] = _Read(memory, replace(scan, held_ns=max(0, now - since) if since else 0))
+        self._read[space] = _Read(memory, replace(scan, held_ns=max(0, now - since) if since else 0), walks)
 
     def let_go(self) -> None:
         """Let go of threads that had not stopped in time; to be called often, until the trace is over."""
@@ -108,28 +115,66 @@ class Endings:
         totals = np.frombuffer(thread, records.SPACE_TOTALS, 1, offset=40)[0]
         return not int(totals["made"])
 
+    def _memory_of(self, control: np.void) -> tuple[Memory, int, list[CopiedWalk]]:
+        """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
+        pid, thread = int(control["pid"]), int(control["parent"])
+        offset = records.CONTROL.fields["path"][1]  # type: ignore[index]
+        own = np.frombuffer(control.tobytes(), np.uint64, _HELD_REGISTERS, offset)
+        deadline = (int(control["ticket"]) + _PATIENCE_NS) / 1e9
+        memory = ProcessMemory(pid)
+        try:
+            with stopped_threads(pid, thread, self._left) as others:
+                words = memory.words
+                plan = layout(read_maps(pid), [stack_pointer(r) for r in others.values()], stack_pointer(own), words)
+                registers, regions = _registers(own, list(others.values()))
+                found = PointerScan(memory, plan, deadline).run(registers, regions)
+                space = pid, int(control["generation"])
+                walks = copied_walks(memory, space, [own, *others.values()], self._make_walk)
+                return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks
+        finally:
+            memory.close()
+
     def _is_held(self, control: np.void) -> bool:
         kept = kernel.lookup_element(self._maps.fds["HOLDS"], int(control["tid"]).to_bytes(4, "little"), 24)
         return kept is not None and int.from_bytes(kept[:8], "little") == int(control["ticket"])
 
-    def judged(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with what was looked into, and the classes of what is outstanding."""
+    def judged(self, snapshot: Snapshot, freed: Records) -> Snapshot:
+        """Return the snapshot with what was looked into, the classes of what is outstanding, and who holds it.
+
+        `freed`: FREED_BLOCKs.
+        """
         loaders = {b.id for b in snapshot.binaries if _LOADER.match(PurePath(b.path).name)}
-        found, scans = [np.zeros(0, REACH_RECORD)], []
+        found, holders, scans = [np.zeros(0, REACH_RECORD)], [np.zeros(0, HOLDER_RECORD)], []
+        stacks: dict[int, Stack] = {}
         for process in snapshot.processes:
             space = process.pid, process.generation
             alive = _outstanding(snapshot, space, loaders)
-            if not (len(alive.allocations) or len(alive.objects) or len(alive.mapped)):
-                self._read.pop(space, None)
-                continue
             read = self._read.pop(space, None)
+            frames = frame_spans(read.walks if read is not None else ())
+            around = replace(surroundings(snapshot, process, freed), frames=frames.spans)
+            if not any(map(len, (alive.allocations, alive.objects, alive.mapped, around.gone))):
+                continue
             reason = self._hindrance or _why_not(process, read)
             if reason is None and read is not None and read.memory is not None:
-                found.append(reach_records(read.memory, alive, free_holds=bool(snapshot.losses)))
+                reach, held = reach_and_holders(
+                    read.memory, alive, around, space, free_holds=bool(snapshot.losses)
+                )
+                found.append(reach)
+                holders.append(held)
+                stacks |= {number: frames.stacks[number] for number in _walked(held) if number in frames.stacks}
                 scans.append(replace(read.scan, blocks=len(alive.allocations)))
             else:
                 scans.append(Scan(*space, reason=reason or _UNSEEN, held_ns=read.scan.held_ns if read else 0))
-        return replace(snapshot, scans=tuple(scans), reach=np.concatenate(found))
+        return replace(
+            snapshot, scans=tuple(scans), reach=np.concatenate(found), holders=np.concatenate(holders),
+            stacks={**snapshot.stacks, **stacks} if stacks else snapshot.stacks,
+        )  # fmt: skip
+
+
+def _walked(holders: Records) -> list[int]:
+    """Return the ids of the stacks that words are on."""
+    on_stack: list[int] = np.unique(holders["place"][holders["kind"] == HolderKind.STACK]).tolist()
+    return on_stack
 
 
 def _why_not(process: Process, read: _Read | None) -> str | None:
@@ -166,26 +211,12 @@ def _is_first_in(snapshot: Snapshot, stack: int, binaries: set[int]) -> bool:
     return known is not None and bool(known.frames) and known.frames[0] >> FRAME_BINARY_SHIFT in binaries
 
 
-def _memory_of(control: np.void, left: set[int]) -> tuple[Memory, int]:
-    """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
-    pid, thread = int(control["pid"]), int(control["parent"])
-    offset = records.CONTROL.fields["path"][1]  # type: ignore[index]
-    own = np.frombuffer(control.tobytes(), np.uint64, _HELD_REGISTERS, offset)
-    deadline = (int(control["ticket"]) + _PATIENCE_NS) / 1e9
-    memory = ProcessMemory(pid)
-    try:
-        with stopped_threads(pid, thread, left) as others:
-            buffer = np.zeros(8, np.uint64)
-
-            def words(address: int, count: int) -> list[int]:
-                done = memory.read(address, buffer[:count])
-                return [int(word) for word in buffer[: done // 8]]
-
-            plan = layout(read_maps(pid), [stack_pointer(r) for r in others.values()], stack_pointer(own), words)
-            registers, regions = _registers(own, list(others.values()))
-            return PointerScan(memory, plan, deadline).run(registers, regions), memory.bytes_read
-    finally:
-        memory.close()
+def _threads(thread: int, own: Words, others: dict[int, Words]) -> Records:
+    """Return THREADs: of the one that ends the process, and of the others."""
+    rows = [(thread, stack_pointer(own), _ENDING_AT)]
+    places = range(_RUNNING_AT, _RUNNING_AT + (len(others) << 16), 8 * REGISTERS)
+    rows += [(tid, stack_pointer(r), at) for (tid, r), at in zip(others.items(), places, strict=False)]
+    return np.array(rows, THREAD)
 
 
 def _registers(own: Words, others: list[Words]) -> tuple[Records, Records]:

@@ -146,7 +146,7 @@ class Session:
         self._opened.callback(self.code.close)
         self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
         hindrance = options.hindrance or (None if self.programs.can_hold else "this kernel cannot hold it")
-        self.endings = Endings(self.maps, self._since_start, hindrance)
+        self.endings = Endings(self.maps, self._since_start, hindrance, lambda c: self.completion.full_walk(c))
         self.follower = Follower(
             self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
             self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,

@@ -25,6 +25,7 @@ from tracer.pipeline.site_finder import site_finder
 from tracer.pipeline.steps import OnStep, step, unseen
 from tracer.pipeline.target_check import check_pid, check_privileges, check_program
 from tracer.pipeline.trace_options import TraceOptions
+from tracer.symbols.holder_names import with_holder_names
 
 Turn = Callable[[], None]
 
@@ -139,6 +140,7 @@ class Trace:
         try:
             with step(self._on_step, "looking up names"):
                 symbols = symbols_of(snapshot, options)
+                snapshot = with_holder_names(snapshot, options.symbols)
         except BaseException:
             self._finish_recording(snapshot, None)
             raise
