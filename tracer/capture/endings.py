@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
@@ -43,6 +44,9 @@ _HELD_REGISTERS = 21
 """Words of struct pt_regs."""
 _ENDING_AT, _RUNNING_AT = 8, 0x1000
 """Where registers are made to stand, in the page that nothing can be mapped to."""
+_PENDING_AT, _PENDING_WORDS, _HAD_OLD = 120, 6, 5
+"""Of struct thread and its struct pending (bpf/threads.bpf.h): words, of which the first is not 0 inside of a call."""
+_NOTHING = np.zeros(_PENDING_WORDS, np.uint64)
 _LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
 _KILLED = "it was killed by {}"
 _WENT_ON = "it went on before its memory was read"
@@ -57,6 +61,8 @@ class _Read:
     memory: Memory | None
     scan: Scan
     walks: list[CopiedWalk] = field(default_factory=list)
+    is_unsettled: bool = False
+    """A block was on the move: what is free may be one."""
 
 
 class Endings:
@@ -74,24 +80,22 @@ class Endings:
     def held(self, control: np.void) -> None:
         """Read the memory of a process that is held by this record."""
         space = int(control["pid"]), int(control["generation"])
-        scan = Scan(*space, reason="its memory could not be read")
-        memory, walks = None, list[CopiedWalk]()
+        read = _Read(None, Scan(*space, reason="its memory could not be read"))
         try:
             if self._made_nothing(control):
-                scan = replace(scan, reason=_NOTHING_MADE)
+                read = _Read(None, Scan(*space, reason=_NOTHING_MADE))
             else:
-                memory, size, walks = self._memory_of(control)
-                scan = replace(scan, reason=None, bytes_read=size)
+                read = self._memory_of_held(control)
         except (NotStopped, TooMuch) as error:
-            scan = replace(scan, reason=str(error))
+            read = _Read(None, Scan(*space, reason=str(error)))
         except (FileNotFoundError, ProcessLookupError):
-            scan = replace(scan, reason=_WENT_ON)
+            read = _Read(None, Scan(*space, reason=_WENT_ON))
         now, since = time.monotonic_ns(), int(control["ticket"])
-        if memory is not None and not self._is_held(control):
-            memory, scan = None, replace(scan, reason=_WENT_ON)
-        if memory is not None:
-            memory = replace(memory, time_ns=self._clock(now))
-        self._read[space] = _Read(memory, replace(scan, held_ns=max(0, now - since) if since else 0), walks)
+        if read.memory is not None and not self._is_held(control):
+            read = _Read(None, Scan(*space, reason=_WENT_ON))
+        if read.memory is not None:
+            read = replace(read, memory=replace(read.memory, time_ns=self._clock(now)))
+        self._read[space] = replace(read, scan=replace(read.scan, held_ns=max(0, now - since) if since else 0))
 
     def let_go(self) -> None:
         """Let go of threads that had not stopped in time; to be called often, until the trace is over."""
@@ -115,24 +119,81 @@ class Endings:
         totals = np.frombuffer(thread, records.SPACE_TOTALS, 1, offset=40)[0]
         return not int(totals["made"])
 
-    def _memory_of(self, control: np.void) -> tuple[Memory, int, list[CopiedWalk]]:
+    def look_into(self, spaces: Iterable[Space], freeze: Callable[[], None]) -> None:
+        """Read the memory of processes that run on: all are stopped, `freeze` ends their books, and each goes on as
+        soon as it is read."""
+        if self._hindrance:
+            return
+        stops: list[tuple[Space, int, ExitStack, dict[int, Words]]] = []
+        try:
+            for space in spaces:
+                began, stop = time.monotonic_ns(), ExitStack()
+                try:
+                    others = stop.enter_context(stopped_threads(space[0], 0, self._left))
+                    stops.append((space, began, stop, others))
+                except (NotStopped, OSError) as error:
+                    stop.close()
+                    self._read[space] = _Read(None, Scan(*space, reason=str(error)))
+            freeze()
+            now = time.monotonic_ns()
+            for space, began, stop, others in stops:
+                with stop:
+                    read = self._look(space, others, now)
+                held = time.monotonic_ns() - began
+                self._read[space] = replace(read, scan=replace(read.scan, held_ns=held))
+        finally:
+            for _, _, stop, _ in stops:
+                stop.close()
+
+    def _look(self, space: Space, others: dict[int, Words], now: int) -> _Read:
+        try:
+            if not others:
+                return _Read(None, Scan(*space, reason="it has no thread"))
+            nothing = np.zeros(0, np.uint64)
+            memory, size, walks = self._memory_of(space, 0, nothing, others, now)
+            unsettled = self._is_unsettled(others)
+            scan = Scan(*space, bytes_read=size)
+            return _Read(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled)
+        except (TooMuch, OSError) as error:
+            reason = str(error) if isinstance(error, TooMuch) else "its memory could not be read"
+            return _Read(None, Scan(*space, reason=reason))
+
+    def _is_unsettled(self, threads: Iterable[int]) -> bool:
+        """Tell whether one of these threads is inside of a realloc: the old block is not alive any more then, and the
+        new one not yet, while one of them holds what the program keeps there."""
+        for tid in threads:
+            raw = kernel.lookup_element(self._maps.fds["THREADS"], tid.to_bytes(4, "little"), THREAD_BYTES)
+            pending = np.frombuffer(raw, np.uint64, _PENDING_WORDS, offset=_PENDING_AT) if raw is not None else _NOTHING
+            if pending[0] and pending[_HAD_OLD]:
+                return True
+        return False
+
+    def _memory_of(
+        self, space: Space, thread: int, own: Words, others: dict[int, Words], since_ns: int
+    ) -> tuple[Memory, int, list[CopiedWalk]]:
+        """Read while all threads stand: `thread`, held, with its registers, and the others. Raises TooMuch, OSError."""
+        deadline = (since_ns + _PATIENCE_NS) / 1e9
+        ending = stack_pointer(own) if len(own) else 0
+        memory = ProcessMemory(space[0])
+        try:
+            plan = layout(read_maps(space[0]), [stack_pointer(r) for r in others.values()], ending, memory.words)
+            registers, regions = _registers(own, list(others.values()))
+            found = PointerScan(memory, plan, deadline).run(registers, regions)
+            standing = [own, *others.values()] if len(own) else list(others.values())
+            walks = copied_walks(memory, space, standing, self._make_walk)
+            return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks
+        finally:
+            memory.close()
+
+    def _memory_of_held(self, control: np.void) -> _Read:
         """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
         pid, thread = int(control["pid"]), int(control["parent"])
         offset = records.CONTROL.fields["path"][1]  # type: ignore[index]
         own = np.frombuffer(control.tobytes(), np.uint64, _HELD_REGISTERS, offset)
-        deadline = (int(control["ticket"]) + _PATIENCE_NS) / 1e9
-        memory = ProcessMemory(pid)
-        try:
-            with stopped_threads(pid, thread, self._left) as others:
-                words = memory.words
-                plan = layout(read_maps(pid), [stack_pointer(r) for r in others.values()], stack_pointer(own), words)
-                registers, regions = _registers(own, list(others.values()))
-                found = PointerScan(memory, plan, deadline).run(registers, regions)
-                space = pid, int(control["generation"])
-                walks = copied_walks(memory, space, [own, *others.values()], self._make_walk)
-                return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks
-        finally:
-            memory.close()
+        space = pid, int(control["generation"])
+        with stopped_threads(pid, thread, self._left) as others:
+            memory, size, walks = self._memory_of(space, thread, own, others, int(control["ticket"]))
+            return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others))
 
     def _is_held(self, control: np.void) -> bool:
         kept = kernel.lookup_element(self._maps.fds["HOLDS"], int(control["tid"]).to_bytes(4, "little"), 24)
@@ -156,9 +217,12 @@ class Endings:
                 continue
             reason = self._hindrance or _why_not(process, read)
             if reason is None and read is not None and read.memory is not None:
+                is_older = snapshot.mode == "attached"
+                free_holds = is_older or read.is_unsettled or bool(snapshot.losses)
                 reach, held = reach_and_holders(
-                    read.memory, alive, around, space, free_holds=bool(snapshot.losses)
-                )
+                    read.memory, alive, around, space, free_holds=free_holds,
+                    knows_freed=is_older and not read.is_unsettled and not snapshot.losses,
+                )  # fmt: skip
                 found.append(reach)
                 holders.append(held)
                 stacks |= {number: frames.stacks[number] for number in _walked(held) if number in frames.stacks}
@@ -213,7 +277,7 @@ def _is_first_in(snapshot: Snapshot, stack: int, binaries: set[int]) -> bool:
 
 def _threads(thread: int, own: Words, others: dict[int, Words]) -> Records:
     """Return THREADs: of the one that ends the process, and of the others."""
-    rows = [(thread, stack_pointer(own), _ENDING_AT)]
+    rows = [(thread, stack_pointer(own), _ENDING_AT)] if len(own) else []
     places = range(_RUNNING_AT, _RUNNING_AT + (len(others) << 16), 8 * REGISTERS)
     rows += [(tid, stack_pointer(r), at) for (tid, r), at in zip(others.items(), places, strict=False)]
     return np.array(rows, THREAD)

@@ -266,11 +266,17 @@ class Session:
                     on_turn()
         finally:
             poll.close()
-            self._ended_ns = time.monotonic_ns()
-            self._shared["armed"] = 0
+            if self.options.reachability:
+                with self.mishaps.attempt():
+                    self.endings.look_into(self.book.spaces_alive, self._end_books)
+            self._end_books()
             self.drain()
             self._take_checkpoints()
             self.mishaps.calm()
+
+    def _end_books(self) -> None:
+        self._shared["armed"] = 0
+        self._ended_ns = self._ended_ns or time.monotonic_ns()
 
     def _take_checkpoints(self) -> None:
         """Take all that were asked for, the last ones of a trace that ends too."""
@@ -279,16 +285,14 @@ class Session:
 
     def progress(self) -> Progress:
         """Return what a status line shows."""
-        counts = read_losses(self.maps.fds["LOSSES"])
-        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, sum(counts.values()))
+        lost = sum(read_losses(self.maps.fds["LOSSES"]).values())
+        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, lost)
 
     def _is_over(self, deadline: float | None) -> bool:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):
             return True
-        if self._launched is not None:
-            ended = self._launched.poll() is not None
-            return ended and not any(map(self._lives, self.book.living))
-        return not self._lives(self._pid) and not any(map(self._lives, self.book.living))
+        lives = self._launched.poll() is None if self._launched is not None else self._lives(self._pid)
+        return not (lives or any(map(self._lives, self.book.living)))
 
     def _lives(self, pid: int) -> bool:
         if proc.is_alive(pid):
@@ -360,9 +364,8 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         why = self.programs.guests.refused if self.programs.guests else ""
         refused = (f"no frames of interpreters are shown: {why}",) if why else ()
-        guests = (*self.guest_runtimes.notes, *self.guests.notes)
         everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
-        return (*refused, *guests, *self.code.notes, *everywhere)
+        return (*refused, *self.guest_runtimes.notes, *self.guests.notes, *self.code.notes, *everywhere)
 
     @property
     def started_ns(self) -> int:

@@ -38,15 +38,22 @@ class Outstanding:
 
 
 def reach_and_holders(
-    memory: Memory, alive: Outstanding, around: Surroundings, space: tuple[int, int], *, free_holds: bool
+    memory: Memory, alive: Outstanding, around: Surroundings, space: tuple[int, int], *, free_holds: bool,
+    knows_freed: bool = False,
 ) -> tuple[Records, Records]:
     """Return a REACH_RECORD for each allocation, counted object and mapping, but for what was made after the memory
-    was read: that is held by whoever made it; and HOLDER_RECORDs of them."""
+    was read: that is held by whoever made it; and HOLDER_RECORDs of them.
+
+    `free_holds`: what is in no block may be a block that is not known, and holds. `knows_freed`: but for what was seen
+    to be freed.
+    """
     blocks = np.concatenate([alive.allocations, alive.inherited])
     table = BlockTable(blocks["address"].astype(np.uint64), blocks["size"].astype(np.uint64))
     holds = np.concatenate([alive.holds, np.zeros(len(alive.inherited), np.bool_)])[table.order]
     young = blocks["time_ns"][table.order] > memory.time_ns
-    edges, traces = edges_and_traces(memory, table, free_holds=free_holds)
+    edges, traces = edges_and_traces(
+        memory, table, free_holds=free_holds, freed=around.freed if knows_freed else None
+    )
     classes = classify(table, edges, holds | young)
     holders = Holders(memory, table, blocks[table.order], alive.objects, alive.mapped, around)
     rows = [
