@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +17,8 @@ from live_refleak import PATIENCE_SECONDS, live_refleak, wait_for
 from traced_report import Run, functions
 
 SOURCE = Path(__file__).parents[1] / "reachability" / "lives_on.c"
-KILLS = 5
+KILLS, SCANS = 5, 13
+CHECKOUT = Path(__file__).parents[3]
 EXPECTED = {
     ("reachable", "make_held"): 13, ("reachable", "make_by_older"): 1, ("reachable", "make_on_stack"): 1,
     ("lost", "make_lost"): 8,
@@ -113,3 +116,18 @@ def test_one_that_another_traces_is_not_looked_into(program: Path, tmp_path: Pat
         answers(process, b"alive\n")
     assert [scan["reason"] for scan in run.report["scans"]] == ["another process traces it"]
     assert {leak["reachability"] for leak in run.leaks} == {None}
+
+
+def test_nothing_is_lost_that_is_held(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Blocks go from thread to thread, arrays grow by realloc. scan_trials.py does it for longer."""
+    path = tmp_path_factory.mktemp("held") / "holds_everything"
+    source = SOURCE.with_name("holds_everything.c")
+    subprocess.run(["gcc", "-O2", "-w", "-pthread", "-o", str(path), str(source)], check=True, timeout=100)
+    trials = Path(__file__).parents[1] / "scan_trials.py"
+    command = [sys.executable, str(trials), str(path), str(SCANS)]
+    variables = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    said = subprocess.run(
+        command, check=True, timeout=600, capture_output=True, text=True, env=variables
+    ).stdout
+    assert f"{SCANS} scans of 1 runs: {{'REACHABLE':" in said
+    assert said.count("'") == 2, said

@@ -162,6 +162,22 @@ static __attribute__((noinline)) void on_thread(void)
 	read(ready[0], &byte, 1);
 }
 
+static void *end_soon(void *unused)
+{
+	void *volatile room[64] = { 0 };
+
+	room[5] = make_other();
+	return unused;
+}
+
+static __attribute__((noinline)) void on_ended_thread(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, 0, end_soon, 0);
+	pthread_join(thread, 0);
+}
+
 /* Three objects that are held once by two references, two that nothing holds, one with as many holders as count. */
 static __attribute__((noinline)) void counted(void)
 {
@@ -203,6 +219,8 @@ int main(int count, char **arguments)
 		in_freed();
 	else if (!strcmp(shape, "thread"))
 		on_thread();
+	else if (!strcmp(shape, "ended-thread"))
+		on_ended_thread();
 	else if (!strcmp(shape, "counted"))
 		counted();
 	else if (!strcmp(shape, "gone"))

@@ -58,6 +58,11 @@ def test_a_stack_is_told_by_thread_and_function(refleak: Refleak, program: Path)
     assert functions(holder["stack"])[:2] == ["keep_on_stack", "run"]
 
 
+def test_the_stack_of_a_thread_that_ended_holds_nothing(refleak: Refleak, program: Path) -> None:
+    (leak,) = traced(refleak, program, "ended-thread").below("make_other")
+    assert (leak["reachability"], leak["holders"]) == ("lost", [])
+
+
 def test_holders_are_compared_with_the_count(refleak: Refleak, program: Path) -> None:
     leaks = traced(refleak, program, "counted").leaks
     said = {leak["holders_and_count"] for leak in leaks if leak["kind"] == "reference"}
