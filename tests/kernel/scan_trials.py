@@ -12,7 +12,7 @@ from collections import Counter
 
 import numpy as np
 
-from tracer.books.freed_counters import FREED_BLOCK
+from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.capture.assembly import take_snapshot
 from tracer.model.reachability import Reach
 from tracer.model.snapshot import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from tracer.capture import kernel
+from tracer.kernel import bpf
 from tracer.model.records import LossKind
 from tracer.model.snapshot import EVERY_KIND, Loss
 
@@ -60,7 +60,7 @@ def read_losses(map_fd: int) -> dict[LossKind, int]:
     cpus = _possible_cpus()
     sums = {}
     for kind in LossKind:
-        value = kernel.lookup_element(map_fd, struct.pack("<I", kind), 8 * cpus)
+        value = bpf.lookup_element(map_fd, struct.pack("<I", kind), 8 * cpus)
         sums[kind] = sum(struct.unpack(f"<{cpus}Q", value)) if value else 0
     return sums
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracer.model.findings import FrameList, Holder
 from tracer.report.page import Page
-from tracer.report.source_place import first_named
+from tracer.report.source_location import first_named
 from tracer.report.stack_lines import name, place
 
 _MOST = 5

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tracer.elf.data_types import MOST_BYTES, DataTypes, Found
+from tracer.dwarf.data_types import MOST_BYTES, DataTypes, Found
 from tracer.elf.debug_files import DebugFiles
 from tracer.elf.symbol_table import Symbol
 from tracer.errors import RefleakError
