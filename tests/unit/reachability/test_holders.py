@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import io
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from built_program import build, start_of
-from hand_made import Code, blocks, objects, records, snapshot
-from jsonschema import validate
-from test_json_report import SCHEMA
+from hand_made import records
 from test_reachability import GLOBALS, HEAP, POOL, SIZE, STACK, block, blocks_of, memory_of
 
-from tracer.analysis.analysis import analyse
 from tracer.analysis.holders import compared
 from tracer.dwarf.data_types import DataTypes
 from tracer.elf.image import Image
-from tracer.model.findings import Findings, Holder
-from tracer.model.holders import HOLDER_RECORD, HolderKind, HolderName
-from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, REACH_RECORD, Reach, RootKind, Scan
+from tracer.model.findings import Holder
+from tracer.model.holders import HolderKind
+from tracer.model.reachability import KIND_REFERENCE
 from tracer.model.records import ALLOCATION_RECORD, MAPPED_RECORD, OBJECT_RECORD
 from tracer.model.snapshot import Records
 from tracer.reachability.classes import classify
 from tracer.reachability.edges import edges_and_traces
 from tracer.reachability.holders import FREED, GONE, MODULE, Holders, Surroundings
 from tracer.reachability.memory import THREAD
-from tracer.report.html_document import html_document
-from tracer.report.json_report import document, frame_document
-from tracer.report.json_text import JsonText
-from tracer.report.text import TextOptions, write_text
 
 SPACE = (812, 1)
 BIAS, BINARY = 0x3000_0000, 7
@@ -173,55 +163,3 @@ def test_a_binary_without_dwarf_tells_nothing(tmp_path: Path) -> None:
 def test_holders_against_the_count(count: int, pointers: list[int], said: str) -> None:
     holders = (Holder(1, "block", "struct machine.kmaps"), Holder(1, "freed-block", "struct gone.x"))
     assert compared(count, np.array(pointers), holders) == said
-
-
-def reported() -> Findings:
-    code = Code()
-    top, maker = (code.stack(n, code.frame(f"make_{n}", "srv.c:1"), code.frame("main", "srv.c:9")) for n in (1, 2))
-    made = blocks(*({"address": 0x1000 * n, "size": 80, "stack": top} for n in (1, 2)))
-    known = {"reach": Reach.REACHABLE, "root_kind": RootKind.GLOBAL}
-    reach = [{"address": 0x1000 * n, "kind": KIND_ALLOCATION, **known} for n in (1, 2)]
-    reach.append({"address": 0x1000, "kind": KIND_REFERENCE, "holders": 2, **known})
-    block = {"kind": HolderKind.BLOCK, "place": maker, "offset": 16, "count": 1, "name": 1}
-    rows = [
-        {"target_kind": KIND_ALLOCATION, **block}, {"target_kind": KIND_REFERENCE, **block},
-        {"target_kind": KIND_ALLOCATION, "kind": HolderKind.GLOBAL, "place": 1 << 48 | 0x40, "offset": -1, "count": 41},
-    ]  # fmt: skip
-    whole = snapshot(
-        code, allocations=made, objects=objects({"address": 0x1000, "stack": top, "count": 2}),
-        reach=records(REACH_RECORD, reach, pid=812, generation=1), scans=(Scan(812, 1),),
-        holders=records(HOLDER_RECORD, rows, target=0x1000, pid=812, generation=1),
-        holder_names=(HolderName("struct owner.second", "struct owner", "second", "srv"),),
-    )
-    return analyse(whole, code.symbols)
-
-
-def test_entries_say_who_holds_them() -> None:
-    findings = reported()
-    reference, allocation = findings.leaks
-    assert [(h.count, h.kind, h.name, h.offset) for h in allocation.holders or ()] == [
-        (41, "global", None, 0x40), (1, "block", "struct owner.second", 16),
-    ]  # fmt: skip
-    assert reference.holders_and_count == "count 2, one holder (owner.second): one reference has no holder"
-    stream = io.StringIO()
-    write_text(findings, stream, TextOptions(width=100, color=False, show=("reachable",)))
-    assert "    held by struct owner.second, in a block from make_2 srv.c:1\n" in stream.getvalue()
-    assert "      41  a global, " in stream.getvalue()
-    JsonText(frame_document).write(document(findings), text := io.StringIO())
-    validate(json.loads(text.getvalue()), SCHEMA)
-    assert html_document(findings)["leaks"][0]["heldBy"] == [  # type: ignore[index]
-        "count 2, one holder (owner.second): one reference has no holder",
-        "held by struct owner.second, in a block from make_2 srv.c:1: 1",
-    ]
-
-
-def test_where_nobody_looked_there_are_no_holders() -> None:
-    code = Code()
-    top = code.stack(1, code.frame("make", "srv.c:1"))
-    whole = snapshot(code, allocations=blocks({"address": 0x1000, "size": 80, "stack": top}))
-    (leak,) = analyse(whole, code.symbols).leaks
-    assert leak.holders is None
-    nobody = records(HOLDER_RECORD, [{"target": 0x1000, "target_kind": KIND_ALLOCATION}], pid=812, generation=1)
-    looked = replace(whole, holders=nobody)
-    (leak,) = analyse(looked, code.symbols).leaks
-    assert leak.holders == ()
