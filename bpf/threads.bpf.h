@@ -122,6 +122,7 @@ struct thread {
 };
 
 _Static_assert(sizeof(struct thread) <= THREAD_BYTES, "struct thread outgrew its map");
+_Static_assert(__builtin_offsetof(struct thread, pending) == 120, "user space reads it there");
 
 #define BLANK_THREAD VALUE(struct thread, BLANK_THREAD)
 

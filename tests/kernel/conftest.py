@@ -67,7 +67,7 @@ def refleak(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> Refleak:
         if words and "/" not in words[0]:
             words[0] = str(targets / words[0])
         what = ["--exec", *words] if pid is None else ["-p", str(pid)]
-        if pid is None and "--reachability" not in options:
+        if "--reachability" not in options:
             options = (*options, "--reachability", "off")
         output = Path(tempfile.mkstemp(dir=reports, suffix=".json")[1])
         output.unlink()

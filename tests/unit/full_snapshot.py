@@ -9,6 +9,7 @@ from hand_made import DSO, LOSSES, SECOND, events, objects, records, server
 
 from tracer.model.frames import Frame
 from tracer.model.generated import GeneratedFrame
+from tracer.model.holders import HOLDER_RECORD, HolderKind, HolderName
 from tracer.model.periods import Checkpoint
 from tracer.model.reachability import KIND_ALLOCATION, REACH_RECORD, Reach, RootKind, Scan
 from tracer.model.records import FREED_RECORD, StackStatus
@@ -71,6 +72,11 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
             {"address": 0x9000, "pid": 812, "generation": 1, "kind": KIND_ALLOCATION, "reach": Reach.INDIRECT,
              "owner": (1 << 64) - 16, "root": 0x8008, "root_kind": RootKind.BLOCK},
         ]),
+        holders=records(HOLDER_RECORD, [
+            {"target": 0x9000, "pid": 812, "generation": 1, "kind": HolderKind.GLOBAL, "place": (1 << 48) + 9,
+             "offset": -1, "count": 1 << 40, "name": 1},
+        ]),
+        holder_names=(HolderName("machines.host", "struct \udc80", None, "srv"),),
         losses=LOSSES,
         notes=("a note", "\udc80"),
     ), symbols

@@ -20,7 +20,7 @@ _KIND = "allocation"
 def allocation_leaks(evidence: Evidence) -> list[Leak]:
     """Merge the live allocations; add what was made and freed at the same stacks."""
     snapshot = evidence.snapshot
-    merged = merge_blocks(blocks_of(snapshot.allocations, "address", "size", _KIND, snapshot), _KIND, evidence)
+    merged = merge_blocks(blocks_of(snapshot.allocations, "address", "size", _KIND, evidence), _KIND, evidence)
     book, sites = block_turnover(snapshot), FreeSites(evidence)
     several = len(snapshot.processes) > 1
     if snapshot.selection.is_sampled:
@@ -31,7 +31,7 @@ def allocation_leaks(evidence: Evidence) -> list[Leak]:
 
 def inherited_allocations(evidence: Evidence) -> list[Leak]:
     """Merge the copies that forked processes hold of their parents' blocks."""
-    blocks = blocks_of(evidence.snapshot.inherited, "address", "size", _KIND, evidence.snapshot)
+    blocks = blocks_of(evidence.snapshot.inherited, "address", "size", _KIND, evidence)
     return [entry.leak for entry in merge_blocks(blocks, _KIND, evidence, inherited=True)]
 
 

@@ -11,12 +11,13 @@ from tracer.analysis.births import Births, births
 from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
+from tracer.analysis.holders import Targets
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.reached import Reached, reachability, reached
-from tracer.model.findings import Instance, Leak
+from tracer.model.findings import Holder, Instance, Leak
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
 from tracer.model.selection import KEEPS_ALL, Sample
-from tracer.model.snapshot import Records, Snapshot
+from tracer.model.snapshot import Records
 
 Key = tuple[int, int, str, str, int, str]
 """pid, generation, allocator, id, Reach, id of the owner's entry."""
@@ -28,6 +29,7 @@ class Blocks:
     """Live blocks as columns of one length. Sizes in bytes, times in ns since the trace began."""
 
     reached: Reached
+    targets: Targets
     address: Column
     size: Column
     time: Column
@@ -41,11 +43,13 @@ class Blocks:
         return len(self.address)
 
 
-def blocks_of(records: Records, address: str, size: str, kind: str, snapshot: Snapshot) -> Blocks:
+def blocks_of(records: Records, address: str, size: str, kind: str, evidence: Evidence) -> Blocks:
     """Take the columns of ALLOCATION_RECORDs or MAPPED_RECORDs; `address`, `size` name two fields."""
+    snapshot = evidence.snapshot
     fields = (address, size, "time_ns", "stack", "tid", "pid", "generation", "site")
     found = reached(snapshot, _KINDS[kind], records, address)
-    return Blocks(found, *(np.ascontiguousarray(records[name]) for name in fields))
+    targets = evidence.holders.targets(_KINDS[kind], records, address)
+    return Blocks(found, targets, *(np.ascontiguousarray(records[name]) for name in fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +105,13 @@ def _measure(
         at += len(groups)
         made_by = [stacks[group] for group in groups], [sites[group] for group in groups]
         parts = list(zip(*made_by, counts[span], total[span], strict=True))
-        rows = oldest(order[ends[span.start] : ends[span.stop]], blocks.time, blocks.address, evidence.samples)
+        members_of = order[ends[span.start] : ends[span.stop]]
+        rows = oldest(members_of, blocks.time, blocks.address, evidence.samples)
         entry = _entry(
             key, kind, evidence, parts,
             size_min=min(low[span]), size_max=max(high[span]), instances=_instances(blocks, rows, evidence),
             state=INHERITED if inherited else evidence.state(key[0], key[1], kind), sample=whole.sample(span),
-            root_kinds=_union(roots[span]),
+            root_kinds=_union(roots[span]), holders=evidence.holders.of(blocks.targets[members_of]),
         )  # fmt: skip
         merged.append(MergedBlocks(entry, tuple(part[0] for part in parts), birth))
     return merged
@@ -119,6 +124,7 @@ def _union(masks: list[int]) -> list[int]:
 def _entry(
     key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int, int]], *, state: str, size_min: int,
     size_max: int, instances: tuple[Instance, ...], sample: Sample | None, root_kinds: list[int],
+    holders: tuple[Holder, ...] | None,
 ) -> Leak:
     """`parts`: (stack id, site, count, bytes) of each raw stack; the one with most bytes stands for all."""
     pid, generation, name, id_, reach, owner = key
@@ -145,6 +151,7 @@ def _entry(
         maker=frames[0].function if len(frames) > len(stack.frames) else None,
         reachability=word,
         reachability_reason=reason or evidence.why_unknown.get((pid, generation)),
+        holders=holders,
         owner=owner or None,
     )
 

@@ -13,7 +13,8 @@ from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
 from tracer.analysis.identity import keys_of
 from tracer.analysis.mismatches import Mismatches
-from tracer.model.findings import ErrorFinding, FrameList
+from tracer.model.findings import ErrorFinding, FrameList, Holder
+from tracer.model.holders import KIND_GONE
 from tracer.model.records import ErrorKind
 
 REINITIALISED = "reinitialised"
@@ -63,6 +64,7 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
             last_get=before.last_get if before else stacks[2].frames or None if is_freed else None,
             probably=evidence.book.frames(put.stack) if put else before.probably if before else None,
             reason=put.reason if put else before.reason if before else said(event),
+            holders=before.holders if before else _holders(evidence, event) if is_freed else (),
         )
     for error in Mismatches(evidence).findings():
         key = (error.kind, error.pid, *(_functions(stack) for stack in (error.stack, error.created_at)))
@@ -75,6 +77,10 @@ def _birth(evidence: Evidence, event: np.void) -> FrameList | None:
     """Return the stack that an object or a block was made at, with what made it."""
     stack, type_ = int(event["value"]), int(event["extra"])
     return evidence.makers.whole(evidence.book.get(stack).frames, evidence.makers.site_of(stack, type_)) or None
+
+
+def _holders(evidence: Evidence, event: np.void) -> tuple[Holder, ...]:
+    return evidence.holders.gone(KIND_GONE, int(event["pid"]), int(event["generation"]), int(event["address"]))
 
 
 def _past(event: np.void) -> str:

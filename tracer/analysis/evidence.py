@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tracer.analysis.call_sites import EntryIds
 from tracer.analysis.groups import group_rows
+from tracer.analysis.holders import HolderBook
 from tracer.analysis.makers import Makers
 from tracer.analysis.reached import why_unknown
 from tracer.analysis.stacks import StackBook
@@ -27,6 +28,7 @@ class Evidence:
         )
         self.makers = Makers(snapshot)
         self.ids = EntryIds(snapshot, self.book, self.makers)
+        self.holders = HolderBook(snapshot, self.book)
         self.why_unknown = why_unknown(snapshot)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
 

@@ -26,6 +26,6 @@ def mapping_leaks(evidence: Evidence) -> list[Leak]:
 
 
 def _merged(records: Records, evidence: Evidence, *, inherited: bool = False) -> list[Leak]:
-    blocks = blocks_of(records, "start", "length", "mapping", evidence.snapshot)
+    blocks = blocks_of(records, "start", "length", "mapping", evidence)
     merged = merge_blocks(blocks, "mapping", evidence, inherited)
     return [replace(entry.leak, trend=trend(entry.births, None)) for entry in merged]

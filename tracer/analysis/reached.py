@@ -35,9 +35,11 @@ class Reached:
     reach: Column
     root_kind: Column
     owner: Column
+    pointers: Column
+    """Of counted objects: how many words point at each; -1 where that is not known."""
 
     def __getitem__(self, rows: Any) -> Reached:
-        return Reached(self.reach[rows], self.root_kind[rows], self.owner[rows])
+        return Reached(self.reach[rows], self.root_kind[rows], self.owner[rows], self.pointers[rows])
 
 
 def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "address") -> Reached:
@@ -45,8 +47,8 @@ def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "add
     known = snapshot.reach[snapshot.reach["kind"] == kind]
     nothing = np.zeros(len(records), np.uint8)
     if len(known) == 0:
-        return Reached(nothing, nothing, np.full(len(records), -1))
-    place = _places(known, "address", records, address)
+        return Reached(nothing, nothing, np.full(len(records), -1), np.full(len(records), -1))
+    place = places(known, "address", records, address)
     found = place >= 0
     reach = np.where(found, known["reach"][place], 0).astype(np.uint8)
     root = np.where(found, known["root_kind"][place], 0).astype(np.uint8)
@@ -56,11 +58,12 @@ def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "add
     owner = np.full(len(records), -1)
     hangs = np.flatnonzero(reach == Reach.INDIRECT)
     if len(hangs) and len(snapshot.allocations):
-        owner[hangs] = _places(snapshot.allocations, "address", below[hangs], "address")
-    return Reached(reach, root, owner)
+        owner[hangs] = places(snapshot.allocations, "address", below[hangs], "address")
+    pointers = np.where(found, known["holders"][place].astype(np.int64) - 1, -1)
+    return Reached(reach, root, owner, pointers)
 
 
-def _places(known: Records, known_address: str, wanted: Records, address: str) -> npt.NDArray[np.int64]:
+def places(known: Records, known_address: str, wanted: Records, address: str) -> npt.NDArray[np.int64]:
     """Return the row of `known` with the same process, address space and address, for each row; -1: none."""
     columns = [np.concatenate([known[name], wanted[name]]) for name in ("pid", "generation")]
     both = np.concatenate([known[known_address], wanted[address]]).astype(np.uint64)

@@ -15,6 +15,7 @@ from tracer.analysis.drift import drifted
 from tracer.analysis.evidence import INHERITED, LEAKED, OUTSTANDING, Evidence
 from tracer.analysis.groups import Column, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.history import Calls, calls, owners
+from tracer.analysis.holders import compared
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.pairing import verdicts
 from tracer.analysis.reached import reachability, reached
@@ -64,6 +65,7 @@ class _Merge:
         self._objects = objects
         self._inherited = inherited
         self._reached = reached(evidence.snapshot, KIND_REFERENCE, objects)
+        self._targets = evidence.holders.targets(KIND_REFERENCE, objects)
         self._turnover: dict[int, TurnoverBook] = {}
         self._calls = calls(history, owner, condensed, owners(condensed, objects))
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
@@ -98,7 +100,7 @@ class _Merge:
         return [self._entry(key, parts, found.get(key, Verdict())) for key, parts in members.items()]
 
     def _entry(self, key: Key, parts: list[_Part], verdict: Verdict) -> Leak:
-        pid, generation, type_, id_, _, _, reach, owner = key
+        pid, generation, type_, id_, count, _, reach, owner = key
         parts = sorted(parts, key=lambda part: (-len(part.rows), part.stack))
         book = self._evidence.book
         stack = book.get(parts[0].stack)
@@ -106,6 +108,7 @@ class _Merge:
         frames = self._evidence.makers.whole(stack.frames, parts[0].site)
         made = self._calls_of(rows)
         word, reason = reachability(reach, self._reached.root_kind[rows].tolist())
+        holders = self._evidence.holders.of(self._targets[rows])
         return Leak(
             id=id_,
             kind=_KIND,
@@ -129,6 +132,8 @@ class _Merge:
             notes=(*self._doubts(rows, type_), *self._notes(rows, made)),
             reachability=word,
             reachability_reason=reason or self._evidence.why_unknown.get((pid, generation)),
+            holders=holders,
+            holders_and_count=compared(count, self._reached.pointers[rows], holders),
             owner=owner or None,
         )
 

@@ -243,12 +243,17 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         target_ended=not running and session.target_ended,
         selection=session.options.selection,
     )
-    if len(snapshot.objects):
-        snapshot = with_freed_counters(snapshot, walk.freed())
+    return _joined_up(session, walk, snapshot, classes, judges=session.options.reachability and not running)
+
+
+def _joined_up(session: Session, walk: _Walk, snapshot: Snapshot, classes: ClassTypes, *, judges: bool) -> Snapshot:
+    """Bring together what was read apart. `judges`: say what is lost."""
+    freed = walk.freed() if len(snapshot.objects) or judges else np.zeros(0, FREED_BLOCK)
+    snapshot = with_freed_counters(snapshot, freed)
     if session.completion.has_copies:
         snapshot = merge_stacks(snapshot)
     snapshot = merge_types(snapshot, classes.types)
-    return session.endings.judged(snapshot) if session.options.reachability and not running else snapshot
+    return session.endings.judged(snapshot, freed) if judges else snapshot
 
 
 def _coverage(session: Session, processes: tuple[Process, ...], mappings: tuple[Mapping, ...]) -> Coverage:

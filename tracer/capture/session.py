@@ -143,7 +143,7 @@ class Session:
         self._opened.callback(self.code.close)
         self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
         hindrance = options.hindrance or (None if self.programs.can_hold else "this kernel cannot hold it")
-        self.endings = Endings(self.maps, self._since_start, hindrance)
+        self.endings = Endings(self.maps, self._since_start, hindrance, lambda c: self.completion.full_walk(c))
         self.follower = Follower(
             self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
             self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
@@ -271,11 +271,17 @@ class Session:
                     if on_turn is not None:
                         on_turn()
         finally:
-            self._ended_ns = time.monotonic_ns()
-            self._shared["armed"] = 0
+            if self.options.reachability:
+                with self.mishaps.attempt():
+                    self.endings.look_into(self.book.spaces_alive, self._end_books)
+            self._end_books()
             self.drain()
             self._take_checkpoints()
             self.mishaps.calm()
+
+    def _end_books(self) -> None:
+        self._shared["armed"] = 0
+        self._ended_ns = self._ended_ns or time.monotonic_ns()
 
     def _take_checkpoints(self) -> None:
         """Take all that were asked for, the last ones of a trace that ends too."""
@@ -284,8 +290,8 @@ class Session:
 
     def progress(self) -> Progress:
         """Return what a status line shows."""
-        counts = read_losses(self.maps.fds["LOSSES"])
-        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, sum(counts.values()))
+        lost = sum(read_losses(self.maps.fds["LOSSES"]).values())
+        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, lost)
 
     def _is_over(self, deadline: float | None) -> bool:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):

@@ -130,7 +130,8 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
     )
     kinds.add_argument(
         "--reachability", choices=("auto", "off"), default="auto",
-        help="hold a launched process at its end, and tell what is lost from what something still points at (auto)",
+        help="read the memory of a process at its end, or stop it for that where the trace ends first, and tell what "
+        "is lost from what something still points at (auto)",
     )
     kinds.add_argument(
         "--allocator", action="append", default=[], metavar="PATH", type=existing_file,

@@ -14,6 +14,7 @@ from enum import IntEnum
 
 from tracer.dwarf.attribute_forms import (
     BY_OFFSET_SIZE,
+    EXPRESSION,
     FIXED,
     FLAG_PRESENT,
     IMPLICIT_CONST,
@@ -52,13 +53,40 @@ class Tag(IntEnum):
     ATOMIC = 0x47
 
 
+class DataTag(IntEnum):
+    """The entries that are kept where variables and the layout of their types are wanted."""
+
+    ARRAY = 0x01
+    CLASS = 0x02
+    ENUMERATION = 0x04
+    MEMBER = 0x0D
+    POINTER = 0x0F
+    REFERENCE = 0x10
+    STRUCTURE = 0x13
+    TYPEDEF = 0x16
+    UNION = 0x17
+    INHERITANCE = 0x1C
+    SUBRANGE = 0x21
+    BASE = 0x24
+    CONST = 0x26
+    VARIABLE = 0x34
+    VOLATILE = 0x35
+    RESTRICT = 0x37
+    ATOMIC = 0x47
+
+
 _TAGS = frozenset(Tag)
+_DATA_TAGS = frozenset(DataTag)
 _UNITS = (0x11, 0x3C)
+_ADDRESS_OPERATION = 0x03
+"""DW_OP_addr."""
 """DW_TAG_compile_unit and DW_TAG_partial_unit, of which only where its strings are is of interest."""
 _SCOPES = (Tag.SUBPROGRAM, Tag.INLINED)
 # DW_AT codes, and the place of each in an entry.
 _ATTRIBUTES = {0x03: "name", 0x49: "type", 0x11: "low", 0x38: "offset", 0x31: "origin", 0x3C: "declaration",
                0x47: "origin", 0x0B: "size", 0x3B: "line", 0x59: "line", 0x72: "strings"}  # fmt: skip
+_DATA_ATTRIBUTES = {0x03: "name", 0x49: "type", 0x38: "offset", 0x3C: "declaration", 0x47: "origin", 0x0B: "size",
+                    0x02: "address", 0x37: "count", 0x2F: "last", 0x72: "strings"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +107,11 @@ class Entry:
     """The nearest entry around it that is a function or an inlined copy of one."""
     line: int = 0
     """Where it is declared; of an inlined copy, where it is called."""
+    size: int = 0
+    address: int = 0
+    """Of a variable that stands in one place: its link address."""
+    count: int | None = None
+    """Of a dimension of an array."""
 
 
 @dataclass
@@ -99,8 +132,9 @@ class _Abbreviation:
     """Of all attributes together; -1 where it varies, or where one is of interest."""
 
 
-def read_units(image: Image) -> Iterator[Unit]:
-    """Yield the units of .debug_info; ends at the first one that makes no sense."""
+def read_units(image: Image, *, data: bool = False) -> Iterator[Unit]:
+    """Yield the units of .debug_info; ends at the first one that makes no sense. `data`: keep DataTags, else Tags."""
+    tags: frozenset[int] = _DATA_TAGS if data else _TAGS
     info, abbreviations, *strings = (
         bytes(image.contents(section)) if (section := image.section(name)) else b""
         for name in (".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str", ".debug_str_offsets")
@@ -114,9 +148,9 @@ def read_units(image: Image) -> Iterator[Unit]:
                 return
             key = header.abbreviations << 1 | (header.offset_size == 8)
             if key not in tables:
-                tables[key] = _read_abbreviations(abbreviations, header)
+                tables[key] = _read_abbreviations(abbreviations, header, tags)
             if header.kind in (_UNIT_COMPILE, _UNIT_PARTIAL):
-                yield _Reader(info, header, tables[key], *strings).unit()
+                yield _Reader(info, header, tables[key], *strings, tags=tags).unit()
         except (IndexError, ValueError, KeyError, struct.error):
             return
         at = header.end
@@ -181,10 +215,11 @@ def abbreviations(data: bytes, at: int) -> Iterator[tuple[int, int, bool, Attrib
         yield code, tag, has_children, attributes
 
 
-def _read_abbreviations(data: bytes, header: UnitHeader) -> dict[int, _Abbreviation]:
+def _read_abbreviations(data: bytes, header: UnitHeader, tags: frozenset[int]) -> dict[int, _Abbreviation]:
     table: dict[int, _Abbreviation] = {}
+    wanted = _DATA_ATTRIBUTES if tags is _DATA_TAGS else _ATTRIBUTES
     for code, tag, has_children, attributes in abbreviations(data, header.abbreviations):
-        known = _ATTRIBUTES if tag in _TAGS or tag in _UNITS else {}
+        known = wanted if tag in tags or tag in _UNITS else {}
         forms = [(known.get(attribute, ""), form, implicit) for attribute, form, implicit in attributes]
         table[code] = _Abbreviation(tag, has_children, tuple(forms), _fixed_size(forms, header.offset_size))
     return table
@@ -204,8 +239,9 @@ class _Reader:
 
     def __init__(
         self, info: bytes, header: UnitHeader, table: dict[int, _Abbreviation], strings: bytes, line_strings: bytes,
-        string_offsets: bytes,
+        string_offsets: bytes, *, tags: frozenset[int] = _TAGS,
     ) -> None:
+        self._tags = tags
         self._info, self._header, self._table = info, header, table
         self._strings, self._line_strings, self._string_offsets = strings, line_strings, string_offsets
         self._first_string = 2 * header.offset_size
@@ -230,7 +266,7 @@ class _Reader:
                     break
                 continue
             abbreviation = table[code]
-            if abbreviation.fixed_size >= 0 and abbreviation.tag not in _TAGS:
+            if abbreviation.fixed_size >= 0 and abbreviation.tag not in self._tags:
                 at += abbreviation.fixed_size
             else:
                 at = self._read(unit, abbreviation, start, at, parents, scopes[-1])
@@ -245,13 +281,17 @@ class _Reader:
         found: dict[str, int | str] = {}
         for attribute, form, implicit in abbreviation.forms:
             if attribute:
-                value, at = self._value(form, implicit, at)
+                value: int | str
+                if attribute == "address":
+                    value, at = self._address(at) if form == EXPRESSION else (0, self._skip(form, at))
+                else:
+                    value, at = self._value(form, implicit, at)
                 found[attribute] = value
             else:
                 at = self._skip(form, at)
         if abbreviation.tag in _UNITS:
             self._first_string = int(found.get("strings", self._first_string))
-        elif abbreviation.tag in _TAGS:
+        elif abbreviation.tag in self._tags:
             unit.entries.append(_entry(abbreviation.tag, start, parents, scope, found))
         return at
 
@@ -285,6 +325,12 @@ class _Reader:
             return number_at(info, at, size)
         return 0, self._skip(form, at)
 
+    def _address(self, at: int) -> tuple[int, int]:
+        """Return the address that a location expression gives, 0 for any other; and where it ends."""
+        length, at = unsigned(self._info, at)
+        is_address = length == 9 and self._info[at] == _ADDRESS_OPERATION
+        return int.from_bytes(self._info[at + 1 : at + 9], "little") if is_address else 0, at + length
+
     def _indexed_string(self, index: int) -> str:
         size = self._header.offset_size
         at = self._first_string + size * index
@@ -302,5 +348,11 @@ def _entry(tag: int, start: int, parents: list[int], scope: int, found: dict[str
         tag, start, parents[-1], len(parents), str(found.get("name", "")), int(found.get("type", 0)),
         int(found.get("low", 0)), int(offset) if offset is not None else None, int(found.get("origin", 0)),
         bool(found.get("declaration", 0)), scope,
-        int(found.get("line", 0)),
+        int(found.get("line", 0)), int(found.get("size", 0)), int(found.get("address", 0)), _count(found),
     )  # fmt: skip
+
+
+def _count(found: dict[str, int | str]) -> int | None:
+    if "count" in found:
+        return int(found["count"])
+    return int(found["last"]) + 1 if "last" in found else None

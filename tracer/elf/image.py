@@ -46,6 +46,7 @@ class Segment:
     link_address: int
     file_size: int
     memory_size: int
+    alignment: int = 1
 
 
 @dataclass(frozen=True)
@@ -123,10 +124,10 @@ class Image:
             at = self._phoff + i * self._phentsize
             if at + _PROGRAM_HEADER.size > len(self.data):
                 break
-            type_, flags, offset, address, _, file_size, memory_size, _ = _PROGRAM_HEADER.unpack(
+            type_, flags, offset, address, _, file_size, memory_size, alignment = _PROGRAM_HEADER.unpack(
                 self.data[at : at + _PROGRAM_HEADER.size]
             )
-            found.append(Segment(type_, flags, offset, address, file_size, memory_size))
+            found.append(Segment(type_, flags, offset, address, file_size, memory_size, alignment))
         return tuple(found)
 
     @cached_property

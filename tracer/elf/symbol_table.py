@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tracer.elf.image import Image
 from tracer.elf.raw_symbols import RawSymbols, read_raw_symbols
 
-STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC = 0, 1, 2, 10
+STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_TLS, STT_GNU_IFUNC = 0, 1, 2, 6, 10
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
 
 Indexes = npt.NDArray[np.intp]
@@ -90,6 +90,10 @@ class SymbolTable:
     def object_covering(self, link_address: int) -> Symbol | None:
         """Return the data object whose size covers the address, chosen as `covering` does."""
         return _innermost(self._objects, link_address)
+
+    def thread_local_covering(self, offset: int) -> Symbol | None:
+        """Return the thread-local variable that covers an offset in the binary's segment of them."""
+        return _innermost((_Spans(table, STT_TLS) for table in self._tables), offset)
 
     @cached_property
     def _functions(self) -> tuple[_Spans, ...]:

@@ -109,6 +109,29 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """Words of one kind and place that point at what an entry merges."""
+
+    count: int
+    kind: str
+    """"global", "thread-local", "stack", "register", "block", "mapping", "freed-block", or "other" for the rest."""
+    name: str | None = None
+    """A variable with the way to the member, `machines.host.kmaps`; of a block its struct's, `struct machine.kmaps`."""
+    type: str | None = None
+    """Of a block: its struct, class or counted type."""
+    member: str | None = None
+    offset: int | None = None
+    """Of the word in its block; of a variable without a name its link address."""
+    module: str | None = None
+    stack: FrameList | None = None
+    """Where the block or mapping was made; of a word on a stack the frame that it is in, and its callers."""
+    freed_at: FrameList | None = None
+    thread: int | None = None
+    interior: bool = False
+    """It points into the middle."""
+
+
+@dataclass(frozen=True, slots=True)
 class Leak:
     """Objects, blocks or mappings of one type, process and stack that are outstanding."""
 
@@ -132,6 +155,10 @@ class Leak:
     """One of REACHABILITY; None where it was not looked into."""
     reachability_reason: str | None = None
     """By what it is held, or why it was not looked into."""
+    holders: tuple[Holder, ...] | None = None
+    """Who points at it, most first, those that were freed last; None where nobody looked."""
+    holders_and_count: str = ""
+    """Of references: what their holders say of their count."""
     owner: str | None = None
     """Of what is lost with its owner: the id of the owner's entry, of the same process."""
     below_count: int = 0
@@ -203,6 +230,8 @@ class ErrorFinding:
     """Why it is believed to be that put."""
     last_get: FrameList | None = None
     """Freed while counted: the last reference that was got."""
+    holders: tuple[Holder, ...] = ()
+    """Freed while counted: who still pointed at it at the end."""
 
 
 @dataclass(frozen=True)

@@ -44,14 +44,15 @@ KIND_REFERENCE, KIND_ALLOCATION, KIND_MAPPING = 0, 1, 2
 REACH_RECORD = np.dtype(
     [
         ("address", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("kind", "u1"), ("reach", "u1"),
-        ("owner", "<u8"), ("root", "<u8"), ("root_kind", "u1"),
+        ("owner", "<u8"), ("root", "<u8"), ("root_kind", "u1"), ("holders", "<u4"),
     ],
     align=True,
 )
 """The class of one outstanding block, counted object or mapping; keyed as in Snapshot.allocations, objects and mapped.
 
 `kind`: KIND_REFERENCE, KIND_ALLOCATION or KIND_MAPPING. `owner`: of Reach.INDIRECT the start of the lost block that it
-hangs below, else 0. `root`: the address of the word it was first reached by, 0 if none; `root_kind` a RootKind."""
+hangs below, else 0. `root`: the address of the word it was first reached by, 0 if none; `root_kind` a RootKind.
+`holders`: of a counted object 1 + how many words point at it, 0 where they were not counted."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracer.model.frames import Frame
 from tracer.model.generated import GeneratedFrame
+from tracer.model.holders import HOLDER_RECORD, HolderName
 from tracer.model.periods import Checkpoint
 from tracer.model.reachability import REACH_RECORD, Scan
 from tracer.model.records import (
@@ -258,6 +259,10 @@ class Snapshot:
     """Of the address spaces whose memory was looked into, or could not be; of the others nobody asked."""
     reach: Records = field(default_factory=lambda: _empty(REACH_RECORD))
     """The class of what is outstanding, where it was looked into."""
+    holders: Records = field(default_factory=lambda: _empty(HOLDER_RECORD))
+    """Who points at what is outstanding, and at counted objects whose memory was freed, where it was looked into."""
+    holder_names: tuple[HolderName, ...] = ()
+    """What the target's files say of `holders`."""
 
     @property
     def complete(self) -> bool:

@@ -20,6 +20,7 @@ from tracer.pipeline.site_finder import site_finder
 from tracer.pipeline.steps import OnStep, step, unseen
 from tracer.pipeline.target_check import check_pid, check_privileges, check_program
 from tracer.pipeline.trace_options import TraceOptions
+from tracer.symbols.holder_names import with_holder_names
 
 if TYPE_CHECKING:
     from tracer.pipeline.analyst import Analyst, Job
@@ -152,6 +153,7 @@ class Trace:
         try:
             with step(self._on_step, "looking up names"):
                 symbols = symbols_of(snapshot, options)
+                snapshot = with_holder_names(snapshot, options.symbols)
         except BaseException:
             self._finish_recording(snapshot, None)
             raise
@@ -209,7 +211,7 @@ def _capture_options(options: TraceOptions, on_step: OnStep, *, launched: bool) 
     follow = options.follow_forks if options.follow_forks is not None else launched
     return CaptureOptions(
         site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
-        guests=options.guests, reachability=launched and options.reachability, hindrance=_hindrance(options),
+        guests=options.guests, reachability=options.reachability, hindrance=_hindrance(options),
         on_compile=lambda: on_step("compiling the BPF programs, which is done once"), meanwhile=_import_the_rest,
     )
 

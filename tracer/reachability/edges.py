@@ -34,11 +34,29 @@ class Edges:
     target: Indices
     strong: Flags
     at: Addresses
+    value: Addresses
     kind: npt.NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def __getitem__(self, rows: Flags | Indices) -> Edges:
+        columns = (self.source, self.target, self.strong, self.at, self.value, self.kind)
+        return Edges(*(column[rows] for column in columns))  # type: ignore[arg-type]
 
 
 def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) -> Edges:
     """Return all edges. `free_holds`: what is free in an allocator's memory is a root, since it may not be."""
+    return edges_and_traces(memory, blocks, free_holds=free_holds)[0]
+
+
+def edges_and_traces(
+    memory: Memory, blocks: BlockTable, *, free_holds: bool = False, freed: Records | None = None
+) -> tuple[Edges, Edges]:
+    """Return all edges; and the words in free memory that still point at a block, which hold nothing.
+
+    `freed`: ranges (`address`, `size`) that were seen to be freed, which hold nothing even where `free_holds`.
+    """
     words = _without_bins(memory.words)
     value = words["value"] & ADDRESS_BITS
     target = blocks.targets(value)
@@ -47,6 +65,10 @@ def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) 
     kind = regions_of(memory, at)
     source = blocks.owners(at, kind == RegionKind.ALLOCATOR)
     is_free = (source < 0) & ((kind == 0) | ((kind == RegionKind.ALLOCATOR) & (not free_holds)))
+    if freed is not None:
+        loose = np.flatnonzero((source < 0) & (kind == RegionKind.ALLOCATOR))
+        is_free[loose] = _is_within(freed["address"], freed["size"], at[loose])
+    traces = Edges(source, target, np.zeros(len(at), np.bool_), at, value, kind)[np.flatnonzero(is_free)]
     kept = np.flatnonzero(~is_free & (source != target))
     source, target, at, value, kind = source[kept], target[kept], at[kept], value[kept], kind[kept]
     start = blocks.start[target]
@@ -54,7 +76,18 @@ def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) 
     inner = np.flatnonzero(~strong)
     strong[inner] = _kept_by_container(memory, value[inner], start[inner], blocks.size[target[inner]])
     kind[(source < 0) & (kind == RegionKind.ALLOCATOR)] = RegionKind.MAPPING
-    return Edges(source, target, strong, at, kind)
+    return Edges(source, target, strong, at, value, kind), traces
+
+
+def _is_within(start: Addresses, size: Addresses, addresses: Addresses) -> Flags:
+    """Tell which addresses are in one of several ranges, which may overlap."""
+    if len(start) == 0:
+        return np.zeros(len(addresses), np.bool_)
+    order = np.argsort(start, kind="stable")
+    furthest = np.maximum.accumulate((start + size)[order])
+    index = np.searchsorted(start[order], addresses, side="right") - 1
+    within: Flags = (index >= 0) & (addresses < furthest[index])
+    return within
 
 
 def _without_bins(words: Records) -> Records:

@@ -43,6 +43,8 @@ ROOT_KINDS = {
 REGION = np.dtype([("start", "<u8"), ("end", "<u8"), ("kind", "<u8")])
 WORD = np.dtype([("at", "<u8"), ("value", "<u8")])
 """A word that may be a pointer, and where it stands; both divisible by what the target made them of: `at` by 8."""
+THREAD = np.dtype([("tid", "<u4"), ("stack", "<u8"), ("registers", "<u8")])
+"""A thread: its stack pointer, and where its registers are made to stand."""
 HEAD_WORDS = 3
 HEAD = np.dtype([("address", "<u8"), ("before", "<u8", (HEAD_WORDS,))])
 """The words before an address that something points at: containers keep lengths there."""
@@ -61,6 +63,9 @@ class Memory:
     words: Records = field(default_factory=lambda: _none(WORD))
     heads: Records = field(default_factory=lambda: _none(HEAD))
     vtables: Addresses = field(default_factory=lambda: np.zeros(0, np.uint64))
+    tables: Addresses = field(default_factory=lambda: np.zeros(0, np.uint64))
+    """What each of the words in `vtables` points at."""
+    threads: Records = field(default_factory=lambda: _none(THREAD))
     time_ns: int = 0
 
 

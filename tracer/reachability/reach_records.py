@@ -18,7 +18,8 @@ from tracer.model.reachability import (
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes, classify
-from tracer.reachability.edges import ADDRESS_BITS, find_edges
+from tracer.reachability.edges import ADDRESS_BITS, edges_and_traces
+from tracer.reachability.holders import Holders, Surroundings
 from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of
 
 _LAST = 255
@@ -36,20 +37,31 @@ class Outstanding:
     holds: npt.NDArray[np.bool_]
 
 
-def reach_records(memory: Memory, alive: Outstanding, *, free_holds: bool) -> Records:
-    """Return a record for each allocation, counted object and mapping, but for what was made after the memory was
-    read: that is held by whoever made it."""
+def reach_and_holders(
+    memory: Memory, alive: Outstanding, around: Surroundings, space: tuple[int, int], *, free_holds: bool,
+    knows_freed: bool = False,
+) -> tuple[Records, Records]:
+    """Return a REACH_RECORD for each allocation, counted object and mapping, but for what was made after the memory
+    was read: that is held by whoever made it; and HOLDER_RECORDs of them.
+
+    `free_holds`: what is in no block may be a block that is not known, and holds. `knows_freed`: but for what was seen
+    to be freed.
+    """
     blocks = np.concatenate([alive.allocations, alive.inherited])
     table = BlockTable(blocks["address"].astype(np.uint64), blocks["size"].astype(np.uint64))
     holds = np.concatenate([alive.holds, np.zeros(len(alive.inherited), np.bool_)])[table.order]
     young = blocks["time_ns"][table.order] > memory.time_ns
-    classes = classify(table, find_edges(memory, table, free_holds=free_holds), holds | young)
+    edges, traces = edges_and_traces(
+        memory, table, free_holds=free_holds, freed=around.freed if knows_freed else None
+    )
+    classes = classify(table, edges, holds | young)
+    holders = Holders(memory, table, blocks[table.order], alive.objects, alive.mapped, around)
     rows = [
         _of_allocations(alive.allocations, table, classes),
-        _of_objects(memory, alive.objects, table, classes),
+        _of_objects(memory, holders.objects, table, classes, holders.counts(edges)),
         _of_mappings(memory, alive.mapped, table, classes),
     ]
-    return np.concatenate(rows)
+    return np.concatenate(rows), holders.records(space, edges, traces, classes, len(alive.allocations))
 
 
 def _rows(records: Records, address: str, kind: int) -> Records:
@@ -72,9 +84,13 @@ def _of_allocations(allocations: Records, table: BlockTable, classes: Classes) -
     return rows
 
 
-def _of_objects(memory: Memory, objects: Records, table: BlockTable, classes: Classes) -> Records:
-    """An object is reached as the block that its counter is in; in no block, as a word of its memory would hold."""
+def _of_objects(memory: Memory, objects: Records, table: BlockTable, classes: Classes, pointers: Indices) -> Records:
+    """An object is reached as the block that its counter is in; in no block, as a word of its memory would hold.
+
+    `pointers`: how many words point at each, -1 where that is not known.
+    """
     rows = _rows(objects, "address", KIND_REFERENCE)
+    rows["holders"] = np.minimum(pointers + 1, 0xFFFFFFFF)
     counter = objects["address"].astype(np.uint64)
     block = table.targets(counter)
     inside = block >= 0

@@ -16,11 +16,14 @@ SHOWN = (LOST, POSSIBLE)
 """Listed by default; what is lost with its owner is summed up there."""
 SHOWABLE = (LOST, INDIRECT, POSSIBLE, STACK_ONLY, REACHABLE)
 _HELD = (REACHABLE, STACK_ONLY)
+_PARTS = (
+    ("lost", (LOST, INDIRECT)), ("possibly lost", (POSSIBLE,)), ("still reachable", _HELD), ("not judged", (None,)),
+)  # fmt: skip
 
 
 def state_word(leak: Leak, otherwise: str) -> str:
-    """Return how memory is called that was judged a leak: by its class where that is known."""
-    if leak.state != "leaked" or leak.kind == "reference":
+    """Return how memory is called that is left: by its class where that is known."""
+    if leak.state not in ("leaked", "outstanding") or leak.kind == "reference":
         return otherwise
     return CLASSES.get(leak.reachability or "", otherwise)
 
@@ -32,6 +35,17 @@ def leaked_amount(leaks: Sequence[Leak]) -> str:
     parts += [_said("lost", [k for k in memory if k.reachability in (LOST, INDIRECT)])]
     parts += [_said("possibly lost", [k for k in memory if k.reachability == POSSIBLE])]
     parts += [amount([k for k in memory if k.reachability not in (LOST, INDIRECT, POSSIBLE)])]
+    return ", ".join(filter(None, parts))
+
+
+def outstanding_amount(leaks: Sequence[Leak]) -> str:
+    """Return "lost 512 bytes in 8 blocks, still reachable 896 bytes in 14 blocks"; without classes where none is
+    known."""
+    if not any(leak.reachability for leak in leaks):
+        return amount(leaks)
+    memory = [leak for leak in leaks if leak.kind != "reference"]
+    parts = [amount([leak for leak in leaks if leak.kind == "reference"])]
+    parts += [_said(word, [k for k in memory if k.reachability in classes]) for word, classes in _PARTS]
     return ", ".join(filter(None, parts))
 
 

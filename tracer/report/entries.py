@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tracer.model.findings import ErrorFinding, Leak, StackCount
+from tracer.model.findings import REACHABLE, ErrorFinding, Leak, StackCount
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.balance import PRUNED, add_balance
 from tracer.report.class_words import CLASSES, below_words, state_word
+from tracer.report.holder_words import add_holders, is_held
 from tracer.report.page import Page
 from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.stack_lines import add_stack, read_alike
@@ -50,11 +51,15 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
 
 def _add_reach(page: Page, leak: Leak) -> None:
     """Add what still points at it, and what hangs below it."""
-    if leak.reachability is None or leak.state != "leaked":
+    if leak.reachability is None or leak.state in ("inherited", "alive-at-exec"):
         return
-    word = f"{CLASSES[leak.reachability]}: " if leak.kind == "reference" else ""
-    parts = [f"{word}{leak.reachability_reason or ''}", below_words(leak)]
+    word = CLASSES[leak.reachability] if leak.kind == "reference" else ""
+    said = is_held(leak.holders) and leak.reachability == REACHABLE
+    reason = "" if said else leak.reachability_reason or ""
+    parts = [": ".join(filter(None, (word, reason))), below_words(leak)]
     page.paragraph("; ".join(filter(None, parts)), "      ", "    ")
+    page.paragraph(leak.holders_and_count, "      ", "    ")
+    add_holders(page, leak.holders)
 
 
 def _headline(leak: Leak) -> str:
@@ -145,6 +150,7 @@ def add_error(page: Page, number: int, error: ErrorFinding) -> None:
     if error.last_get is not None:
         page.line("    last got at")
         add_stack(page, error.last_get)
+    add_holders(page, error.holders)
     if error.created_at is not None:
         page.line(f"    {'allocated at' if memory else 'created at'}")
         add_stack(page, error.created_at)

@@ -8,6 +8,7 @@ from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak, Stack
 from tracer.model.frames import Frame
 from tracer.report.amount_words import amount
 from tracer.report.entry_sentence import error_sentence
+from tracer.report.holder_words import held_by
 from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end
 from tracer.report.selection_words import limits, rate
@@ -106,6 +107,7 @@ def _leak(leak: Leak, frames: _Frames) -> Json:
         "puts": _calls(leak.puts, frames),
         "unpaired": [[frames.of(get.stack), get.count, get.confidence, get.reason] for get in leak.unpaired],
         "notes": list(leak.notes),
+        "heldBy": [*filter(None, [leak.holders_and_count]), *held_by(leak.holders)],
     }
 
 
@@ -124,4 +126,5 @@ def _error(error: ErrorFinding, frames: _Frames) -> Json:
         "pid": error.pid,
         "address": hex(error.address),
         "stacks": [[what, frames.of(stack)] for what, stack in stacks if stack is not None],
+        "heldBy": held_by(error.holders),
     }

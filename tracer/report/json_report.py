@@ -10,6 +10,7 @@ from tracer.model.findings import (
     BalanceNode,
     ErrorFinding,
     Findings,
+    Holder,
     Instance,
     Leak,
     StackCount,
@@ -165,6 +166,8 @@ def _leak(leak: Leak) -> Json:
         "state": leak.state,
         "reachability": leak.reachability,
         "reachability_reason": leak.reachability_reason,
+        "holders": None if leak.holders is None else [_holder(holder) for holder in leak.holders],
+        "holders_and_count": leak.holders_and_count or None,
         "owner": leak.owner,
         "below": {"count": leak.below_count, "bytes": leak.below_bytes} if leak.below_count else None,
         "count": leak.kept,
@@ -199,6 +202,22 @@ def _instance(instance: Instance) -> Json:
         "references": instance.references,
         "age_ns": instance.age_ns,
         "thread": instance.thread,
+    }
+
+
+def _holder(holder: Holder) -> Json:
+    return {
+        "count": holder.count,
+        "kind": holder.kind,
+        "name": holder.name,
+        "type": holder.type,
+        "member": holder.member,
+        "offset": holder.offset,
+        "module": holder.module,
+        "stack": holder.stack,
+        "freed_at": holder.freed_at,
+        "thread": holder.thread,
+        "interior": holder.interior,
     }
 
 
@@ -278,6 +297,7 @@ def _error(error: ErrorFinding) -> Json:
         "last_get": error.last_get,
         "probably": error.probably,
         "reason": error.reason,
+        "holders": [_holder(holder) for holder in error.holders],
     }
 
 

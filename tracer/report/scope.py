@@ -103,7 +103,8 @@ def _add_scans(page: Page, findings: Findings) -> None:
     why = Counter(scan.reason for scan in findings.scans if scan.reason is not None and scan.reason != AT_EXEC)
     for reason, count in why.items():
         of = f" of {counted(count, 'process', 'processes')}" if len(findings.scans) > 1 else ""
-        _labelled(page, "memory", f"not looked into{of}, so that leaked means not freed: {reason}")
+        means = ", so that leaked means not freed" if findings.mode == "launched" and findings.target_ended else ""
+        _labelled(page, "memory", f"not looked into{of}{means}: {reason}")
 
 
 def _add_limits(page: Page, findings: Findings) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from tracer.model.findings import POSSIBLE, Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
-from tracer.report.class_words import leaked_amount
+from tracer.report.class_words import leaked_amount, outstanding_amount
 from tracer.report.page import Span
 from tracer.report.scope import end, last_of, untraced
 from tracer.report.selection_words import limits
@@ -26,12 +26,13 @@ def verdict(findings: Findings) -> Span:
     broken = Counter(error.kind for error in findings.errors if error.kind not in REMARKS)
     errors = _errors(broken)
     outstanding = [leak for leak in findings.leaks if leak.state == "outstanding"]
-    parts = [_judgement(findings, bool(outstanding), bool(errors))]
+    is_classed = any(leak.reachability for leak in outstanding)
+    parts = [_judgement(findings, bool(outstanding), bool(errors), is_classed=is_classed)]
     leaked = leaked_amount(findings.leaked)
     if leaked:
         parts.append(leaked)
     elif outstanding:
-        parts.append(amount(outstanding))
+        parts.append(outstanding_amount(outstanding))
     if errors:
         parts.append(errors)
     text = parts[0] if len(parts) == 1 else f"{parts[0]}: {', '.join(parts[1:])}"
@@ -66,12 +67,13 @@ def _crash(findings: Findings) -> str:
     return f"its child {crashed[0].pid} was {end(crashed[0])}"
 
 
-def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:
+def _judgement(findings: Findings, outstanding: bool, errors: bool, *, is_classed: bool) -> str:
     if findings.leaked:
         said = "POSSIBLE LEAK" if all(_is_possible(leak) for leak in findings.leaked) else "LEAK"
         return said if findings.complete else f"{said}, as far as seen"
     if outstanding:
-        return "ERROR, and outstanding, not judged" if errors else "outstanding, not judged"
+        said = "outstanding" if is_classed else "outstanding, not judged"
+        return f"ERROR, and {said}" if errors else said
     if errors:
         return "ERROR"
     if not findings.complete:

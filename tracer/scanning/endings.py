@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 import numpy as np
@@ -14,16 +15,18 @@ import numpy as np
 from tracer.kernel import bpf
 from tracer.kernel.maps import THREAD_BYTES, Maps
 from tracer.model import records
+from tracer.model.holders import HOLDER_RECORD, HolderKind
 from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
 from tracer.model.records import FRAME_BINARY_SHIFT
-from tracer.model.snapshot import Process, Records, Snapshot
+from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
-from tracer.reachability.memory import REGION, WORD, Memory, RegionKind
-from tracer.reachability.reach_records import Outstanding, reach_records
+from tracer.reachability.memory import REGION, THREAD, WORD, Memory, RegionKind
+from tracer.reachability.reach_records import Outstanding, reach_and_holders
 from tracer.scanning.layout import layout
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
 from tracer.scanning.process_memory import ProcessMemory
 from tracer.scanning.stopped_threads import (
+    REGISTERS,
     NotStopped,
     Words,
     let_go,
@@ -31,6 +34,8 @@ from tracer.scanning.stopped_threads import (
     stopped_threads,
     thread_ids,
 )
+from tracer.scanning.surroundings import surroundings
+from tracer.scanning.thread_stacks import CopiedWalk, MakeWalk, copied_walks, frame_spans
 from tracer.spaces.processes import Space
 
 _PATIENCE_NS = 4_000_000_000
@@ -39,6 +44,9 @@ _HELD_REGISTERS = 21
 """Words of struct pt_regs."""
 _ENDING_AT, _RUNNING_AT = 8, 0x1000
 """Where registers are made to stand, in the page that nothing can be mapped to."""
+_PENDING_AT, _PENDING_WORDS, _HAD_OLD = 120, 6, 5
+"""Of struct thread and its struct pending (bpf/threads.bpf.h): words, of which the first is not 0 inside of a call."""
+_NOTHING = np.zeros(_PENDING_WORDS, np.uint64)
 _LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
 _KILLED = "it was killed by {}"
 _WENT_ON = "it went on before its memory was read"
@@ -52,14 +60,19 @@ _IGNORED_SIGNALS = (None, 6)
 class _Read:
     memory: Memory | None
     scan: Scan
+    walks: list[CopiedWalk] = field(default_factory=list)
+    is_unsettled: bool = False
+    """A block was on the move: what is free may be one."""
 
 
 class Endings:
     """Reads the memory of processes that end. `clock` turns the kernel's time into the trace's; `hindrance`: why it is
     not done, as a clause, None where it is."""
 
-    def __init__(self, maps: Maps, clock: Callable[[int], int], hindrance: str | None) -> None:
-        self._maps, self._clock, self._hindrance = maps, clock, hindrance
+    def __init__(
+        self, maps: Maps, clock: Callable[[int], int], hindrance: str | None, make_walk: MakeWalk
+    ) -> None:  # fmt: skip
+        self._maps, self._clock, self._hindrance, self._make_walk = maps, clock, hindrance, make_walk
         self._read: dict[Space, _Read] = {}
         self._left: set[int] = set()
         """Threads that are still to be let go of."""
@@ -67,24 +80,22 @@ class Endings:
     def held(self, control: np.void) -> None:
         """Read the memory of a process that is held by this record."""
         space = int(control["pid"]), int(control["generation"])
-        scan = Scan(*space, reason="its memory could not be read")
-        memory = None
+        read = _Read(None, Scan(*space, reason="its memory could not be read"))
         try:
             if self._made_nothing(control):
-                scan = replace(scan, reason=_NOTHING_MADE)
+                read = _Read(None, Scan(*space, reason=_NOTHING_MADE))
             else:
-                memory, size = _memory_of(control, self._left)
-                scan = replace(scan, reason=None, bytes_read=size)
+                read = self._memory_of_held(control)
         except (NotStopped, TooMuch) as error:
-            scan = replace(scan, reason=str(error))
+            read = _Read(None, Scan(*space, reason=str(error)))
         except (FileNotFoundError, ProcessLookupError):
-            scan = replace(scan, reason=_WENT_ON)
+            read = _Read(None, Scan(*space, reason=_WENT_ON))
         now, since = time.monotonic_ns(), int(control["ticket"])
-        if memory is not None and not self._is_held(control):
-            memory, scan = None, replace(scan, reason=_WENT_ON)
-        if memory is not None:
-            memory = replace(memory, time_ns=self._clock(now))
-        self._read[space] = _Read(memory, replace(scan, held_ns=max(0, now - since) if since else 0))
+        if read.memory is not None and not self._is_held(control):
+            read = _Read(None, Scan(*space, reason=_WENT_ON))
+        if read.memory is not None:
+            read = replace(read, memory=replace(read.memory, time_ns=self._clock(now)))
+        self._read[space] = replace(read, scan=replace(read.scan, held_ns=max(0, now - since) if since else 0))
 
     def let_go(self) -> None:
         """Let go of threads that had not stopped in time; to be called often, until the trace is over."""
@@ -108,28 +119,126 @@ class Endings:
         totals = np.frombuffer(thread, records.SPACE_TOTALS, 1, offset=40)[0]
         return not int(totals["made"])
 
+    def look_into(self, spaces: Iterable[Space], freeze: Callable[[], None]) -> None:
+        """Read the memory of processes that run on: all are stopped, `freeze` ends their books, and each goes on as
+        soon as it is read."""
+        if self._hindrance:
+            return
+        stops: list[tuple[Space, int, ExitStack, dict[int, Words]]] = []
+        try:
+            for space in spaces:
+                began, stop = time.monotonic_ns(), ExitStack()
+                try:
+                    others = stop.enter_context(stopped_threads(space[0], 0, self._left))
+                    stops.append((space, began, stop, others))
+                except (NotStopped, OSError) as error:
+                    stop.close()
+                    self._read[space] = _Read(None, Scan(*space, reason=str(error)))
+            freeze()
+            now = time.monotonic_ns()
+            for space, began, stop, others in stops:
+                with stop:
+                    read = self._look(space, others, now)
+                held = time.monotonic_ns() - began
+                self._read[space] = replace(read, scan=replace(read.scan, held_ns=held))
+        finally:
+            for _, _, stop, _ in stops:
+                stop.close()
+
+    def _look(self, space: Space, others: dict[int, Words], now: int) -> _Read:
+        try:
+            if not others:
+                return _Read(None, Scan(*space, reason="it has no thread"))
+            nothing = np.zeros(0, np.uint64)
+            memory, size, walks = self._memory_of(space, 0, nothing, others, now)
+            unsettled = self._is_unsettled(others)
+            scan = Scan(*space, bytes_read=size)
+            return _Read(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled)
+        except (TooMuch, OSError) as error:
+            reason = str(error) if isinstance(error, TooMuch) else "its memory could not be read"
+            return _Read(None, Scan(*space, reason=reason))
+
+    def _is_unsettled(self, threads: Iterable[int]) -> bool:
+        """Tell whether one of these threads is inside of a realloc: the old block is not alive any more then, and the
+        new one not yet, while one of them holds what the program keeps there."""
+        for tid in threads:
+            raw = bpf.lookup_element(self._maps.fds["THREADS"], tid.to_bytes(4, "little"), THREAD_BYTES)
+            pending = np.frombuffer(raw, np.uint64, _PENDING_WORDS, offset=_PENDING_AT) if raw is not None else _NOTHING
+            if pending[0] and pending[_HAD_OLD]:
+                return True
+        return False
+
+    def _memory_of(
+        self, space: Space, thread: int, own: Words, others: dict[int, Words], since_ns: int
+    ) -> tuple[Memory, int, list[CopiedWalk]]:
+        """Read while all threads stand: `thread`, held, with its registers, and the others. Raises TooMuch, OSError."""
+        deadline = (since_ns + _PATIENCE_NS) / 1e9
+        ending = stack_pointer(own) if len(own) else 0
+        memory = ProcessMemory(space[0])
+        try:
+            plan = layout(read_maps(space[0]), [stack_pointer(r) for r in others.values()], ending, memory.words)
+            registers, regions = _registers(own, list(others.values()))
+            found = PointerScan(memory, plan, deadline).run(registers, regions)
+            standing = [own, *others.values()] if len(own) else list(others.values())
+            walks = copied_walks(memory, space, standing, self._make_walk)
+            return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks
+        finally:
+            memory.close()
+
+    def _memory_of_held(self, control: np.void) -> _Read:
+        """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
+        pid, thread = int(control["pid"]), int(control["parent"])
+        offset = records.CONTROL.fields["path"][1]  # type: ignore[index]
+        own = np.frombuffer(control.tobytes(), np.uint64, _HELD_REGISTERS, offset)
+        space = pid, int(control["generation"])
+        with stopped_threads(pid, thread, self._left) as others:
+            memory, size, walks = self._memory_of(space, thread, own, others, int(control["ticket"]))
+            return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others))
+
     def _is_held(self, control: np.void) -> bool:
         kept = bpf.lookup_element(self._maps.fds["HOLDS"], int(control["tid"]).to_bytes(4, "little"), 24)
         return kept is not None and int.from_bytes(kept[:8], "little") == int(control["ticket"])
 
-    def judged(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with what was looked into, and the classes of what is outstanding."""
+    def judged(self, snapshot: Snapshot, freed: Records) -> Snapshot:
+        """Return the snapshot with what was looked into, the classes of what is outstanding, and who holds it.
+
+        `freed`: FREED_BLOCKs.
+        """
         loaders = {b.id for b in snapshot.binaries if _LOADER.match(PurePath(b.path).name)}
-        found, scans = [np.zeros(0, REACH_RECORD)], []
+        found, holders, scans = [np.zeros(0, REACH_RECORD)], [np.zeros(0, HOLDER_RECORD)], []
+        stacks: dict[int, Stack] = {}
         for process in snapshot.processes:
             space = process.pid, process.generation
             alive = _outstanding(snapshot, space, loaders)
-            if not (len(alive.allocations) or len(alive.objects) or len(alive.mapped)):
-                self._read.pop(space, None)
-                continue
             read = self._read.pop(space, None)
+            frames = frame_spans(read.walks if read is not None else ())
+            around = replace(surroundings(snapshot, process, freed), frames=frames.spans)
+            if not any(map(len, (alive.allocations, alive.objects, alive.mapped, around.gone))):
+                continue
             reason = self._hindrance or _why_not(process, read)
             if reason is None and read is not None and read.memory is not None:
-                found.append(reach_records(read.memory, alive, free_holds=bool(snapshot.losses)))
+                is_older = snapshot.mode == "attached"
+                free_holds = is_older or read.is_unsettled or bool(snapshot.losses)
+                reach, held = reach_and_holders(
+                    read.memory, alive, around, space, free_holds=free_holds,
+                    knows_freed=is_older and not read.is_unsettled and not snapshot.losses,
+                )  # fmt: skip
+                found.append(reach)
+                holders.append(held)
+                stacks |= {number: frames.stacks[number] for number in _walked(held) if number in frames.stacks}
                 scans.append(replace(read.scan, blocks=len(alive.allocations)))
             else:
                 scans.append(Scan(*space, reason=reason or _UNSEEN, held_ns=read.scan.held_ns if read else 0))
-        return replace(snapshot, scans=tuple(scans), reach=np.concatenate(found))
+        return replace(
+            snapshot, scans=tuple(scans), reach=np.concatenate(found), holders=np.concatenate(holders),
+            stacks={**snapshot.stacks, **stacks} if stacks else snapshot.stacks,
+        )  # fmt: skip
+
+
+def _walked(holders: Records) -> list[int]:
+    """Return the ids of the stacks that words are on."""
+    on_stack: list[int] = np.unique(holders["place"][holders["kind"] == HolderKind.STACK]).tolist()
+    return on_stack
 
 
 def _why_not(process: Process, read: _Read | None) -> str | None:
@@ -166,26 +275,12 @@ def _is_first_in(snapshot: Snapshot, stack: int, binaries: set[int]) -> bool:
     return known is not None and bool(known.frames) and known.frames[0] >> FRAME_BINARY_SHIFT in binaries
 
 
-def _memory_of(control: np.void, left: set[int]) -> tuple[Memory, int]:
-    """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
-    pid, thread = int(control["pid"]), int(control["parent"])
-    offset = records.CONTROL.fields["path"][1]  # type: ignore[index]
-    own = np.frombuffer(control.tobytes(), np.uint64, _HELD_REGISTERS, offset)
-    deadline = (int(control["ticket"]) + _PATIENCE_NS) / 1e9
-    memory = ProcessMemory(pid)
-    try:
-        with stopped_threads(pid, thread, left) as others:
-            buffer = np.zeros(8, np.uint64)
-
-            def words(address: int, count: int) -> list[int]:
-                done = memory.read(address, buffer[:count])
-                return [int(word) for word in buffer[: done // 8]]
-
-            plan = layout(read_maps(pid), [stack_pointer(r) for r in others.values()], stack_pointer(own), words)
-            registers, regions = _registers(own, list(others.values()))
-            return PointerScan(memory, plan, deadline).run(registers, regions), memory.bytes_read
-    finally:
-        memory.close()
+def _threads(thread: int, own: Words, others: dict[int, Words]) -> Records:
+    """Return THREADs: of the one that ends the process, and of the others."""
+    rows = [(thread, stack_pointer(own), _ENDING_AT)] if len(own) else []
+    places = range(_RUNNING_AT, _RUNNING_AT + (len(others) << 16), 8 * REGISTERS)
+    rows += [(tid, stack_pointer(r), at) for (tid, r), at in zip(others.items(), places, strict=False)]
+    return np.array(rows, THREAD)
 
 
 def _registers(own: Words, others: list[Words]) -> tuple[Records, Records]:

@@ -17,6 +17,8 @@ _ARENA_BYTES = 1 << 26
 _ARENA_HEADER_MOST = 0x100
 _CHUNK_STEPS = 64
 _SIZE_BITS = ~7
+_DESCRIPTOR_REACH, _SELF_WORD, _TID_WORD = 0x4000, 2, 0x2D0 // 8
+"""Of struct pthread of glibc since 2.17 on x86-64: the words `header.self` and `tid`."""
 _LEAST_CHUNK = 32
 
 Words = Callable[[int, int], Sequence[int]]
@@ -79,6 +81,8 @@ def _ranges(
     inside = sorted(sp for sp in (*stacks, ending) if entry.start <= sp < entry.end)
     if entry.path == _STACK or (inside and _is_guard(before, entry)):
         return [_stack(entry, inside, ending)]
+    if not inside and not entry.path and _is_guard(before, entry) and _is_ended_thread(entry, words):
+        return []
     if inside and entry.path != _HEAP:
         return [Range(entry.start, entry.end, RegionKind.STACK)]
     if entry.path == _HEAP:
@@ -95,6 +99,19 @@ def _ranges(
 def _is_guard(before: MapsEntry | None, entry: MapsEntry) -> bool:
     """Whether the entry before is the page below a thread's stack: nothing else lies below that stack then."""
     return before is not None and before.end == entry.start and not (before.readable or before.writable)
+
+
+def _is_ended_thread(entry: MapsEntry, words: Words) -> bool:
+    """Whether it is a stack that glibc keeps for the next thread: at its end is the thread pointer's struct pthread,
+    which shows itself, and whose tid is none any more: cleared by the kernel, or -1 once it was joined (nptl/descr.h,
+    FREE_P)."""
+    start = max(entry.start, entry.end - _DESCRIPTOR_REACH)
+    found = words(start, (entry.end - start) // 8)
+    for index in range(len(found) - _TID_WORD - 1, -1, -1):
+        if found[index] == start + 8 * index == found[index + _SELF_WORD]:
+            tid = found[index + _TID_WORD] & 0xFFFFFFFF
+            return tid == 0 or tid >= 1 << 31
+    return False
 
 
 def _stack(entry: MapsEntry, inside: Sequence[int], ending: int) -> Range:

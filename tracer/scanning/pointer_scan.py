@@ -84,7 +84,8 @@ class PointerScan:
         words = np.concatenate([registers, *self._words])
         regions = np.array([(r.start, r.end, r.kind) for r in self._plan.scanned], REGION)
         regions = np.sort(np.concatenate([register_regions, regions]), order="start")
-        return Memory(regions, words, self._heads(words["value"]), self._vtables())
+        places, tables = self._vtables()
+        return Memory(regions, words, self._heads(words["value"]), places, tables)
 
     def _scan(self, part: Range) -> None:
         for start, end in self._memory.resident(part.start & ~4095, part.end, own_only=part.own_only):
@@ -118,16 +119,18 @@ class PointerScan:
         heads["before"] = self._memory.gather(chosen - np.uint64(8 * HEAD_WORDS), HEAD_WORDS)
         return heads
 
-    def _vtables(self) -> Addresses:
+    def _vtables(self) -> tuple[Addresses, Addresses]:
+        """Return where words stand that point at tables of virtual functions, ascending, and these tables."""
         words = np.concatenate(self._vtable_words) if self._vtable_words else np.zeros(0, WORD)
         tables, of = np.unique(words["value"], return_inverse=True)
         if len(tables) > _MOST_VTABLES or not self._plan.code:
-            return np.zeros(0, np.uint64)
+            return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
         entries = self._memory.gather(tables, _VTABLE_WORDS)
         starts, ends = np.array(sorted(self._plan.code), np.uint64).T
         index = np.searchsorted(starts, entries, side="right") - 1
         functions = (index >= 0) & (entries < ends[index])
-        return np.sort(words["at"][(functions.sum(axis=1) >= _LEAST_FUNCTIONS)[of]])
+        chosen = np.sort(words[(functions.sum(axis=1) >= _LEAST_FUNCTIONS)[of]], order="at")
+        return chosen["at"].copy(), chosen["value"].copy()
 
 
 def _rows(at: Addresses, value: Addresses) -> Records:

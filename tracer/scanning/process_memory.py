@@ -50,6 +50,11 @@ class ProcessMemory:
         """Fill a buffer from an address on; return how many bytes could be read."""
         return self._read(np.array([(address, buffer.nbytes)], _PIECE), buffer.ctypes.data, buffer.nbytes)
 
+    def words(self, address: int, count: int) -> list[int]:
+        """Return so many words from an address on, fewer where they cannot be read."""
+        buffer = np.zeros(count, np.uint64)
+        return [int(word) for word in buffer[: self.read(address, buffer) // 8]]
+
     def gather(self, addresses: Addresses, words: int) -> Addresses:
         """Return so many words from each address on, as rows; zeros where they cannot be read."""
         rows = np.zeros((len(addresses), words), np.uint64)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 _SEIZE, _INTERRUPT, _DETACH, _GETREGS = 0x4206, 0x4207, 17, 12
 _EVENT_STOP = 128
 _WALL = 0x40000000
-_REGISTERS = 27
+REGISTERS = 27
 """Words of struct user_regs_struct (sys/user.h)."""
 _SP = 19
 _PATIENCE_SECONDS = 0.5
@@ -118,5 +118,5 @@ def _wait(pid: int, tid: int) -> int:
 
 
 def _registers(tid: int) -> Words | None:
-    words = np.zeros(_REGISTERS, np.uint64)
+    words = np.zeros(REGISTERS, np.uint64)
     return words if _libc.ptrace(_GETREGS, tid, None, words.ctypes.data) == 0 else None

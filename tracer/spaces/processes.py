@@ -91,6 +91,12 @@ class ProcessTable:
         own = (p for p in self._current if (now := self.current(p)) is not None and now.ended_ns is None)
         return (*own, *self._sharing)
 
+    @property
+    def spaces_alive(self) -> list[Space]:
+        """Return the address spaces of the processes that run on."""
+        found = (self.current(pid) for pid in self._current if proc.is_alive(pid))
+        return [(p.pid, p.generation) for p in found if p is not None and p.ended_ns is None]
+
     def records(self, keys: npt.NDArray[np.void], totals: npt.NDArray[np.void]) -> tuple[Process, ...]:
         """Return all processes in order of start, with the totals that the kernel side kept (KEY, SPACE_TOTALS)."""
         found = dict(zip(zip(keys["pid"].tolist(), keys["generation"].tolist(), strict=True), totals, strict=True))

@@ -60,8 +60,11 @@ class StackCompletion:
         for blob in blobs:
             self.has_copies = True
             copy = StackDump.read(blob)
-            code, anonymous = _Code(self, copy.space), self._spaces.anonymous_id(copy.space)
-            self._waiting.append((copy, DwarfUnwinder(copy, code.find, self._index_of, anonymous)))
+            self._waiting.append((copy, self.full_walk(copy)))
+
+    def full_walk(self, copy: StackDump) -> DwarfUnwinder:
+        """Return the walk of a copy, with the mappings as they are."""
+        return DwarfUnwinder(copy, _Code(self, copy.space).find, self._index_of, self._spaces.anonymous_id(copy.space))
 
     def walk(self, mishaps: Mishaps) -> None:
         """Walk the copies that were taken."""

@@ -32,13 +32,13 @@ static __attribute__((noinline)) void drop_block(void *block)
 static char arena[4096];
 static size_t used;
 
-__attribute__((noinline)) void *pool_alloc(size_t size)
+__attribute__((noipa)) void *pool_alloc(size_t size)
 {
 	used += (size + 15) & ~15UL;
 	return arena + used - ((size + 15) & ~15UL);
 }
 
-__attribute__((noinline)) void pool_free(void *block)
+__attribute__((noipa)) void pool_free(void *block)
 {
 	__asm__ volatile("" : : "r"(block) : "memory");
 }

@@ -1,5 +1,6 @@
 /* Keeps all that it has: lists, a hash table of tagged pointers, and blocks that threads hand to each other at full
- * speed. holds_everything SEED; its main thread ends it while the others go on. */
+ * speed. holds_everything SEED [on]; its main thread ends it while the others go on, or waits with them, while two more
+ * threads grow arrays of pointers by realloc and make and free what these point at. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -40,6 +41,24 @@ static void *hands_on(void *unused)
 	return own;
 }
 
+static void *grows(void *unused)
+{
+	unsigned random = (uintptr_t)unused * 2654435761u + 1, held = 0;
+	struct node **array = 0;
+
+	atomic_fetch_add(&started, 1);
+	for (;;) {
+		unsigned wanted = 1 + (random = random * 1664525u + 1013904223u) % 509;
+
+		while (held > wanted)
+			free(array[--held]);
+		array = realloc(array, wanted * sizeof(*array));
+		while (held < wanted)
+			array[held++] = made();
+	}
+	return array;
+}
+
 int main(int count, char **arguments)
 {
 	unsigned seed = count > 1 ? atoi(arguments[1]) : 1;
@@ -54,7 +73,11 @@ int main(int count, char **arguments)
 	}
 	for (uintptr_t i = 0; i < 3; i++)
 		pthread_create(&thread, 0, hands_on, (void *)(i * 17 + seed));
-	while (started < 3 || !slots[seed % SLOTS])
+	for (uintptr_t i = 0; count > 2 && i < 2; i++)
+		pthread_create(&thread, 0, grows, (void *)(i + seed));
+	while (started < (count > 2 ? 5 : 3) || !slots[seed % SLOTS])
 		sched_yield();
+	while (count > 2)
+		pause();
 	exit(0);
 }

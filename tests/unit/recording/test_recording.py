@@ -233,7 +233,7 @@ def test_what_is_missing_is_named(whole: bytes, tmp_path: Path) -> None:
     assert note.endswith("is there; missing: symbols") or note.endswith("its last part is not closed; missing: symbols")
     (note,) = read(tmp_path, whole[: whole.index(b"ARRY") + 5]).notes
     lacking = note.partition("missing: ")[2].split(", ")
-    assert lacking[:3] == ["allocations", "objects", "mapped"] and lacking[-2:] == ["reach", "symbols"]
+    assert lacking[:3] == ["allocations", "objects", "mapped"] and lacking[-3:] == ["reach", "holders", "symbols"]
 
 
 @given(data=st.data())

@@ -36,6 +36,7 @@ function leaksSection() {
     if (leak.least !== null && leak.count > 1) facts.push(leak.least === leak.most ? 'each of ' + counted(leak.least, 'byte') : 'of ' + grouped(leak.least) + ' to ' + counted(leak.most, 'byte'));
     if (leak.reachability) facts.push(classWords[leak.reachability]);
     if (leak.at.length) facts.push('at ' + leak.at.slice(0, 5).join(', ') + (leak.count > 5 ? ' and ' + grouped(leak.count - Math.min(5, leak.at.length)) + ' more' : ''));
+    for (const text of leak.heldBy) parts.push(element('p', {class: 'note holder'}, text));
     for (const text of [facts.join('; '), ...leak.overTime, ...leak.notes]) if (text) parts.push(element('p', {class: 'note'}, text));
     return parts;
   }
@@ -64,5 +65,6 @@ function errorsSection() {
   section('errors', 'Broken rules', element('div', {class: 'panel'}, data.errors.map((error) => [
     element('h3', null, error.sentence + ', at ' + error.address + ', pid ' + error.pid + (error.remark ? ' (no error by itself)' : '')),
     error.stacks.map(([what, stack]) => [element('p', {class: 'note'}, what), stackList(stack)]),
+    error.heldBy.map((text) => element('p', {class: 'note holder'}, text)),
   ])));
 }

@@ -1,0 +1,133 @@
+"""The memory of processes that run on: what is lost when the trace ends, and that nobody is left standing."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from live_refleak import PATIENCE_SECONDS, live_refleak, wait_for
+from traced_report import Run, functions
+
+SOURCE = Path(__file__).parents[1] / "reachability" / "lives_on.c"
+KILLS, SCANS = 5, 13
+CHECKOUT = Path(__file__).parents[3]
+EXPECTED = {
+    ("reachable", "make_held"): 13, ("reachable", "make_by_older"): 1, ("reachable", "make_on_stack"): 1,
+    ("lost", "make_lost"): 8,
+}  # fmt: skip
+LARGE = 100 << 20
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("on_demand") / "lives_on"
+    command = ["gcc", "-O1", "-g", "-fno-builtin", "-pthread", "-w", "-o", str(path), str(SOURCE)]
+    subprocess.run(command, check=True, timeout=100)
+    return path
+
+
+def answers(process: subprocess.Popen[bytes], expected: bytes) -> None:
+    """Have it read a byte and answer: it does not stand still."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"\n")
+    assert select.select([process.stdout], [], [], PATIENCE_SECONDS)[0], "it does not answer"
+    assert process.stdout.readline() == expected
+
+
+@contextmanager
+def target(program: Path, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+    command = [str(program), *map(str, arguments)]
+    with subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"begun\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def classes(run: Run) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for leak in run.leaks:
+        maker = next((name for name in functions(leak["stack"]) if name and name.startswith("make_")), "")
+        if maker:
+            found[leak["reachability"], maker] += leak["count"]
+    return found
+
+
+def is_stopped(pid: int) -> bool:
+    return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+def test_what_is_lost_in_a_process_that_runs_on(program: Path, tmp_path: Path, threads: int) -> None:
+    """What is older than the trace holds; what was freed since does not, unless a block is on the move."""
+    with target(program, threads) as process:
+        with live_refleak(tmp_path / "r.json", "--reachability", "auto", "-p", process.pid) as refleak:
+            refleak.wait_until_attached()
+            answers(process, b"built\n")
+            refleak.signal(signal.SIGINT)
+            run = refleak.end()
+        answers(process, b"alive\n")
+    found = classes(run)
+    (scan,) = run.report["scans"]
+    assert (scan["looked_into"], scan["held_ns"] > 0) == (True, True), scan
+    assert {leak["state"] for leak in run.leaks} == {"outstanding"}
+    if threads and found["reachable", "make_lost"] == 1:  # one was in realloc: what is in no block may be in one
+        found += Counter({("lost", "make_lost"): found.pop(("reachable", "make_lost"))})
+    assert found == EXPECTED
+
+
+def test_a_target_whose_tracer_is_killed_while_it_is_read_goes_on(program: Path, tmp_path: Path) -> None:
+    for _ in range(KILLS):
+        with target(program, 2, LARGE) as process:
+            with live_refleak(tmp_path / "r.json", "--reachability", "auto", "-p", process.pid) as refleak:
+                refleak.wait_until_attached()
+                refleak.signal(signal.SIGINT)
+                wait_for(lambda: is_stopped(process.pid) or refleak.process.poll() is not None, "the stop")
+                refleak.signal(signal.SIGKILL)
+            answers(process, b"built\n")
+            answers(process, b"alive\n")
+            assert not is_stopped(process.pid)
+
+
+def test_one_that_another_traces_is_not_looked_into(program: Path, tmp_path: Path) -> None:
+    with target(program) as process:
+        holder = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-p", str(process.pid)], stderr=subprocess.PIPE)
+        try:
+            wait_for(lambda: is_stopped(process.pid), "strace")
+            with live_refleak(tmp_path / "r.json", "--reachability", "auto", "-p", process.pid) as refleak:
+                refleak.wait_until_attached()
+                answers(process, b"built\n")
+                refleak.signal(signal.SIGINT)
+                run = refleak.end()
+        finally:
+            holder.kill()
+            holder.communicate()
+        answers(process, b"alive\n")
+    assert [scan["reason"] for scan in run.report["scans"]] == ["another process traces it"]
+    assert {leak["reachability"] for leak in run.leaks} == {None}
+
+
+def test_nothing_is_lost_that_is_held(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Blocks go from thread to thread, arrays grow by realloc. scan_trials.py does it for longer."""
+    path = tmp_path_factory.mktemp("held") / "holds_everything"
+    source = SOURCE.with_name("holds_everything.c")
+    subprocess.run(["gcc", "-O2", "-w", "-pthread", "-o", str(path), str(source)], check=True, timeout=100)
+    trials = Path(__file__).parents[1] / "scan_trials.py"
+    command = [sys.executable, str(trials), str(path), str(SCANS)]
+    variables = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    said = subprocess.run(
+        command, check=True, timeout=600, capture_output=True, text=True, env=variables
+    ).stdout
+    assert f"{SCANS} scans of 1 runs: {{'REACHABLE':" in said
+    assert said.count("'") == 2, said

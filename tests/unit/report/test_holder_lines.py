@@ -1,0 +1,72 @@
+"""Who holds what: from records to the lines of a report."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+from hand_made import Code, blocks, objects, records, snapshot
+from jsonschema import validate
+from test_json_report import SCHEMA
+
+from tracer.analysis.analysis import analyse
+from tracer.model.findings import Findings
+from tracer.model.holders import HOLDER_RECORD, HolderKind, HolderName
+from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, REACH_RECORD, Reach, RootKind, Scan
+from tracer.report.html_document import html_document
+from tracer.report.json_report import document, frame_document
+from tracer.report.json_text import JsonText
+from tracer.report.text import TextOptions, write_text
+
+
+def reported() -> Findings:
+    code = Code()
+    top, maker = (code.stack(n, code.frame(f"make_{n}", "srv.c:1"), code.frame("main", "srv.c:9")) for n in (1, 2))
+    made = blocks(*({"address": 0x1000 * n, "size": 80, "stack": top} for n in (1, 2)))
+    known = {"reach": Reach.REACHABLE, "root_kind": RootKind.GLOBAL}
+    reach = [{"address": 0x1000 * n, "kind": KIND_ALLOCATION, **known} for n in (1, 2)]
+    reach.append({"address": 0x1000, "kind": KIND_REFERENCE, "holders": 2, **known})
+    block = {"kind": HolderKind.BLOCK, "place": maker, "offset": 16, "count": 1, "name": 1}
+    rows = [
+        {"target_kind": KIND_ALLOCATION, **block}, {"target_kind": KIND_REFERENCE, **block},
+        {"target_kind": KIND_ALLOCATION, "kind": HolderKind.GLOBAL, "place": 1 << 48 | 0x40, "offset": -1, "count": 41},
+    ]  # fmt: skip
+    whole = snapshot(
+        code, allocations=made, objects=objects({"address": 0x1000, "stack": top, "count": 2}),
+        reach=records(REACH_RECORD, reach, pid=812, generation=1), scans=(Scan(812, 1),),
+        holders=records(HOLDER_RECORD, rows, target=0x1000, pid=812, generation=1),
+        holder_names=(HolderName("struct owner.second", "struct owner", "second", "srv"),),
+    )
+    return analyse(whole, code.symbols)
+
+
+def test_entries_say_who_holds_them() -> None:
+    findings = reported()
+    reference, allocation = findings.leaks
+    assert [(h.count, h.kind, h.name, h.offset) for h in allocation.holders or ()] == [
+        (41, "global", None, 0x40), (1, "block", "struct owner.second", 16),
+    ]  # fmt: skip
+    assert reference.holders_and_count == "count 2, one holder (owner.second): one reference has no holder"
+    stream = io.StringIO()
+    write_text(findings, stream, TextOptions(width=100, color=False, show=("reachable",)))
+    assert "    held by struct owner.second, in a block from make_2 srv.c:1\n" in stream.getvalue()
+    assert "      41  a global, " in stream.getvalue()
+    JsonText(frame_document).write(document(findings), text := io.StringIO())
+    validate(json.loads(text.getvalue()), SCHEMA)
+    assert html_document(findings)["leaks"][0]["heldBy"] == [  # type: ignore[index]
+        "count 2, one holder (owner.second): one reference has no holder",
+        "held by struct owner.second, in a block from make_2 srv.c:1: 1",
+    ]
+
+
+def test_where_nobody_looked_there_are_no_holders() -> None:
+    code = Code()
+    top = code.stack(1, code.frame("make", "srv.c:1"))
+    whole = snapshot(code, allocations=blocks({"address": 0x1000, "size": 80, "stack": top}))
+    (leak,) = analyse(whole, code.symbols).leaks
+    assert leak.holders is None
+    nobody = records(HOLDER_RECORD, [{"target": 0x1000, "target_kind": KIND_ALLOCATION}], pid=812, generation=1)
+    looked = replace(whole, holders=nobody)
+    (leak,) = analyse(looked, code.symbols).leaks
+    assert leak.holders == ()

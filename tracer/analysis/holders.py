@@ -1,0 +1,143 @@
+"""Who holds the objects and blocks of an entry: the snapshot's holders, merged by name or birth and offset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracer.analysis.groups import Column, group_rows, sorted_runs
+from tracer.analysis.reached import places
+from tracer.analysis.stacks import StackBook
+from tracer.model.findings import Holder
+from tracer.model.holders import HolderKind
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
+from tracer.model.snapshot import Records, Snapshot
+
+WORDS = {
+    HolderKind.GLOBAL: "global", HolderKind.THREAD_LOCAL: "thread-local", HolderKind.STACK: "stack",
+    HolderKind.REGISTER: "register", HolderKind.BLOCK: "block", HolderKind.MAPPING: "mapping",
+    HolderKind.FREED_BLOCK: "freed-block",
+}  # fmt: skip
+MOST = 16
+"""Holders of an entry; the rest is one more, of kind "other"."""
+_OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Of each record of one kind the group of holders that speaks for it, -1: none; all that are alike have one."""
+
+    group: Column
+
+    def __getitem__(self, rows: Column) -> Targets:
+        return Targets(self.group[rows])
+
+
+class HolderBook:
+    def __init__(self, snapshot: Snapshot, book: StackBook) -> None:
+        self._snapshot, self._stacks = snapshot, book
+        self._rows = rows = snapshot.holders
+        self._binaries = {binary.id: binary.path.rpartition("/")[2] for binary in snapshot.binaries}
+        if len(rows):
+            groups = group_rows(rows["pid"], rows["generation"], rows["target_kind"], rows["target"])
+            self._order, self._bounds = sorted_runs(groups.label, len(groups))
+            self._first = rows[groups.first]
+
+    def targets(self, kind: int, records: Records, address: str = "address") -> Targets:
+        """Look up which groups speak for some records of a kind."""
+        nothing = np.full(len(records), -1, np.int64)
+        if not len(self._rows) or not len(records):
+            return Targets(nothing)
+        chosen = np.flatnonzero(self._first["target_kind"] == kind)
+        place = places(self._first[chosen], "target", records, address)
+        return Targets(np.where(place >= 0, chosen[place] if len(chosen) else -1, -1))
+
+    def of(self, targets: Targets) -> tuple[Holder, ...] | None:
+        """Return who holds them, most first; None where nobody looked."""
+        groups = np.unique(targets.group[targets.group >= 0])
+        if len(groups) == 0:
+            return None
+        rows = np.concatenate([self._order[self._bounds[g] : self._bounds[g + 1]] for g in groups.tolist()])
+        return self._merged(self._rows[np.sort(rows)])
+
+    def gone(self, kind: int, pid: int, generation: int, address: int) -> tuple[Holder, ...]:
+        """Return who holds one object, by the address that its holders name."""
+        wanted = np.zeros(1, [("pid", "<u4"), ("generation", "<u2"), ("address", "<u8")])
+        wanted["pid"], wanted["generation"], wanted["address"] = pid, generation, address
+        return self.of(self.targets(kind, wanted)) or ()
+
+    def _merged(self, rows: Records) -> tuple[Holder, ...]:
+        found: dict[tuple[object, ...], Holder] = {}
+        for row in rows[rows["kind"] != HolderKind.NOBODY]:
+            holder = self._holder(row)
+            key = tuple(getattr(holder, name) for name in _SAME)
+            before = found.get(key)
+            found[key] = holder if before is None else replace(before, count=before.count + holder.count)
+        ranked = sorted(found.values(), key=lambda h: (h.kind == "freed-block", -h.count, h.kind, h.name or ""))
+        rest = ranked[MOST:]
+        if rest:
+            ranked[MOST:] = [Holder(sum(holder.count for holder in rest), _OTHER)]
+        return tuple(ranked)
+
+    def _holder(self, row: np.void) -> Holder:
+        kind, place, offset = HolderKind(int(row["kind"])), int(row["place"]), int(row["offset"])
+        known = self._snapshot.holder_names[int(row["name"]) - 1] if row["name"] else None
+        counted = self._snapshot.types.get(int(row["type"])) if row["type"] else None
+        holder = Holder(
+            int(row["count"]), WORDS[kind], known.name if known else None, (known.type if known else None) or counted,
+            known.member if known else None, module=known.module if known else None, interior=bool(row["interior"]),
+        )  # fmt: skip
+        if kind in (HolderKind.GLOBAL, HolderKind.THREAD_LOCAL):
+            if known is None and place:
+                module, address = self._binaries.get(place >> FRAME_BINARY_SHIFT), place & FRAME_ADDRESS_MASK
+                holder = replace(holder, module=module, offset=address)
+            return holder
+        if kind is HolderKind.STACK:
+            frames = self._stacks.get(place).frames if place else ()
+            return replace(holder, thread=int(row["tid"]) or None, stack=frames or None)
+        if kind is HolderKind.REGISTER:
+            return replace(holder, thread=int(row["tid"]) or None)
+        frames = self._stacks.get(place).frames if place else ()
+        freed_at = self._stacks.get(int(row["released"])).frames if row["released"] else None
+        return replace(holder, stack=frames or None, offset=offset if offset >= 0 else None, freed_at=freed_at or None)
+
+
+_SAME = ("kind", "name", "type", "member", "offset", "module", "stack", "freed_at", "thread", "interior")
+
+
+def short_name(holder: Holder) -> str:
+    """Return "machine.kmaps", "thread 812's stack", "a block"."""
+    if holder.name:
+        return holder.name.removeprefix("struct ")
+    if holder.kind == "stack":
+        return "a stack" if holder.thread is None else f"thread {holder.thread}'s stack"
+    if holder.kind == "block" and holder.type:
+        return f"a {holder.type}"
+    return _ARTICLES.get(holder.kind, f"a {holder.kind}")
+
+
+_ARTICLES = {"global": "a global", "thread-local": "thread-local storage", "freed-block": "a freed block",
+             "other": "others"}  # fmt: skip
+
+
+def compared(count: int, pointers: Column, holders: tuple[Holder, ...] | None) -> str:
+    """Return what the holders of objects say of their count: "count 2, one holder (machine.kmaps): one reference has no
+    holder". `pointers`: how many words point at each, -1 where that is not known. Empty where nothing can be said."""
+    known = pointers[pointers >= 0]
+    if len(known) == 0 or len(known) < len(pointers) or count < 1:
+        return ""
+    least, most = int(known.min()), int(known.max())
+    if most == 0:
+        return f"count {count:,}, no holder: lost"
+    if least != most:
+        fewer = int(np.count_nonzero(known < count))
+        some = f": {fewer:,} of {len(known):,} have fewer holders than references" if fewer else ""
+        return f"count {count:,}, {least:,} to {most:,} holders{some}"
+    names = list(dict.fromkeys(short_name(h) for h in holders or () if h.kind != "freed-block"))[:2]
+    by = f" ({', '.join(names)})" if names else ""
+    missing = count - most
+    text = f"count {count:,}, {'one holder' if most == 1 else f'{most:,} holders'}{by}"
+    if missing <= 0:
+        return text
+    return f"{text}: {'one reference has' if missing == 1 else f'{missing:,} references have'} no holder"

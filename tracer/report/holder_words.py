@@ -1,0 +1,90 @@
+"""Words for who holds something: "struct machine.kmaps, in a block from machine__new_host machine.c:155"."""
+
+from __future__ import annotations
+
+from tracer.model.findings import FrameList, Holder
+from tracer.report.page import Page
+from tracer.report.source_location import first_named
+from tracer.report.stack_lines import name, place
+
+_MOST = 5
+FREED, OTHER = "freed-block", "other"
+
+
+def holder_words(holder: Holder) -> str:
+    """Return what a holder is, as a phrase without its count."""
+    if holder.kind == OTHER:
+        return "elsewhere"
+    if holder.kind in ("global", "thread-local"):
+        text = _variable(holder)
+    elif holder.kind in ("stack", "register"):
+        text = _of_thread(holder)
+    else:
+        text = _block(holder)
+    return f"{text} (points into the middle)" if holder.interior else text
+
+
+def _variable(holder: Holder) -> str:
+    if holder.name:
+        return f"{holder.name} [{holder.module}]" if holder.module else holder.name
+    what = "thread-local storage" if holder.kind == "thread-local" else "a global"
+    where = "" if holder.offset is None else f"+{holder.offset:#x}"
+    return f"{what}, {holder.module}{where}" if holder.module else what
+
+
+def _of_thread(holder: Holder) -> str:
+    of = "a thread" if holder.thread is None else f"thread {holder.thread}"
+    if holder.kind == "register":
+        return f"a register of {of}"
+    return f"the stack of {of}{_at(', in', holder.stack and holder.stack[:1])}"
+
+
+def _block(holder: Holder) -> str:
+    if holder.kind == "mapping":
+        return f"memory mapped{_at(' at', holder.stack)}" if holder.stack else "memory of unknown making"
+    made, freed = _at(" from", holder.stack), _at(", freed at", holder.freed_at)
+    noun = "a freed block" if holder.kind == FREED and not freed else "a block"
+    where = "" if holder.offset is None else f" + {holder.offset:#x}"
+    if holder.name:
+        return f"{holder.name}, in {noun}{made}{freed}"
+    if holder.type:
+        return f"{holder.type}{where}, in {noun}{made}{freed}"
+    return f"{noun}{made}{where}{freed}"
+
+
+def _at(word: str, stack: FrameList | None) -> str:
+    frame = first_named(stack or ())
+    return f"{word} {name(frame)} {place(frame)}".rstrip() if frame is not None else ""
+
+
+def is_held(holders: tuple[Holder, ...] | None) -> bool:
+    """Tell whether somebody is known who holds it now."""
+    return any(holder.kind != FREED for holder in holders or ())
+
+
+def held_by(holders: tuple[Holder, ...] | None) -> list[str]:
+    """Return a line for each holder, most first, for formats that list them."""
+    return [f"{'last held by' if holder.kind == FREED else 'held by'} {holder_words(holder)}: {holder.count:,}"
+            for holder in holders or ()]  # fmt: skip
+
+
+def add_holders(page: Page, holders: tuple[Holder, ...] | None) -> None:
+    """Add who holds something, most first; who held it last where nothing does any more."""
+    live = [holder for holder in holders or () if holder.kind != FREED]
+    _add(page, "held by", live)
+    _add(page, "last held by", [holder for holder in holders or () if holder.kind == FREED])
+
+
+def _add(page: Page, words: str, holders: list[Holder]) -> None:
+    if not holders:
+        return
+    if len(holders) == 1 and holders[0].count == 1:
+        page.paragraph(f"{words} {holder_words(holders[0])}", "      ", "    ")
+        return
+    page.line(f"    {words}")
+    column = len(f"{max(holder.count for holder in holders):,}")
+    for holder in holders[:_MOST]:
+        page.paragraph(holder_words(holder), " " * (column + 8), f"      {holder.count:>{column},}  ")
+    rest = sum(holder.count for holder in holders[_MOST:])
+    if rest:
+        page.line(f"      {rest:>{column},}  elsewhere")

@@ -1,0 +1,73 @@
+"""What tells words of an address space apart that are in no block: binaries as they lie in memory, freed blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import numpy as np
+
+from tracer.elf.image import Image
+from tracer.errors import RefleakError
+from tracer.model.operations import Operation
+from tracer.model.records import ErrorKind
+from tracer.model.snapshot import Binary, Mapping, Process, Records, Snapshot
+from tracer.reachability.holders import FREED, GONE, MODULE, Surroundings
+
+_THREAD_LOCAL = 7
+"""PT_TLS."""
+_MOST_BSS = 1 << 32
+_ENDED_BY_FREE = (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
+
+
+def surroundings(snapshot: Snapshot, process: Process, freed: Records) -> Surroundings:
+    """Return them as they were at the end of an address space. `freed`: FREED_BLOCKs of all."""
+    space = process.pid, process.generation
+    own = freed[(freed["pid"] == space[0]) & (freed["generation"] == space[1])]
+    blocks = np.zeros(len(own), FREED)
+    for name, source in (("address", "address"), ("size", "size"), ("stack", "stack"), ("released", "release"),
+                         ("time_ns", "time_ns")):  # fmt: skip
+        blocks[name] = own[source]
+    return Surroundings(modules(snapshot, process), blocks, _gone(snapshot, space, own))
+
+
+def modules(snapshot: Snapshot, process: Process) -> Records:
+    """Return MODULEs, by start."""
+    placed: dict[int, list[Mapping]] = {}
+    for mapping in snapshot.mappings:
+        is_there = mapping.until_ns is None or (process.ended_ns is not None and mapping.until_ns >= process.ended_ns)
+        of_space = (mapping.pid, mapping.generation) == (process.pid, process.generation)
+        if of_space and is_there and mapping.link_address is not None:
+            placed.setdefault(mapping.binary, []).append(mapping)
+    binaries = {binary.id: binary for binary in snapshot.binaries}
+    rows = [_module(binaries[id_], found, process) for id_, found in placed.items() if id_ in binaries]
+    return np.sort(np.array(rows, MODULE), order="start")
+
+
+def _module(binary: Binary, placed: Iterable[Mapping], process: Process) -> tuple[int, int, int, int, int, bool]:
+    first = min(placed, key=lambda mapping: mapping.start)
+    bias = first.start - (first.link_address or 0)
+    end = max(mapping.end for mapping in placed)
+    storage = 0
+    with suppress(RefleakError, OSError, ValueError), Image.open(binary.open_path or binary.path) as image:
+        for segment in image.segments:
+            if segment.type == _THREAD_LOCAL:
+                alignment = max(segment.alignment, 1)
+                storage = -(-segment.memory_size // alignment) * alignment
+        last = max((s.link_address + s.memory_size for s in image.segments if s.type == 1), default=0)
+        if 0 < bias + last - end < _MOST_BSS:
+            end = bias + last
+    return first.start, end, bias & ((1 << 64) - 1), binary.id, storage, binary.path == process.executable
+
+
+def _gone(snapshot: Snapshot, space: tuple[int, int], freed: Records) -> Records:
+    """Return the counted objects whose memory was freed, with the block that each was in."""
+    errors = snapshot.errors
+    chosen = (errors["operation"] == Operation.ERROR) & np.isin(errors["flags"], _ENDED_BY_FREE)
+    rows = []
+    for error in errors[chosen & (errors["pid"] == space[0]) & (errors["generation"] == space[1])]:
+        inside = (freed["address"] <= error["address"]) & (error["address"] - freed["address"] < freed["size"])
+        found = np.flatnonzero(inside & (freed["time_ns"] == error["time_ns"]))
+        if len(found):
+            rows.append((error["address"], freed["address"][found[0]], freed["size"][found[0]]))
+    return np.array(rows, GONE)

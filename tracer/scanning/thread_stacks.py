@@ -1,0 +1,88 @@
+"""Stacks of threads whose memory is read: copied while they stand, walked later, to say whose word is whose."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tracer.model.operations import Register
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_EXACT
+from tracer.model.snapshot import Records, Stack
+from tracer.reachability.holders import FRAME_SPAN
+from tracer.scanning.process_memory import ProcessMemory
+from tracer.scanning.stopped_threads import Words, stack_pointer
+from tracer.unwinding.dwarf_unwinder import DwarfUnwinder
+from tracer.unwinding.stack_dump import StackDump
+
+_RED_ZONE = 128
+_MOST_THREADS, _COPY_WORDS = 64, 1 << 14
+_IP = 16
+_PLACES = {
+    Register.R15: 0, Register.R14: 1, Register.R13: 2, Register.R12: 3, Register.RBP: 4, Register.RBX: 5,
+    Register.RSP: 19,
+}  # fmt: skip
+"""Of struct user_regs_struct and of struct pt_regs (sys/user.h)."""
+_ANYWHERE = ((0, 1 << 64),)
+MakeWalk = Callable[[StackDump], DwarfUnwinder]
+
+
+@dataclass(frozen=True)
+class FrameSpans:
+    """`spans`: FRAME_SPANs by start. `stacks`: by id, from each frame on."""
+
+    spans: Records
+    stacks: dict[int, Stack]
+
+
+@dataclass(frozen=True)
+class CopiedWalk:
+    stack: int
+    """The stack pointer."""
+    walk: DwarfUnwinder
+
+
+def copied_walks(
+    memory: ProcessMemory, space: tuple[int, int], threads: Iterable[Words], make_walk: MakeWalk
+) -> list[CopiedWalk]:
+    """Copy the stacks of some threads, by their registers; a walk of a copy needs the process no more."""
+    return [
+        CopiedWalk(stack_pointer(registers), make_walk(_copy(memory, space, registers)))
+        for registers, _ in zip(threads, range(_MOST_THREADS), strict=False)
+    ]
+
+
+def _copy(memory: ProcessMemory, space: tuple[int, int], registers: Words) -> StackDump:
+    start, ip = stack_pointer(registers) & ~7, int(registers[_IP])
+    words = np.zeros(_COPY_WORDS, np.uint64)
+    done = memory.read(start, words)
+    preserved = {int(number): int(registers[place]) for number, place in _PLACES.items()}
+    exact = FRAME_EXACT | ip & FRAME_ADDRESS_MASK
+    return StackDump(0, 0, space, exact, ip, preserved, {}, start, words.tobytes()[:done], _ANYWHERE)
+
+
+def frame_spans(walks: Iterable[CopiedWalk]) -> FrameSpans:
+    """Walk the copies. A frame reaches from its stack pointer to its caller's; of the last one it is not known how
+    far."""
+    rows: list[tuple[int, int, int]] = []
+    stacks: dict[int, Stack] = {}
+    for copied in walks:
+        walked = copied.walk.run()
+        if walked is None:
+            continue
+        starts = [copied.stack + place for place in walked.places]
+        for n, (start, end) in enumerate(pairwise(starts)):
+            part = Stack(walked.stack.frames[n:], walked.stack.status)
+            number = _number(part)
+            stacks[number] = part
+            if end > start:
+                rows.append((start - (0 if n else _RED_ZONE), end, number))
+    return FrameSpans(np.sort(np.array(rows, FRAME_SPAN), order="start"), stacks)
+
+
+def _number(stack: Stack) -> int:
+    digest = hashlib.blake2b(np.array(stack.frames, np.uint64).tobytes(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")

@@ -1,0 +1,167 @@
+"""Names of holders, by the target's files: variables with the way to the member, structs, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tracer.dwarf.data_types import MOST_BYTES, DataTypes, Found
+from tracer.elf.debug_files import DebugFiles
+from tracer.elf.symbol_table import Symbol
+from tracer.errors import RefleakError
+from tracer.model.holders import HolderKind, HolderName
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
+from tracer.model.snapshot import ANONYMOUS, Snapshot
+from tracer.symbols.class_names import class_names
+from tracer.symbols.demangling import demangled
+from tracer.symbols.options import SymbolOptions
+from tracer.symbols.source import Source, open_source
+
+_VARIABLES = (HolderKind.GLOBAL, HolderKind.THREAD_LOCAL)
+_BLOCKS = (HolderKind.BLOCK, HolderKind.FREED_BLOCK)
+_LIKENESS = ("kind", "place", "offset", "size", "target_size", "table")
+_STACK_FRAMES = 8
+"""Of the birth of a block: its struct is looked for in the binaries of the innermost."""
+_MOST_BYTES = 3 * MOST_BYTES
+
+
+class HolderNames:
+    """Looks into the files of a snapshot's binaries, each once."""
+
+    def __init__(self, snapshot: Snapshot, options: SymbolOptions) -> None:
+        self._snapshot, self._options = snapshot, options
+        self._binaries = {b.id: b for b in snapshot.binaries if b.kind not in (ANONYMOUS, "jit")}
+        self._debug_files = DebugFiles(options.debug_directories)
+        self._sources: dict[int, Source] = {}
+        self._types: dict[int, DataTypes | None] = {}
+        self._bytes = 0
+
+    def named(self) -> Snapshot:
+        """Return the snapshot with names of its holders."""
+        holders = self._snapshot.holders.copy()
+        rows, of = np.unique(holders[list(_LIKENESS)], return_inverse=True)
+        try:
+            found = [self._name(row) for row in rows]
+        finally:
+            for source in self._sources.values():
+                source.close()
+        names = list(dict.fromkeys(name for name in found if name is not None))
+        place = {name: number for number, name in enumerate(names, start=1)}
+        numbers = np.array([place[name] if name is not None else 0 for name in found], np.uint32)
+        holders["name"] = numbers[of] if len(of) else 0
+        return replace(self._snapshot, holders=holders, holder_names=tuple(self._written(names)))
+
+    def _written(self, names: Sequence[HolderName]) -> list[HolderName]:
+        if not self._options.demangle:
+            return list(names)
+        stems = {name.name.partition("+")[0].partition("\0")[0] for name in names}
+        written = demangled({stem for stem in stems if stem.startswith("_")})
+        return [
+            replace(n, name=written.get(stem, stem) + n.name[len(stem) :].lstrip("\0"))
+            for n in names for stem in (n.name.partition("+")[0].partition("\0")[0],)
+        ]  # fmt: skip
+
+    def _name(self, row: np.void) -> HolderName | None:
+        kind = HolderKind(int(row["kind"]))
+        if kind in _VARIABLES and row["place"]:
+            return self._variable(int(row["place"]), is_local=kind is HolderKind.THREAD_LOCAL)
+        if kind in _BLOCKS:
+            return self._of_class(row) or self._of_struct(row)
+        return None
+
+    def _variable(self, place: int, *, is_local: bool) -> HolderName | None:
+        binary, address = place >> FRAME_BINARY_SHIFT, place & FRAME_ADDRESS_MASK
+        source = self._source(binary)
+        module = self._module(binary)
+        symbol = _covering(source, address, is_local=is_local)
+        types = None if is_local else self._types_of(binary)
+        variable = types.variable_at(address) if types is not None else None
+        if variable is not None and (symbol is None or symbol.name.partition(".")[0].endswith(variable[0])):
+            return HolderName(f"{variable[0]}{variable[1]}", module=module)
+        if symbol is None:
+            return None
+        offset = address - symbol.address
+        return HolderName(f"{symbol.name}\0" + (f"+{offset:#x}" if offset else ""), module=module)
+
+    def _of_class(self, row: np.void) -> HolderName | None:
+        """Name a block by the table of virtual functions that it begins with."""
+        table = int(row["table"])
+        if not table:
+            return None
+        binary = table >> FRAME_BINARY_SHIFT
+        symbol = _covering(self._source(binary), table & FRAME_ADDRESS_MASK, is_local=False)
+        if symbol is None or not symbol.name.startswith("_ZTV"):
+            return None
+        name = class_names({0: symbol.name})[0]
+        types = self._types_of(binary)
+        offset = int(row["offset"])
+        member = types.member(name.rpartition("::")[2], offset) if types is not None and offset > 0 else ""
+        return HolderName(f"{name}.{member}" if member else name, name, member or None, self._module(binary))
+
+    def _of_struct(self, row: np.void) -> HolderName | None:
+        """Name a block by the only struct of its size that has, at the place of the pointer, one to what is as large as
+        what it points at."""
+        size, offset, pointee = int(row["size"]), int(row["offset"]), int(row["target_size"])
+        if not size or offset < 0 or not pointee:
+            return None
+        found: dict[Found, int] = {}
+        for binary in self._made_in(int(row["place"])):
+            types = self._types_of(binary)
+            for one in types.structs_like(size, offset, pointee) if types is not None else ():
+                found.setdefault(one, binary)
+        if len(found) != 1:
+            return None
+        (one, binary), = found.items()
+        return HolderName(f"{one.name}.{one.member}", one.name, one.member, self._module(binary))
+
+    def _made_in(self, stack: int) -> list[int]:
+        known = self._snapshot.stacks.get(stack)
+        frames = known.frames[:_STACK_FRAMES] if known is not None else ()
+        return list(dict.fromkeys(frame >> FRAME_BINARY_SHIFT for frame in frames))
+
+    def _module(self, binary: int) -> str | None:
+        known = self._binaries.get(binary)
+        return known.path.rpartition("/")[2] if known is not None else None
+
+    def _source(self, binary: int) -> Source:
+        if binary not in self._sources:
+            known = self._binaries.get(binary)
+            self._sources[binary] = open_source(known, self._debug_files) if known is not None else Source()
+        return self._sources[binary]
+
+    def _types_of(self, binary: int) -> DataTypes | None:
+        """Return the types of a binary; None where it has no DWARF, or where enough was read."""
+        if binary not in self._types:
+            source = self._source(binary)
+            section = source.dwarf.section(".debug_info") if source.dwarf is not None else None
+            fits = section is not None and self._bytes + section.size <= _MOST_BYTES
+            self._types[binary] = None
+            if source.dwarf is not None and section is not None and fits:
+                self._bytes += section.size
+                self._types[binary] = _read(source)
+        return self._types[binary]
+
+
+def _read(source: Source) -> DataTypes | None:
+    try:
+        return DataTypes(source.dwarf) if source.dwarf is not None else None
+    except (RefleakError, ValueError, IndexError, OSError):  # damaged, or made to harm: it costs names
+        return None
+
+
+def _covering(source: Source, address: int, *, is_local: bool) -> Symbol | None:
+    for table in source.tables:
+        found = table.thread_local_covering(address) if is_local else table.object_covering(address)
+        if found is not None:
+            return found
+    return None
+
+
+def with_holder_names(snapshot: Snapshot, options: SymbolOptions) -> Snapshot:
+    """Return a snapshot whose holders have names, as far as the files tell; they are looked into only where needed."""
+    if not len(snapshot.holders):
+        return snapshot
+    return HolderNames(snapshot, options).named()
+
