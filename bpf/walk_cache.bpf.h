@@ -3,8 +3,11 @@
 #ifndef REFLEAK_WALK_CACHE_H
 #define REFLEAK_WALK_CACHE_H
 
-/* An index that the verifier sees to be below a power of two. */
-#define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size) - 1))
+#include "abi.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+#include "walk_cache.h"
 
 /* Note a word that the walk depended on, so that the walk can be recognised. */
 INLINE void note(struct thread *thread, u64 address, u64 value)

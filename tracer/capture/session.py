@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
-import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -17,20 +15,22 @@ from tracer.aggregation.history import History
 from tracer.aggregation.mapped import MappedMemory
 from tracer.binaries.open_binaries import Binaries, FindSites, OpenBinary
 from tracer.binaries.start_up import start_up_binaries
+from tracer.capture.beside import beside
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.follower import Follower
 from tracer.capture.launch import Launched
 from tracer.capture.losses import read_losses
-from tracer.interpreters.frames import InterpreterFrames
+from tracer.capture.stack_book import StackBook
+from tracer.capture.wakes import Wakes
 from tracer.interpreters.runtimes import InterpreterRuntimes
 from tracer.jit.code_logs import CodeLogs
 from tracer.jit.frame_registry import FrameRegistry
 from tracer.jit.jit_interface import JitInterface
 from tracer.jit.seen_frames import SeenFrames
 from tracer.kernel import bpf
-from tracer.kernel.btf import kernel_offsets
 from tracer.kernel.closer import Closer
 from tracer.kernel.heartbeat import Heartbeat
+from tracer.kernel.known_offsets import known_offsets
 from tracer.kernel.links import Attacher
 from tracer.kernel.maps import COPY_RING_BYTES, Limits, Maps
 from tracer.kernel.programs import has_uprobe_multi, load_programs
@@ -40,7 +40,7 @@ from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.snapshot import Stack, Untraced
+from tracer.model.snapshot import Untraced
 from tracer.probing.prober import Prober
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import older_children
@@ -53,6 +53,8 @@ from tracer.unwinding.stack_completion import StackCompletion
 from tracer.unwinding.stack_writer import StackWriter
 
 _TICK_SECONDS = 0.02
+_SPARE_SECONDS = 0.001
+"""Of a tick in which nobody was held, for what could be done at the end too."""
 _NICE = -10
 _PATIENCE_SECONDS = 1.0
 """So long may what is under way go on when the trace is to end."""
@@ -60,7 +62,6 @@ _EVERYWHERE = (
     "tracefs is not to be had (see `refleak doctor`): while the trace went on, the places of forks and execs had a "
     "breakpoint in every process that maps the same libc"
 )
-_STACK_HEADER = struct.Struct("<QII")
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class CaptureOptions:
     """Why that cannot be told, as a clause."""
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
+    meanwhile: Callable[[], None] = lambda: None
+    """Called while the kernel makes maps and looks at programs: 0.2 s on another processor, if there is one."""
 
 
 class Session:
@@ -109,11 +112,11 @@ class Session:
     def _open(self, options: CaptureOptions) -> None:
         self._uprobe_events = UprobeEvents()
         self._closer = Closer(self._uprobe_events)
+        self._leaves_links = False
         self._opened.callback(self._end_closer)
         self.options = options
         self.mode = "attached"
         self.stopped = False
-        self.stacks: dict[int, Stack] = {}
         self.book = ProcessTable()
         self.history = History()
         self.mapped = MappedMemory()
@@ -121,17 +124,11 @@ class Session:
         self.mishaps = Mishaps()
         self.binaries = Binaries()
         self._opened.callback(self.binaries.close)
-        self.maps = Maps.create(options.limits)
-        self._opened.callback(self.maps.close)
-        self.programs = load_programs(
-            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests,
-            on_compile=options.on_compile,
-        )
-        self._opened.callback(self.programs.close)
+        with beside(lambda: self._make_kernel_side(options)):
+            options.meanwhile()
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
         self.guest_runtimes = InterpreterRuntimes(self.maps, self.programs.guests, self.mishaps)
-        self.guests = InterpreterFrames()
         self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
         self.attacher = Attacher(self.programs, self._uprobe_events)
@@ -152,20 +149,28 @@ class Session:
             self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
+        self.stacks = StackBook(self.completion, self.seen, self.mishaps)
         self._open_rings(options.limits)
-        self._opened.callback(self.attacher.detach_all)
-        self._keys: dict[int, int] = {}
-        """Frame keys, each one number in memory."""
+        self._opened.callback(self._detach)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._heartbeat = Heartbeat(self._shared)
         self._opened.callback(self._heartbeat.stop)
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
-        self._ended_ns = self._stacks_until_ns = 0
+        self._ended_ns = 0
         self.older_children: tuple[Untraced, ...] = ()
         """Of the process that was attached to: they are not traced."""
         self._launched: Launched | None = None
         self._pid = 0
+
+    def _make_kernel_side(self, options: CaptureOptions) -> None:
+        self.maps = Maps.create(options.limits)
+        self._opened.callback(self.maps.close)
+        self.programs = load_programs(
+            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(), guests=options.guests,
+            on_compile=options.on_compile,
+        )
+        self._opened.callback(self.programs.close)
 
     def _open_rings(self, limits: Limits) -> None:
         self._events = self._ring("EVENTS", limits.event_ring_bytes)
@@ -254,18 +259,18 @@ class Session:
 
     def run(self, on_turn: Callable[[], None] | None = None) -> None:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
-        poll = select.epoll()
-        poll.register(self._control.fd, select.EPOLLIN)
         deadline = None if self.options.duration_s is None else time.monotonic() + self.options.duration_s
         try:
-            while not self._is_over(deadline):
-                poll.poll(_TICK_SECONDS)
-                self.drain()
-                self._take_checkpoints()
-                if on_turn is not None:
-                    on_turn()
+            with Wakes(self._control.fd, self._pid) as wakes:
+                while not self._is_over(deadline):
+                    is_quiet = not wakes.wait(_TICK_SECONDS)
+                    self.drain()
+                    if is_quiet:
+                        self.stacks.settle(_SPARE_SECONDS)
+                    self._take_checkpoints()
+                    if on_turn is not None:
+                        on_turn()
         finally:
-            poll.close()
             self._ended_ns = time.monotonic_ns()
             self._shared["armed"] = 0
             self.drain()
@@ -286,8 +291,10 @@ class Session:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):
             return True
         if self._launched is not None:
-            ended = self._launched.poll() is not None
-            return ended and not any(map(self._lives, self.book.living))
+            if self._launched.poll() is None:
+                return False
+            self.drain()  # the last that it did may have been to fork
+            return not any(map(self._lives, self.book.living))
         return not self._lives(self._pid) and not any(map(self._lives, self.book.living))
 
     def _lives(self, pid: int) -> bool:
@@ -324,25 +331,7 @@ class Session:
         began = time.monotonic_ns()
         guests, stacks = self._guest_ring.read_blobs(), self._stack_ring.read_blobs()
         self._copied()  # each was sent before its stack
-        self.completion.walk(self.mishaps)
-        for blob in guests:
-            with self.mishaps.attempt():
-                self.guests.add((blob,))
-        for blob in stacks:
-            self._keep_stack(blob)
-        with self.mishaps.attempt():
-            self.guests.settle(self.stacks, self.completion.places)
-        self._stacks_until_ns = began
-
-    def _keep_stack(self, blob: bytes) -> None:
-        number, status, depth = _STACK_HEADER.unpack_from(blob)
-        if number in self.completion.places:
-            return  # sent by two threads at once, and walked further before
-        keys = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
-        frames = tuple(map(self._keys.setdefault, keys, keys))
-        stack = self.completion.completed(number, Stack(frames, records.StackStatus(status)))
-        self.stacks[number] = stack
-        self.seen.note(stack.frames, self._stacks_until_ns, time.monotonic_ns())
+        self.stacks.take(guests, stacks, began)
 
     def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Have the books copied before any later event of either is read."""
@@ -360,7 +349,7 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         why = self.programs.guests.refused if self.programs.guests else ""
         refused = (f"no frames of interpreters are shown: {why}",) if why else ()
-        guests = (*self.guest_runtimes.notes, *self.guests.notes)
+        guests = (*self.guest_runtimes.notes, *self.stacks.guests.notes)
         everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
         return (*refused, *guests, *self.code.notes, *everywhere)
 
@@ -385,13 +374,24 @@ class Session:
             return None
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
-    def close(self) -> None:
-        """Detach everything from the target, which runs on if it still does, and close all that was opened."""
+    def close(self, *, exits: bool = False) -> None:
+        """Detach everything from the target, which runs on if it still does, and close all that was opened.
+
+        `exits`: this process is about to end. The links of a target that has ended are then left to the closer: to
+        wait for the kernel, some 0.4 s, is of no use to anybody.
+        """
+        self._leaves_links = exits and self.target_ended and self._closer.is_ready
         self._shared["armed"] = 0
         self._opened.close()
         self.mishaps.calm()
 
+    def _detach(self) -> None:
+        if self._leaves_links:
+            self.attacher.leave_all()
+        else:
+            self.attacher.detach_all()
+
     def _end_closer(self) -> None:
-        """End it, unless it has to remove names that the kernel still has in use."""
-        if self._uprobe_events.close():
+        """End it, unless it has links to close, or to remove names that the kernel still has in use."""
+        if not self._leaves_links and self._uprobe_events.close():
             self._closer.stop()

@@ -42,7 +42,7 @@ def verdict(findings: Findings) -> Span:
     if not findings.complete and (leaked or errors or outstanding):
         text += "; but data were lost"
     crash = _crash(findings)
-    text += f"; but it was {crash}" if crash else ""
+    text += f"; but {crash}" if crash else ""
     bad = bool(leaked or errors)
     if findings.coverage.untraced and (leaked or errors or outstanding):
         text += f"; {untraced(findings)}"
@@ -53,9 +53,17 @@ def verdict(findings: Findings) -> Span:
 
 
 def _crash(findings: Findings) -> str:
-    """Return how the target crashed, as "killed by SIGSEGV"; empty where it did not."""
-    root = last_of(findings, findings.processes[0].pid) if findings.processes else None
-    return end(root) if root is not None and root.signal in _CRASHES else ""
+    """Return which process crashed, as "it was killed by SIGSEGV"; empty where none did."""
+    pids = list(dict.fromkeys(process.pid for process in findings.processes))
+    ended = (last_of(findings, pid) for pid in pids)
+    crashed = [process for process in ended if process is not None and process.signal in _CRASHES]
+    if not crashed:
+        return ""
+    if crashed[0].pid == pids[0]:
+        return f"it was {end(crashed[0])}"
+    if len(crashed) > 1:
+        return f"{len(crashed)} children crashed"
+    return f"its child {crashed[0].pid} was {end(crashed[0])}"
 
 
 def _judgement(findings: Findings, outstanding: bool, errors: bool) -> str:

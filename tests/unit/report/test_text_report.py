@@ -241,7 +241,7 @@ def test_a_deep_stack_is_shown_at_both_ends() -> None:
     code = Code()
     stack = code.stack(1, *(code.frame(f"f{i}", f"f.c:{i}") for i in range(127)), status=StackStatus.TRUNCATED)
     report = text(analyse(snapshot(code, allocations=blocks({"address": 1, "stack": stack})), code.symbols))
-    assert "f23   f.c:23\n      ... 95 more frames ...\n      f119  f.c:119\n" in report
+    assert "f22     f.c:22\n      ... 96 more frames ...\n      f119    f.c:119\n" in report
     assert "(stack cut here: deeper than the tracer follows)" in report
 
 
@@ -400,3 +400,14 @@ def test_a_program_that_crashed_is_not_just_clean(number: int, said: str) -> Non
     snap = snapshot(processes=(process(exit_code=None, signal=number),))
     text = verdict(analyse(snap, {})).text
     assert text == f"refleak: clean{said}"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [((15,), ""), ((11,), "; but its child 813 was killed by SIGSEGV"), ((11, 15, 6), "; but 2 children crashed")],
+)
+def test_children_that_crashed_are_said(numbers: tuple[int, ...], said: str) -> None:
+    children = [process(813 + n, parent=812, exit_code=None, signal=number) for n, number in enumerate(numbers)]
+    found = verdict(analyse(snapshot(processes=(process(), *children)), {}))
+    assert found.text == f"refleak: clean{said}"
+    assert found.style == ("warn" if said else "good")
