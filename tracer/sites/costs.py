@@ -14,7 +14,7 @@ from enum import StrEnum
 PAGE = 4096
 NOPS5 = (bytes.fromhex("0f1f440000"), bytes.fromhex("660f1f0400"))
 NOP10 = bytes.fromhex("662e0f1f840000000000")
-"""What newer kernels rewrite in place of 5-byte nops (commit 554ba38456da; Debian's 7.2.13); others refuse its prefix 2e."""
+"""What newer kernels rewrite in place of 5-byte nops (commit 554ba38456da; Debian's 7.2.13); others refuse its 2e."""
 # Prefixes that is_prefix_bad() refuses: es, cs, ss, ds (also `notrack`) and lock.
 _REFUSED_PREFIXES = frozenset(b"\x26\x2e\x36\x3e\xf0")
 _PREFIXES = _REFUSED_PREFIXES | frozenset(b"\x64\x65\x66\x67\xf2\xf3")
