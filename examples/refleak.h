@@ -80,7 +80,7 @@ REFLEAK_STUB void refcnt__delete(void *obj);
 /*
  * The stubs in assembly: a probe reads the argument registers at one of the
  * first two instructions, which must be these nops for the kernel to make the
- * probe trap-free: Linux 6.18 does so with the one of 5 bytes, 7.3 with that of
+ * probe trap-free: Linux 6.18 does so with the one of 5 bytes, 7.2 with that of
  * 10. A compiler would put endbr64, a frame or a profiling call first, clone
  * the function, or drop arguments that it proves unused.
  *

@@ -33,7 +33,7 @@ VARIABLES = {
 }  # fmt: skip
 """Of the targets: what they allocate is not to differ by user or time."""
 GIT = "git init -q . && seq 7 >f && git add f && git commit -qm first && git log --oneline | grep -c first"
-PIPELINE = "for i in 1 2 3; do seq 1000 | sed s/7/x/ | grep -c x; done"
+PIPELINE = "seq 1000 | sed s/7/x/ | grep -c x"
 SQL = "create table t(a, b); insert into t values (7, 'x'), (11, 'y'); select sum(a), max(b) from t group by b;"
 PYTHON = "import json; print(json.dumps({str(n): [n] * n for n in range(23)})[-5:])"
 
@@ -154,4 +154,5 @@ def _close(target: subprocess.Popen[bytes]) -> None:
 
 def _check_attached(report: tracer.Report) -> None:
     [leak] = report.leaks
-    assert (leak.stack[0].function, leak.count, leak.bytes) == ("leak_after_attach", 19, 3173)
+    assert "leak_after_attach" in [frame.function for frame in leak.stack[:2]]
+    assert (leak.count, leak.bytes) == (19, 3173)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 
 import pytest
+
+from tracer.kernel import abilities
 
 KERNEL_TESTS = Path(__file__).parents[1] / "kernel"
 sys.path.insert(0, str(KERNEL_TESTS))
@@ -26,6 +29,14 @@ def test_a_newer_kernel_must_have_it(release: str) -> None:
     with pytest.raises(Missing, match=r"should have thing, as all do since 6\.6$"):
         why_not("thing", NEW, release)
     assert why_not("there", NEW, release) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "there"), [(errno.ENXIO, True), (errno.EPROTO, True), (errno.ENOSYS, False), (errno.EPERM, False)]
+)
+def test_the_system_call_of_optimised_probes(monkeypatch: pytest.MonkeyPatch, answer: int, there: bool) -> None:
+    monkeypatch.setattr(abilities.bpf, "system_call_error", lambda number: answer)
+    assert abilities.optimises_nops() is there
 
 
 def test_only_features_that_are_known_are_asked_for() -> None:

@@ -23,6 +23,7 @@ from tracer.model.checks import Check, CheckState
 _SMALLEST_RING = 4096
 _NR_UPROBE = 336
 """The system call of an optimised probe (arch/x86/entry/syscalls/syscall_64.tbl, Linux 6.18)."""
+_ONLY_FOR_PROBES = (errno.ENXIO, errno.EPROTO)
 _MOVE_REGISTER, _MOVE, _ADD, _CALL, _EXIT = 0xBF, 0xB7, 0x07, 0x85, 0x95
 _CURRENT_TASK_BTF, _COPY_FROM_USER_TASK = 158, 191
 _OPEN_FILES = 1024
@@ -208,12 +209,13 @@ def can_hold() -> bool:
 
 
 def optimises_nops() -> bool:
-    """Return whether the kernel rewrites a probed long nop into a call: one of 5 bytes, from Linux 7.3 on one of 10.
+    """Return whether the kernel rewrites a probed long nop into a call: one of 5 bytes in Linux 6.18, later one of 10.
 
-    Such a probe enters the kernel by a system call of its own, which answers ENXIO to anybody else. Asked in a
-    child, since the first version of it killed who called it otherwise.
+    Such a probe enters the kernel by a system call of its own, which answers anybody else with ENXIO, and with EPROTO
+    where it serves nops of 10 bytes (seen on Debian's 7.2.13). Asked in a child, since the first version of it killed
+    who called it otherwise.
     """
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if bpf.system_call_error(_NR_UPROBE) == errno.ENXIO else 1)
+        os._exit(0 if bpf.system_call_error(_NR_UPROBE) in _ONLY_FOR_PROBES else 1)
     return os.waitpid(pid, 0)[1] == 0

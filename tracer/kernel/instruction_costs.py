@@ -38,7 +38,7 @@ _SAMPLES: Mapping[str, tuple[bytes, int]] = {
 }
 """Class of instruction to (a function, offset of the instruction in it)."""
 _MAY_BE_REFUSED = frozenset(("nop10",))
-"""Its prefix is one that kernels before 7.3 refuse."""
+"""Its prefix is one that kernels refuse which do not make a call of it."""
 _READY = b"r"
 _RETURN_ZERO = bytes([0xB7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0])
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 PAGE = 4096
 NOPS5 = (bytes.fromhex("0f1f440000"), bytes.fromhex("660f1f0400"))
 NOP10 = bytes.fromhex("662e0f1f840000000000")
-"""What Linux 7.3 rewrites in place of 5-byte nops (commit 554ba38456da); the kernels before refuse its prefix 2e."""
+"""What newer kernels rewrite in place of 5-byte nops (commit 554ba38456da; Debian's 7.2.13); others refuse its 2e."""
 # Prefixes that is_prefix_bad() refuses: es, cs, ss, ds (also `notrack`) and lock.
 _REFUSED_PREFIXES = frozenset(b"\x26\x2e\x36\x3e\xf0")
 _PREFIXES = _REFUSED_PREFIXES | frozenset(b"\x64\x65\x66\x67\xf2\xf3")
@@ -116,7 +116,7 @@ def classify(raw: bytes) -> InstructionClass:
 
 
 def is_refused(raw: bytes) -> bool:
-    """Tell whether each kernel before 7.3 refuses a probe on this instruction because of its prefixes."""
+    """Tell whether kernels refuse a probe on this instruction because of its prefixes: all but for NOP10."""
     for byte in raw:
         if byte in _REFUSED_PREFIXES:
             return True
