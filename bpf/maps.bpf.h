@@ -19,6 +19,9 @@
 /* Hide a value from the optimiser: the verifier must see the check that the C code shows. */
 #define BARRIER(x) asm volatile("" : "+r"(x))
 
+/* An index that the verifier sees to be below a power of two. */
+#define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size) - 1))
+
 #define MAP(name) ((void *)bpf_pseudo_fd(1, FD_##name))
 #define VALUE(type, name) ((type *)bpf_pseudo_fd(2, FD_##name))
 
@@ -28,6 +31,8 @@ struct sites {
 
 #define SITES VALUE(struct sites, SITES)
 #define SHARED VALUE(volatile struct shared, SHARED)
+
+#define CONSTANTS VALUE(struct constants, CONSTANTS)
 
 enum { ANY, NOEXIST, EXIST };
 enum { WAKE_NEVER = 1, WAKE_NOW = 2 };	/* BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP */
@@ -74,6 +79,18 @@ INLINE void lose(u32 reason)
 
 	if (count)
 		*count += 1;
+}
+
+/* Count something, where that is wanted. */
+INLINE void tally(u32 index, u64 number)
+{
+	u64 *count;
+
+	if (!CONSTANTS->counts)
+		return;
+	count = find(MAP(COUNTS), &index);
+	if (count)
+		__sync_fetch_and_add(count, number);
 }
 
 INLINE u64 mixed(u64 hash, u64 word)

@@ -17,7 +17,7 @@ INLINE u64 stack_id(struct thread *thread)
 INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 {
 	struct stack *stack = &thread->stack;
-	u64 depth = stack->depth;
+	u64 depth;
 	struct stack_totals *totals;
 	u64 hash;
 
@@ -32,6 +32,8 @@ INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 		remember_walk(thread, hash);
 		return totals;
 	}
+	complete_stack(thread);
+	depth = stack->depth;
 	stack->id = hash;
 	stack->status = thread->walk.status;
 	MASK(depth, MAX_FRAMES + 1);

@@ -45,10 +45,10 @@ bpf/abi.h), the turns are more than fit into that time."""
 _AT_ONCE = 4
 
 _HEADERS = (
-    "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "memos.bpf.h", "tables.bpf.h",
-    "code.h", "tails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h", "python.bpf.h", "lua.bpf.h",
-    "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "freed.bpf.h", "allocations.bpf.h",
-    "calls.bpf.h",
+    "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "tables.bpf.h", "memos.bpf.h",
+    "code.h", "tails.bpf.h", "trails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "guests.bpf.h", "python.bpf.h",
+    "lua.bpf.h", "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "freed.bpf.h",
+    "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "copies.bpf.c", "guests.bpf.c",
             "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "turns.bpf.c")  # fmt: skip
@@ -71,8 +71,9 @@ _NAMES = (
 _DISPENSABLE = {*_GUEST_TAIL_CALLED, _ON_GUEST, *_HOLDS}
 """Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
 _TURNS = (
-    "hold", "step", "drop_stale", "find_call", "is_within", "copy_instance", "mix_word", "keep_code", "find_state",
-    "find_end", "python_frame", "leave_lua", "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left",
+    "hold", "step", "compare_outer", "compare_segment", "push_step", "outer_frame", "drop_stale", "find_call",
+    "is_within", "copy_instance", "mix_word", "keep_code", "find_state", "find_end", "python_frame", "leave_lua",
+    "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left",
 )  # fmt: skip
 """The turns of loops (bpf/turns.bpf.c)."""
 

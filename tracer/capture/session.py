@@ -27,11 +27,12 @@ from tracer.capture.frame_registry import FrameRegistry
 from tracer.capture.guest_book import GuestBook
 from tracer.capture.guest_runtimes import GuestRuntimes
 from tracer.capture.heartbeat import Heartbeat
+from tracer.capture.hold_counts import HoldCounts
 from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
 from tracer.capture.links import Attacher
 from tracer.capture.losses import read_losses
-from tracer.capture.maps import COPY_RING_BYTES, Limits, Maps
+from tracer.capture.maps import COPY_RING_BYTES, Constants, Limits, Maps
 from tracer.capture.mishaps import Mishaps
 from tracer.capture.prober import Prober
 from tracer.capture.processes import ProcessBook
@@ -86,6 +87,7 @@ class CaptureOptions:
     """Hold processes at their end, and look at what still points where."""
     hindrance: str | None = None
     """Why that cannot be told, as a clause."""
+    constants: Constants = field(default_factory=Constants)
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
 
@@ -121,7 +123,7 @@ class Session:
         self.mishaps = Mishaps()
         self.binaries = Binaries()
         self._opened.callback(self.binaries.close)
-        self.maps = Maps.create(options.limits)
+        self.maps = Maps.create(options.limits, options.constants)
         self._opened.callback(self.maps.close)
         self.programs = load_programs(
             self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests,
@@ -168,6 +170,7 @@ class Session:
         self._pid = 0
 
     def _open_rings(self, limits: Limits) -> None:
+        self.rings, self.holds = dict[str, Ring](), HoldCounts(enabled=self.options.constants.counts)
         self._events = self._ring("EVENTS", limits.event_ring_bytes)
         self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
         self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
@@ -176,7 +179,7 @@ class Session:
         self._opened.callback(StackWriter(self.maps).close)
 
     def _ring(self, name: str, size_bytes: int) -> Ring:
-        ring = Ring(self.maps.fds[name], size_bytes)
+        ring = self.rings[name.lower()] = Ring(self.maps.fds[name], size_bytes)
         self._opened.callback(ring.close)
         return ring
 
@@ -310,7 +313,7 @@ class Session:
     def _follow(self) -> None:
         """Handle what happened to processes; what was copied before it, by the mappings as they were."""
         self.endings.let_go()
-        happened = self._control.read_blobs()
+        happened = self.holds.noted(self._control.read_blobs())
         self._copied()
         self.follower.handle(happened)
         self._shared["behind"] = 0

@@ -290,6 +290,13 @@ def add_verbosity(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no status line")
 
 
+def add_stats(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--stats", action="store_true",
+        help="say at the end, on stderr, what the trace had to do: walks of stacks, frames, rings, holds",
+    )
+
+
 def command_with_sudo(arguments: Sequence[str]) -> str:
     """Return the command that was typed, with sudo before it."""
     program = os.environ.get("REFLEAK_COMMAND", sys.argv[0])

@@ -27,6 +27,7 @@ from tracer.errors import CannotWrite, UsageError
 from tracer.model.findings import Findings
 from tracer.pipeline.missing import check_found
 from tracer.report.json_report import write_json_line
+from tracer.report.run_statistics import statistics_text
 from tracer.report.text import TextOptions, write_text
 
 NAME = "trace"
@@ -57,6 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_recording(parser)
     options.add_policy(parser)
     options.add_allow_missing(parser)
+    options.add_stats(parser)
     options.add_verbosity(parser)
 
 
@@ -91,6 +93,8 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     try:
         _run_until_end(trace, arguments, reports)
         findings = _reported(trace, judging, arguments)
+        if arguments.stats:
+            sys.stderr.write(statistics_text(trace.statistics))
     finally:
         if reports is not None:
             reports.close()

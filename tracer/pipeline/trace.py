@@ -8,12 +8,15 @@ from contextlib import contextmanager
 
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.launch import Launched, find_command, launch, user_of
+from tracer.capture.maps import Constants
 from tracer.capture.open_files import raise_limit
 from tracer.capture.session import CaptureOptions, Progress, Session
+from tracer.capture.statistics import read_statistics
 from tracer.elf.cache_folder import cache_directory
 from tracer.errors import CannotWrite
 from tracer.model.frames import Symbols
 from tracer.model.periods import Checkpoint
+from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline.analyst import Analyst, Job
 from tracer.pipeline.judge_options import JudgeOptions
@@ -167,6 +170,11 @@ class Trace:
         return self._session.checkpoints.taken
 
     @property
+    def statistics(self) -> RunStatistics:
+        """What the trace had to do so far, where its options ask for that; else most of it is 0."""
+        return read_statistics(self._session)
+
+    @property
     def exit_status(self) -> int | None:
         """Return a launched target's status as a shell gives it; None where it is not known or there is none."""
         return self._session.exit_status
@@ -191,6 +199,7 @@ def _capture_options(options: TraceOptions, on_step: OnStep, *, launched: bool) 
     return CaptureOptions(
         site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
         guests=options.guests, reachability=launched and options.reachability, hindrance=_hindrance(options),
+        constants=Constants(counts=options.statistics),
         on_compile=lambda: on_step("compiling the BPF programs, which is done once"),
     )
 
