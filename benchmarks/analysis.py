@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 from benchmarks.history import ALIVE_EVERY, BATCH, EVENTS_EACH, STACKS, batch, peak_mib
+from tracer.aggregation.history import History
 from tracer.analysis.analysis import analyse
-from tracer.books.history import History
 from tracer.model.frames import Frame
 from tracer.model.operations import Operation
 from tracer.model.records import OBJECT_RECORD

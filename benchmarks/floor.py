@@ -14,11 +14,11 @@ from benchmarks.programs import Programs
 from benchmarks.samples import samples_of, text_of_ratio, text_of_time
 from benchmarks.settings import Settings
 from benchmarks.tables import Results, Table
-from tracer.capture import kernel
-from tracer.capture.instruction_costs import measure_costs
-from tracer.capture.programs import has_uprobe_multi
 from tracer.elf.image import Image
 from tracer.errors import RefleakError
+from tracer.kernel import bpf
+from tracer.kernel.instruction_costs import measure_costs
+from tracer.kernel.programs import has_uprobe_multi
 from tracer.model.operations import Placement, SiteFlag
 from tracer.pipeline.site_finder import SiteFinder
 
@@ -60,8 +60,8 @@ def empty_probes(pid: int, program: Path) -> Iterator[None]:
     """Attach the empty programs to a process that is going to be `program`; raises Unmeasured."""
     if not has_uprobe_multi():
         raise Unmeasured("the kernel has no uprobe_multi")
-    code = kernel.load_program(
-        kernel.ProgramType.KPROBE, "floor", _RETURN_ZERO, attach_type=kernel.ATTACH_UPROBE_MULTI
+    code = bpf.load_program(
+        bpf.ProgramType.KPROBE, "floor", _RETURN_ZERO, attach_type=bpf.ATTACH_UPROBE_MULTI
     )[0]
     links: list[int] = []
     try:
@@ -86,4 +86,4 @@ def _return_offset(placement: Placement) -> int:
 def _link(code: int, binary: Path, offsets: Sequence[int], pid: int, *, at_return: bool) -> list[int]:
     if not offsets:
         return []
-    return [kernel.link_uprobes(code, str(binary), list(offsets), [0] * len(offsets), pid, at_return=at_return)]
+    return [bpf.link_uprobes(code, str(binary), list(offsets), [0] * len(offsets), pid, at_return=at_return)]

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from tracer.books.history import History
+from tracer.aggregation.history import History
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import Records

@@ -2,7 +2,7 @@
 /*
  * What the BPF programs and Python share: constants, and the structs that
  * cross between them. Plain C, so that the host compiler can read it too:
- * tests/unit/test_abi.py compiles it and compares every size and offset with
+ * tests/unit/bpf/test_abi.py compiles it and compares every size and offset with
  * the numpy dtypes of tracer/model/records.py.
  */
 #ifndef REFLEAK_ABI_H

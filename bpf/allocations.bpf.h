@@ -44,12 +44,12 @@ INLINE int is_inside_pending(struct thread *thread, u64 slot, u64 site)
 INLINE int take_block(struct thread *thread, u64 address, u16 group, struct allocation *taken)
 {
 	struct key key = key_of(thread, address, group);
-	struct allocation *block = find(MAP(LIVE), &key);
+	struct allocation *block = map_lookup(LIVE, &key);
 
 	if (!block)
 		return 0;
 	*taken = *block;	/* before the delete: another CPU may reuse the element */
-	drop(MAP(LIVE), &key);
+	map_delete(LIVE, &key);
 	return 1;
 }
 
@@ -57,7 +57,7 @@ INLINE void keep_block(struct thread *thread, u64 address, u16 group, struct all
 {
 	struct key key = key_of(thread, address, group);
 
-	if (put(MAP(LIVE), &key, block, ANY))
+	if (map_update(LIVE, &key, block, ANY))
 		lose(LOSS_LIVE_FULL);
 }
 
@@ -79,7 +79,7 @@ INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct all
 	if (thread->forked_ns > block->time_ns) {
 		struct ghost ghost = { .allocation = *block, .freed_ns = now };
 
-		put(MAP(GHOSTS), &key, &ghost, ANY);
+		map_update(GHOSTS, &key, &ghost, ANY);
 	}
 	return freed;
 }
@@ -94,7 +94,7 @@ INLINE void unknown_freed(struct thread *thread, u64 address, u16 group)
 	if (!thread->is_copy)
 		return;
 	now = bpf_ktime_get_ns();
-	put(MAP(INHERITED_FREES), &key, &now, NOEXIST);
+	map_update(INHERITED_FREES, &key, &now, NOEXIST);
 	remember_freed(&key, 0, 0, now);
 }
 
@@ -136,7 +136,7 @@ INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site
 /* Count a pair of stacks, the birth of a block and its free. */
 INLINE void note_free_site(struct thread *thread, struct free_site *key, struct free_seen *first)
 {
-	struct free_seen *seen = find(MAP(FREE_SITES), key);
+	struct free_seen *seen = map_lookup(FREE_SITES, key);
 
 	if (seen) {
 		add(&seen->count, 1);
@@ -146,7 +146,7 @@ INLINE void note_free_site(struct thread *thread, struct free_site *key, struct 
 	first->pid = thread->pid;
 	first->generation = thread->generation;
 	first->site = thread->intent.site;
-	put(MAP(FREE_SITES), key, first, NOEXIST);
+	map_update(FREE_SITES, key, first, NOEXIST);
 }
 
 /* Judge a free or realloc of what is not alive, in a program of its own: it is rare, and much to verify. */

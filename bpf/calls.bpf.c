@@ -59,7 +59,7 @@ INLINE struct calls *enter_calls(struct thread *thread, u64 slot, u64 site)
 		drop_stale(thread, calls, slot, site);
 		return calls;
 	}
-	put(MAP(CALLS), &thread->tid, VALUE(struct calls, BLANK_CALLS), NOEXIST);
+	map_update(CALLS, &thread->tid, VALUE(struct calls, BLANK_CALLS), NOEXIST);
 	calls = calls_of(thread->tid);
 	if (!calls)
 		lose(LOSS_THREADS_FULL);
@@ -119,7 +119,7 @@ INLINE void keep_call(struct thread *thread, struct site *site, struct calls *ca
 		return block_entered(thread, site, call, intent->address, slot);
 	if (!(call->state & CALL_SETTLED) && (operation == OP_PUT || operation == OP_DELETE)) {
 		struct key key = key_of(thread, intent->address, site->group);
-		struct object *object = find(MAP(OBJECTS), &key);
+		struct object *object = map_lookup(OBJECTS, &key);
 
 		if (object) {
 			call->serial = object->serial;
@@ -180,7 +180,7 @@ int on_call(struct pt_regs *ctx)
 	if (!object && site->object.kind != AT_RETURN && site->operation && site->operation != OP_REALLOC)
 		return 0;
 	key = key_of(thread, intent->address, site->group);
-	alive = calls->depth && intent->address && !is_memory(site->operation) && find(MAP(OBJECTS), &key);
+	alive = calls->depth && intent->address && !is_memory(site->operation) && map_lookup(OBJECTS, &key);
 	if (site->operation && site->operation != OP_NAME &&
 	    is_within(calls, site->operation, site->group, intent->address, alive))
 		return 0;
@@ -254,7 +254,7 @@ INLINE u32 memory_returned(struct pt_regs *ctx, struct thread *thread, struct si
 INLINE int was_made_within(struct thread *thread, struct site *site, struct call *call)
 {
 	struct key key = key_of(thread, thread->intent.address, site->group);
-	struct object *object = find(MAP(OBJECTS), &key);
+	struct object *object = map_lookup(OBJECTS, &key);
 
 	return object && object->tid == thread->tid && object->time_ns >= call->time_ns;
 }
@@ -263,7 +263,7 @@ INLINE int is_alive(struct thread *thread, struct site *site)
 {
 	struct key key = key_of(thread, thread->intent.address, site->group);
 
-	return find(MAP(OBJECTS), &key) != 0;
+	return map_lookup(OBJECTS, &key) != 0;
 }
 
 INLINE u32 create_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
@@ -324,7 +324,7 @@ INLINE u32 get_returned(struct pt_regs *ctx, struct thread *thread, struct site 
 INLINE u32 end_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
 {
 	struct key key = key_of(thread, call->address, site->group);
-	struct object *object = find(MAP(OBJECTS), &key);
+	struct object *object = map_lookup(OBJECTS, &key);
 	struct intent *intent = &thread->intent;
 	int failed = has_failed(ctx, site);
 
@@ -337,7 +337,7 @@ INLINE u32 end_returned(struct pt_regs *ctx, struct thread *thread, struct site 
 	} else if (object || call->serial) {
 		return 0;	/* ended meanwhile, by the thread that was given its place */
 	} else if (!failed) {
-		drop(MAP(RELEASED), &key);	/* it was alive: made where no probe is */
+		map_delete(RELEASED, &key);	/* it was alive: made where no probe is */
 		return 0;
 	}
 	intent->object = call->object;
@@ -345,7 +345,7 @@ INLINE u32 end_returned(struct pt_regs *ctx, struct thread *thread, struct site 
 	intent->value = call->value;
 	intent->count_read = call->count;
 	intent->flags = call->flags;
-	if (!object && !find(MAP(RELEASED), &key))
+	if (!object && !map_lookup(RELEASED, &key))
 		return 0;
 	return object && site->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE;
 }
@@ -358,7 +358,7 @@ INLINE void name_returned(struct pt_regs *ctx, struct thread *thread, struct sit
 	if (!key.address)
 		return;
 	type = type_of_name(thread, call->value);
-	if (put(MAP(HANDLES), &key, &type, ANY))
+	if (map_update(HANDLES, &key, &type, ANY))
 		lose(LOSS_TYPES_FULL);
 }
 

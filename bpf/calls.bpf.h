@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct calls) <= CALLS_BYTES, "struct calls outgrew its ma
 
 INLINE struct calls *calls_of(u32 tid)
 {
-	return find(MAP(CALLS), &tid);
+	return map_lookup(CALLS, &tid);
 }
 
 INLINE struct call *call_at(struct calls *calls, u64 index)

@@ -2,7 +2,7 @@
 /*
  * Blocks drawn by a Poisson process over the bytes that are allocated.
  *
- * Plain C apart from random_word(), so that tests/unit/test_draws.py can run
+ * Plain C apart from random_word(), so that tests/unit/bpf/test_draws.py can run
  * this very code.
  */
 #ifndef REFLEAK_DRAWS_H

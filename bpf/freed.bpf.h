@@ -37,7 +37,7 @@ INLINE struct freed_set *freed_set_of(struct key *key)
 	u64 hash = ((key->address >> 4) ^ ((u64)key->pid << 32)) * 0x9e3779b97f4a7c15ULL;
 	u32 index = (hash >> 40) & (sets - 1);
 
-	return sets ? find(MAP(FREED), &index) : 0;
+	return sets ? map_lookup(FREED, &index) : 0;
 }
 
 /* 1 if the words differ, else 0; without a branch, as all of a search here: each would double the verifier's paths. */

@@ -32,14 +32,14 @@ INLINE void copy_guest(u32 child)
 	struct guest *guest = guest_of(current_ids());
 
 	if (guest)
-		put(MAP(GUESTS), &child, guest, ANY);
+		map_update(GUESTS, &child, guest, ANY);
 }
 
 int on_fork(struct tracepoint *ctx)
 {
 	u64 parent_task = ctx->argument[0], child_task = ctx->argument[1];
 	u32 parent = pid_of(parent_task), child = pid_of(child_task);
-	struct process *forker = find(MAP(PROCESSES), &parent);
+	struct process *forker = map_lookup(PROCESSES, &parent);
 	struct process process = {};
 	struct process *before;
 	struct control *control;
@@ -49,7 +49,7 @@ int on_fork(struct tracepoint *ctx)
 	if (!forker || parent == child || forker->state != PROCESS_TRACED || !SHARED->armed || !SHARED->follow)
 		return 0;
 	shares = read_word(parent_task + TASK_MM) == read_word(child_task + TASK_MM);
-	before = find(MAP(PROCESSES), &child);
+	before = map_lookup(PROCESSES, &child);
 	process.started_ns = bpf_ktime_get_ns();
 	process.parent = parent;
 	process.state = PROCESS_TRACED;
@@ -57,13 +57,13 @@ int on_fork(struct tracepoint *ctx)
 	process.space = shares ? forker->space : child;
 	process.is_copy = shares ? forker->is_copy : 1;
 	process.generation = shares ? forker->generation : process.own_generation;
-	table = find(MAP(TABLE_OF), &forker->space);
+	table = map_lookup(TABLE_OF, &forker->space);
 	if (table && !shares)
 		*table |= TABLE_SHARED;
-	put(MAP(TABLE_OF), &child, table ? table : &zero, ANY);
+	map_update(TABLE_OF, &child, table ? table : &zero, ANY);
 	if (!shares)
 		copy_guest(child);
-	if (put(MAP(PROCESSES), &child, &process, ANY))
+	if (map_update(PROCESSES, &child, &process, ANY))
 		lose(LOSS_PROCESSES_FULL);
 	if (!shares)
 		forker->forked_ns = process.started_ns;
@@ -84,18 +84,18 @@ int on_exec(struct tracepoint *ctx)
 {
 	u64 id = current_ids();
 	u32 pid = id >> 32, tid = id, key = kernel_tid(), no_table = 0;
-	struct process *process = find(MAP(PROCESSES), &pid);
-	struct thread *thread = find(MAP(THREADS), &key);
+	struct process *process = map_lookup(PROCESSES, &pid);
+	struct thread *thread = map_lookup(THREADS, &key);
 	struct control *control;
 
 	if (!process)
 		return 0;
-	drop(MAP(CALLS), &tid);
-	drop(MAP(GUESTS), &tid);
-	drop(MAP(COPY_OF), &tid);
+	map_delete(CALLS, &tid);
+	map_delete(GUESTS, &tid);
+	map_delete(COPY_OF, &tid);
 	if (thread) {
 		flush_totals(thread);
-		drop(MAP(THREADS), &key);
+		map_delete(THREADS, &key);
 	}
 	process->own_generation++;
 	process->generation = process->own_generation;
@@ -103,7 +103,7 @@ int on_exec(struct tracepoint *ctx)
 	process->state = PROCESS_TRACED;
 	process->forked_ns = 0;
 	process->is_copy = 0;
-	put(MAP(TABLE_OF), &pid, &no_table, ANY);
+	map_update(TABLE_OF, &pid, &no_table, ANY);
 	next_epoch();
 	control = new_control(CONTROL_EXEC, pid);
 	if (control) {
@@ -120,13 +120,13 @@ int on_exit(struct tracepoint *ctx)
 	u64 id = current_ids();
 	u64 task = ctx->argument[0], signal;
 	u32 pid = id >> 32, tid = id, key = kernel_tid(), code;
-	struct process *process = find(MAP(PROCESSES), &pid);
-	struct thread *thread = find(MAP(THREADS), &key);
+	struct process *process = map_lookup(PROCESSES, &pid);
+	struct thread *thread = map_lookup(THREADS, &key);
 	struct control *control;
 
-	drop(MAP(CALLS), &tid);
-	drop(MAP(GUESTS), &tid);
-	drop(MAP(COPY_OF), &tid);
+	map_delete(CALLS, &tid);
+	map_delete(GUESTS, &tid);
+	map_delete(COPY_OF, &tid);
 	if (thread) {
 		struct pending *pending = &thread->pending;
 		u64 index = pending->site;
@@ -135,7 +135,7 @@ int on_exit(struct tracepoint *ctx)
 		if (pending->slot && pending->had_old == 1)	/* killed inside realloc: its block was alive */
 			keep_block(thread, pending->address, SITES->site[index].group, &pending->old);
 		flush_totals(thread);
-		drop(MAP(THREADS), &key);
+		map_delete(THREADS, &key);
 	}
 	if (pid != (u32)SHARED->tracer && (!process || process->state == PROCESS_ENDED))
 		return 0;
@@ -210,7 +210,7 @@ INLINE int hold_turn(void)
 {
 	u32 tid = kernel_tid();
 	u64 slot = tid, now = bpf_ktime_get_ns(), code;
-	struct hold *hold = find(MAP(HOLDS), &tid);
+	struct hold *hold = map_lookup(HOLDS, &tid);
 	void *task;
 
 	MASK(slot, HOLD_SLOTS);
@@ -242,8 +242,8 @@ INLINE int is_released(struct pt_regs *ctx, u64 wanted)
 	u64 slot;
 	int released = 1;
 
-	put(MAP(HOLDS), &tid, VALUE(struct hold, BLANK_CALLS), ANY);
-	kept = find(MAP(HOLDS), &tid);
+	map_update(HOLDS, &tid, VALUE(struct hold, BLANK_CALLS), ANY);
+	kept = map_lookup(HOLDS, &tid);
 	if (!kept)
 		return 0;
 	kept->ticket = wanted;
@@ -252,10 +252,10 @@ INLINE int is_released(struct pt_regs *ctx, u64 wanted)
 	tid = kernel_tid();
 	slot = tid;
 	MASK(slot, HOLD_SLOTS);
-	kept = find(MAP(HOLDS), &tid);
+	kept = map_lookup(HOLDS, &tid);
 	if (kept && SHARED->released[slot] != kept->ticket && SHARED->armed && !(kept->ticket & MAY_EXPIRE))
 		released = 0;
-	drop(MAP(HOLDS), &tid);
+	map_delete(HOLDS, &tid);
 	return released;
 }
 
@@ -299,7 +299,7 @@ INLINE int hold(struct pt_regs *ctx)
 	s64 cookie = bpf_get_attach_cookie(ctx);
 	u32 pid = id >> 32;
 	u16 kind = cookie & 255;
-	struct process *process = find(MAP(PROCESSES), &pid);
+	struct process *process = map_lookup(PROCESSES, &pid);
 	struct control *control;
 	u64 wanted, path, second;
 

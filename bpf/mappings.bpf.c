@@ -89,7 +89,7 @@ INLINE u64 cut(struct table *table, u64 start, u64 end, u32 only_look)
 INLINE u64 remove_code(u32 space, u64 start, u64 length)
 {
 	u64 end = start + ((length + 4095) & ~4095ULL), index, removal;
-	u32 *number = find(MAP(TABLE_OF), &space);
+	u32 *number = map_lookup(TABLE_OF, &space);
 	u32 before, none = 0;
 
 	if (!number || start >= USER_END || length >= USER_END || end <= start)
@@ -102,10 +102,10 @@ INLINE u64 remove_code(u32 space, u64 start, u64 length)
 	if (!removal)
 		return removal;
 	if (removal & REMOVED_LESS || before & TABLE_SHARED) {
-		put(MAP(TABLE_OF), &space, &none, ANY);
+		map_update(TABLE_OF, &space, &none, ANY);
 		removal |= REMOVED_MORE;
 	}
-	number = find(MAP(TABLE_OF), &space);
+	number = map_lookup(TABLE_OF, &space);
 	if (!number || *number != before)	/* the tracer has put another table in its place meanwhile */
 		removal |= REMOVED_MORE;
 	next_epoch();
@@ -151,15 +151,15 @@ INLINE void read_change(struct pt_regs *ctx, struct change *change, u32 number, 
 		change->start = result;
 		change->length = third;
 		if (is_known_code(number, first, first + 1)) {	/* it has moved: wait without a table for the right one */
-			put(MAP(TABLE_OF), &code->pid, &none, ANY);
+			map_update(TABLE_OF, &code->pid, &none, ANY);
 			change->wait = 1;
 		}
 	}
 	code->address = change->start;
-	known = find(MAP(CODE_SEEN), code);
+	known = map_lookup(CODE_SEEN, code);
 	if (call == NR_MMAP || call == NR_MUNMAP || call == NR_MREMAP) {
 		if (known)
-			drop(MAP(CODE_SEEN), code);
+			map_delete(CODE_SEEN, code);
 	} else if (known && *known == length) {	/* memory of a compiler, in no file: no table has it */
 		change->length = 0;
 	} else if (third & PROTECTION_EXECUTE) {
@@ -172,7 +172,7 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 {
 	u64 id = current_ids(), removal, ticket = 0;
 	u32 pid = id >> 32, *number;
-	struct process *process = find(MAP(PROCESSES), &pid);
+	struct process *process = map_lookup(PROCESSES, &pid);
 	struct change change = {};
 	struct control *control;
 	struct key code = {};
@@ -181,7 +181,7 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 		return 0;
 	code.pid = process->space;
 	code.generation = process->generation;
-	number = find(MAP(TABLE_OF), &code.pid);
+	number = map_lookup(TABLE_OF, &code.pid);
 	if (!number || !*number)	/* the loader's hold comes first */
 		return 0;
 	read_change(ctx, &change, *number & ~TABLE_SHARED, &code);

@@ -58,24 +58,28 @@ struct turn {
  */
 #define REPEAT(turns, name, context) bpf_loop_of(turns, (void *)TURN_##name, context, 0)
 
-INLINE void *find(void *map, const void *key)
+INLINE void *lookup_map(void *map, const void *key)
 {
 	return bpf_map_lookup_elem(map, (void *)key);
 }
 
-INLINE long put(void *map, const void *key, const void *value, u64 flags)
+INLINE long update_map(void *map, const void *key, const void *value, u64 flags)
 {
 	return bpf_map_update_elem(map, (void *)key, (void *)value, flags);
 }
 
-INLINE long drop(void *map, const void *key)
+INLINE long delete_map(void *map, const void *key)
 {
 	return bpf_map_delete_elem(map, (void *)key);
 }
 
+#define map_lookup(name, key) lookup_map(MAP(name), key)
+#define map_update(name, key, value, flags) update_map(MAP(name), key, value, flags)
+#define map_delete(name, key) delete_map(MAP(name), key)
+
 INLINE void lose(u32 reason)
 {
-	u64 *count = find(MAP(LOSSES), &reason);
+	u64 *count = map_lookup(LOSSES, &reason);
 
 	if (count)
 		*count += 1;
@@ -88,7 +92,7 @@ INLINE void tally(u32 index, u64 number)
 
 	if (!CONSTANTS->counts)
 		return;
-	count = find(MAP(COUNTS), &index);
+	count = map_lookup(COUNTS, &index);
 	if (count)
 		__sync_fetch_and_add(count, number);
 }

@@ -23,7 +23,7 @@ INLINE u64 type_of_name(struct thread *thread, u64 pointer)
 			hash ^= hash >> 31;
 		}
 	}
-	if (!find(MAP(TYPES), &hash) && put(MAP(TYPES), &hash, &type, ANY))
+	if (!map_lookup(TYPES, &hash) && map_update(TYPES, &hash, &type, ANY))
 		lose(LOSS_TYPES_FULL);
 	return hash;
 }
@@ -55,7 +55,7 @@ INLINE u64 type_of_class(struct thread *thread, struct site *site, u64 object)
 	hash ^= hash >> 31;
 	hash = (hash ^ type.otherwise) * 0x100000001b3ULL;
 	hash ^= hash >> 31;
-	if (!find(MAP(TYPES), &hash) && put(MAP(TYPES), &hash, &type, ANY)) {
+	if (!map_lookup(TYPES, &hash) && map_update(TYPES, &hash, &type, ANY)) {
 		lose(LOSS_TYPES_FULL);
 		return 0;
 	}
@@ -102,7 +102,7 @@ INLINE void send_reference(struct thread *thread, u8 operation, u8 flags, struct
 INLINE u64 type_of_handle(struct thread *thread, u64 handle, u16 group)
 {
 	struct key key = key_of(thread, handle, group);
-	u64 *type = find(MAP(HANDLES), &key);
+	u64 *type = map_lookup(HANDLES, &key);
 
 	return type ? *type : 0;
 }
@@ -114,11 +114,11 @@ INLINE void link_counter(struct key *counter, u64 object, int remove)
 	struct counters *known;
 
 	key.address = object;
-	known = find(MAP(BY_OBJECT), &key);
+	known = map_lookup(BY_OBJECT, &key);
 	if (!known) {
 		struct counters first = { .counter = { counter->address } };
 
-		if (!remove && put(MAP(BY_OBJECT), &key, &first, ANY))
+		if (!remove && map_update(BY_OBJECT, &key, &first, ANY))
 			lose(LOSS_OBJECTS_FULL);
 		return;
 	}
@@ -134,7 +134,7 @@ INLINE void link_counter(struct key *counter, u64 object, int remove)
 		left |= known->counter[i];
 	}
 	if (remove && !left)
-		drop(MAP(BY_OBJECT), &key);
+		map_delete(BY_OBJECT, &key);
 	else if (!remove && !placed)
 		lose(LOSS_OBJECTS_FULL);
 }
@@ -152,9 +152,9 @@ INLINE int end_object(struct key *key, struct object *object, u64 stack, int by_
 	};
 	u64 owner = object->object;
 
-	if (drop(MAP(OBJECTS), key))
+	if (map_delete(OBJECTS, key))
 		return 0;
-	put(MAP(RELEASED), key, &released, ANY);
+	map_update(RELEASED, key, &released, ANY);
 	if (owner && !key->group)
 		link_counter(key, owner, 1);
 	return 1;
@@ -163,7 +163,7 @@ INLINE int end_object(struct key *key, struct object *object, u64 stack, int by_
 INLINE void created(struct thread *thread, struct site *site, struct key *key, u64 stack)
 {
 	struct intent *intent = &thread->intent;
-	struct object *old = find(MAP(OBJECTS), key);
+	struct object *old = map_lookup(OBJECTS, key);
 	struct object object = {};
 
 	if (old) {
@@ -179,7 +179,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 			send_reference(thread, OP_DELETE, EVENT_LAST, key, stack, 0, 0, serial);
 		}
 	}
-	drop(MAP(RELEASED), key);
+	map_delete(RELEASED, key);
 	if (intent->count <= 0)
 		return;
 	if (site->flags & SITE_NAMED)
@@ -199,7 +199,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 	object.serial = (u32)object.time_ns | 1;	/* differs from the last one at this address */
 	object.site = intent->site;
 	object.flags = intent->flags & OBJECT_FOLLOWS;
-	if (put(MAP(OBJECTS), key, &object, ANY)) {
+	if (map_update(OBJECTS, key, &object, ANY)) {
 		lose(LOSS_OBJECTS_FULL);
 		return;
 	}
@@ -227,7 +227,7 @@ INLINE int is_reused(struct thread *thread, struct key *key, struct released *re
 
 	if (!key->group)
 		return 0;
-	block = find(MAP(LIVE), &block_key);
+	block = map_lookup(LIVE, &block_key);
 	return block && block->time_ns > released->time_ns;
 }
 
@@ -235,7 +235,7 @@ INLINE int is_reused(struct thread *thread, struct key *key, struct released *re
 INLINE void changed_unknown(struct thread *thread, struct key *key, u64 stack)
 {
 	struct intent *intent = &thread->intent;
-	struct released *released = find(MAP(RELEASED), key);
+	struct released *released = map_lookup(RELEASED, key);
 	u8 kind = ERROR_USE_AFTER_ZERO;
 
 	if (!released || is_reused(thread, key, released)) {
@@ -257,7 +257,7 @@ INLINE void changed_unknown(struct thread *thread, struct key *key, u64 stack)
 INLINE void changed(struct thread *thread, struct key *key, u64 stack)
 {
 	struct intent *intent = &thread->intent;
-	struct object *object = find(MAP(OBJECTS), key);
+	struct object *object = map_lookup(OBJECTS, key);
 	int is_get = intent->operation == OP_GET;
 	u32 serial;
 	s64 count;
@@ -353,7 +353,7 @@ int reference(struct pt_regs *ctx)
 
 INLINE void deleted(struct thread *thread, struct key *key, u64 stack)
 {
-	struct object *object = find(MAP(OBJECTS), key);
+	struct object *object = map_lookup(OBJECTS, key);
 	u64 birth, type;
 	u32 serial;
 	s64 count;
@@ -393,7 +393,7 @@ int reference_deleted(struct pt_regs *ctx)
 		deleted(thread, &key, stack);
 		return 0;
 	}
-	known = find(MAP(BY_OBJECT), &key);
+	known = map_lookup(BY_OBJECT, &key);
 	if (!known)
 		return 0;
 	counters = *known;

@@ -23,11 +23,11 @@ INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 
 	if (thread->walk.known) {
 		*id = thread->walk.known;
-		return find(MAP(STACKS), id);
+		return map_lookup(STACKS, id);
 	}
 	hash = stack_id(thread);
 	*id = hash;
-	totals = find(MAP(STACKS), &hash);
+	totals = map_lookup(STACKS, &hash);
 	if (totals) {
 		remember_walk(thread, hash);
 		return totals;
@@ -41,13 +41,13 @@ INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 		lose(LOSS_STACKS_FULL);
 		return 0;
 	}
-	if (put(MAP(STACKS), &hash, BLANK_THREAD, NOEXIST)) {	/* zeros, more than enough */
-		totals = find(MAP(STACKS), &hash);
+	if (map_update(STACKS, &hash, BLANK_THREAD, NOEXIST)) {	/* zeros, more than enough */
+		totals = map_lookup(STACKS, &hash);
 		if (!totals)
 			lose(LOSS_TOTALS_FULL);
 		return totals;
 	}
-	return find(MAP(STACKS), &hash);
+	return map_lookup(STACKS, &hash);
 }
 
 /* Note how much of what a stack made is alive. Threads that race here may each miss the other's last one. */
@@ -103,7 +103,7 @@ INLINE u64 life_bin(u64 life_ns)
  */
 INLINE u64 count_freed(u64 stack, u64 size, u64 life_ns, u64 caller)
 {
-	struct stack_totals *totals = find(MAP(STACKS), &stack);
+	struct stack_totals *totals = map_lookup(STACKS, &stack);
 
 	if (!totals)
 		return 0;

@@ -201,13 +201,13 @@ _Static_assert(sizeof(struct thread) <= THREAD_BYTES, "struct thread outgrew its
 INLINE void flush_totals(struct thread *thread)
 {
 	struct key key = { .pid = thread->pid, .generation = thread->generation };
-	struct space_totals *sum = find(MAP(SPACE_TOTALS), &key);
+	struct space_totals *sum = map_lookup(SPACE_TOTALS, &key);
 
 	if (!sum) {
 		struct space_totals none = {};
 
-		put(MAP(SPACE_TOTALS), &key, &none, NOEXIST);
-		sum = find(MAP(SPACE_TOTALS), &key);
+		map_update(SPACE_TOTALS, &key, &none, NOEXIST);
+		sum = map_lookup(SPACE_TOTALS, &key);
 		if (!sum)
 			return;
 	}
@@ -230,7 +230,7 @@ INLINE u32 guests_of(struct thread *thread);
 
 INLINE void refresh_thread(struct thread *thread, u32 pid)
 {
-	struct process *process = find(MAP(PROCESSES), &pid);
+	struct process *process = map_lookup(PROCESSES, &pid);
 	u64 epoch = current_epoch();
 	u32 *table, space;
 
@@ -247,7 +247,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 	thread->forked_ns = process->forked_ns;
 	thread->is_copy = process->is_copy;
 	space = process->space;
-	table = find(MAP(TABLE_OF), &space);
+	table = map_lookup(TABLE_OF, &space);
 	thread->table = table ? *table & ~TABLE_SHARED : 0;
 	thread->guest = guests_of(thread);
 	thread->traced = 1;
@@ -261,16 +261,16 @@ INLINE struct thread *current_thread(void)
 
 	if (!SHARED->armed)
 		return 0;
-	thread = find(MAP(THREADS), &key);
+	thread = map_lookup(THREADS, &key);
 	if (!thread) {
 		u64 id = current_ids();
 		u32 pid = id >> 32;
-		struct process *process = find(MAP(PROCESSES), &pid);
+		struct process *process = map_lookup(PROCESSES, &pid);
 
 		if (!process || process->state != PROCESS_TRACED)
 			return 0;
-		put(MAP(THREADS), &key, BLANK_THREAD, NOEXIST);
-		thread = find(MAP(THREADS), &key);
+		map_update(THREADS, &key, BLANK_THREAD, NOEXIST);
+		thread = map_lookup(THREADS, &key);
 		if (!thread) {
 			lose(LOSS_THREADS_FULL);
 			return 0;
@@ -288,7 +288,7 @@ INLINE struct thread *same_thread(void)
 {
 	u32 key = kernel_tid();
 
-	return find(MAP(THREADS), &key);
+	return map_lookup(THREADS, &key);
 }
 
 INLINE struct key key_of(struct thread *thread, u64 address, u16 group)

@@ -22,10 +22,10 @@ INLINE struct stack_words *words_of(u64 tid)
 	struct stack_words *words;
 	u32 key = tid;
 
-	words = find(MAP(STACK_WORDS), &key);
+	words = map_lookup(STACK_WORDS, &key);
 	if (!words) {
-		put(MAP(STACK_WORDS), &key, VALUE(struct stack_words, BLANK_CALLS), NOEXIST);
-		words = find(MAP(STACK_WORDS), &key);
+		map_update(STACK_WORDS, &key, VALUE(struct stack_words, BLANK_CALLS), NOEXIST);
+		words = map_lookup(STACK_WORDS, &key);
 	}
 	if (words)
 		words->count = 0;
@@ -73,14 +73,14 @@ INLINE int write_return_turn(struct writing *writing)
 	bpf_probe_read_kernel(&writing->at, 8, (void *)(writing->at + INSTANCE_NEXT));
 	bpf_probe_read_user(&word, 8, (void *)writing->key.slot);
 	if (writing->moment == UNWINDING_BEGINS) {
-		if (word == writing->trampoline && !put(MAP(TRUE_RETURNS), &writing->key, &address, ANY))
+		if (word == writing->trampoline && !map_update(TRUE_RETURNS, &writing->key, &address, ANY))
 			write_word(writing->words, writing->key.slot, &address, writing->writer);
 		return 0;
 	}
-	known = find(MAP(TRUE_RETURNS), &writing->key);
+	known = map_lookup(TRUE_RETURNS, &writing->key);
 	if (!known || (writing->key.slot <= writing->sp && writing->moment != UNWINDING_CAUGHT))
 		return 0;
-	drop(MAP(TRUE_RETURNS), &writing->key);
+	map_delete(TRUE_RETURNS, &writing->key);
 	if (writing->key.slot > writing->sp && word == address)
 		write_word(writing->words, writing->key.slot, &writing->trampoline, writing->writer);
 	return 0;

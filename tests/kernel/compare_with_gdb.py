@@ -34,9 +34,9 @@ from bpf_residue import all_ids
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.launch import find_command, launch
 from tracer.capture.session import CaptureOptions, Session
-from tracer.elf.cache_folder import cache_directory
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import read_symbol_table
+from tracer.files.cache_folder import cache_directory
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, MAX_FRAMES, StackStatus
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline.site_finder import SiteFinder

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tracer.capture.abilities import can_hold
-from tracer.capture.programs import has_uprobe_multi
+from tracer.kernel.abilities import can_hold
+from tracer.kernel.programs import has_uprobe_multi
 
 LACKS = "the kernel lacks"
 

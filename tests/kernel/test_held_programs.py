@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tracer.capture.btf import kernel_offsets
-from tracer.capture.linking import Linked
-from tracer.capture.maps import Limits, Maps
-from tracer.capture.programs import compiled
+from tracer.kernel.btf import kernel_offsets
+from tracer.kernel.linking import Linked
+from tracer.kernel.maps import Limits, Maps
+from tracer.kernel.programs import compiled
 
 COPY_FROM_USER, COPY_FROM_USER_TASK, LOOP, CALL = 148, 191, 181, 0x85
 LOAD, STORES, ARITHMETIC = 1, (2, 3), (4, 7)

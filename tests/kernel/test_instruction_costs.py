@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tracer.capture import kernel
-from tracer.capture.abilities import optimises_nops
-from tracer.capture.instruction_costs import known_costs, measure_costs
-from tracer.capture.kernel import ProgramType
+from tracer.kernel import bpf
+from tracer.kernel.abilities import optimises_nops
+from tracer.kernel.bpf import ProgramType
+from tracer.kernel.instruction_costs import known_costs, measure_costs
 from tracer.sites.costs import NOP10, NOPS5, InstructionClass
 
 RETURN_7 = bytes.fromhex("b807000000c3")
@@ -72,11 +72,11 @@ def _mapped(file: int) -> int:
 def _probe(file: int, places: list[int]) -> int | None:
     """Put an empty program on places of the file, in this process; return the link, None where one is refused."""
     return_zero = bytes([0xB7, *[0] * 7, 0x95, *[0] * 7])
-    load = kernel.load_program
-    program = load(ProgramType.KPROBE, "empty", return_zero, attach_type=kernel.ATTACH_UPROBE_MULTI)[0]
+    load = bpf.load_program
+    program = load(ProgramType.KPROBE, "empty", return_zero, attach_type=bpf.ATTACH_UPROBE_MULTI)[0]
     path, cookies = f"/proc/self/fd/{file}", [0] * len(places)
     try:
-        return kernel.link_uprobes(program, path, places, cookies, os.getpid(), at_return=False)
+        return bpf.link_uprobes(program, path, places, cookies, os.getpid(), at_return=False)
     except OSError:
         return None
     finally:

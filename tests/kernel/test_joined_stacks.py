@@ -13,10 +13,10 @@ from random_stacks import program
 
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.launch import launch
-from tracer.capture.maps import Constants, Limits
 from tracer.capture.session import CaptureOptions, Session
 from tracer.capture.statistics import read_statistics
-from tracer.elf.cache_folder import cache_directory
+from tracer.files.cache_folder import cache_directory
+from tracer.kernel.maps import Constants, Limits
 from tracer.model.records import StackStatus
 from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot

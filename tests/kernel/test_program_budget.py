@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tracer.capture.btf import kernel_offsets
-from tracer.capture.maps import Limits, Maps
-from tracer.capture.programs import has_uprobe_multi, verify_programs
+from tracer.kernel.btf import kernel_offsets
+from tracer.kernel.maps import Limits, Maps
+from tracer.kernel.programs import has_uprobe_multi, verify_programs
 from tracer.model.verified import Verified
 
 EACH, TOGETHER = 60_000, 250_000

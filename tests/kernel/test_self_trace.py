@@ -13,8 +13,8 @@ from patience import TIMEOUT_SECONDS
 
 BLIND = """
 import sys
-from tracer.capture import programs
-from tracer.capture.namespaces import PidNamespace
+from tracer.kernel import programs
+from tracer.kernel.namespaces import PidNamespace
 from tracer.cli.main import main
 programs.own_pid_namespace = lambda offsets: PidNamespace(1, 1)
 sys.exit(main(["doctor", "--format", "json"]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from hand_made import DSO, Code, snapshot
 
-from tracer.books.history import History
+from tracer.aggregation.history import History
 from tracer.model.operations import Operation
 from tracer.model.records import EVENT, OBJECT_RECORD, ErrorKind, EventFlag
 from tracer.model.snapshot import Snapshot

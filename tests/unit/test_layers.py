@@ -176,8 +176,8 @@ def test_bcc_is_imported_in_one_module_and_late() -> None:
     [
         ("tracer.model.frames", "import tracer.elf.image", "back edge: model imports elf above it"),
         ("tracer.elf.image", "from tracer.capture import ring", "back edge: elf imports capture above it"),
-        ("tracer.sites.place", "from tracer import specs", "siblings: sites imports specs"),
-        ("tracer.sites.place", "from ..specs import toml", "siblings: sites imports specs"),
+        ("tracer.sites.placement", "from tracer import specs", "siblings: sites imports specs"),
+        ("tracer.sites.placement", "from ..specs import toml", "siblings: sites imports specs"),
         ("tracer.errors", "import tracer.model.frames", "siblings: errors imports model"),
         ("tracer.report.text", "from tracer.elf.image import Image", "report may import layer 0 only, not elf"),
         ("tracer.analysis.leaks", "def f():\n import tracer.procfs", "analysis may import layer 0 only, not procfs"),
@@ -187,7 +187,7 @@ def test_bcc_is_imported_in_one_module_and_late() -> None:
         ("tracer.elf.image", "import capstone", "capstone belongs to sites"),
         ("tracer.cli.main", "from rich.table import Table", "rich belongs to report"),
         ("tracer.report.text", "import importlib as i\ni.import_module('bcc')", "bcc belongs to capture"),
-        ("tracer.sites.place", "import angr", "angr has no owner"),
+        ("tracer.sites.placement", "import angr", "angr has no owner"),
         ("tracer.elf.image", "import elftools", "elftools has no owner"),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_violation_is_seen(module: str, source: str, reason: str) -> None:
     [
         ("tracer.cli.main", "import argparse\nfrom tracer import __version__\nfrom tracer.report.text import x"),
         ("tracer.report.text", "import numpy as np, rich, tabulate\nfrom tracer.errors import RefleakError"),
-        ("tracer.sites.place", "import capstone\nfrom . import scan\nfrom tracer.elf.image import Image"),
+        ("tracer.sites.placement", "import capstone\nfrom . import scan\nfrom tracer.elf.image import Image"),
         ("tracer.capture", "from .ring import Ring"),
     ],
 )

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from built_program import build
 
-from tracer.capture.binaries import Binaries, FoundSites
+from tracer.binaries.open_binaries import Binaries, FoundSites
+from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.follower import Follower
-from tracer.capture.guest_runtimes import GuestRuntimes
-from tracer.capture.mishaps import REASON, TOO_SLOW, Mishaps
-from tracer.capture.prober import Prober
-from tracer.capture.processes import ProcessBook
-from tracer.capture.start_up import start_up_binaries
 from tracer.elf.image import Image
 from tracer.errors import CannotRead, ProgramRefused, UnsuitableTarget
+from tracer.interpreters.runtimes import InterpreterRuntimes
+from tracer.mishaps import REASON, TOO_SLOW, Mishaps
 from tracer.model import records
 from tracer.model.records import ControlKind
+from tracer.probing.prober import Prober
+from tracer.spaces.processes import ProcessTable
 
 
 def test_an_error_is_counted_and_the_first_is_named() -> None:
@@ -92,7 +92,7 @@ def fake_follower(handler: Any, mishaps: Mishaps) -> tuple[Follower, Any]:
     spaces: Any = SimpleNamespace(refresh=handler)
     nothing: Any = SimpleNamespace()
     follower = Follower(
-        maps, Binaries(), nothing, spaces, nothing, nothing, nothing, ProcessBook(), lambda ns: ns,
+        maps, Binaries(), nothing, spaces, nothing, nothing, nothing, ProcessTable(), lambda ns: ns,
         lambda *_: None, mishaps, SimpleNamespace(held=handler), can_hold=True,
     )  # fmt: skip
     return follower, shared
@@ -148,7 +148,7 @@ def test_a_version_at_the_end_of_a_file_is_no_python() -> None:
     )  # fmt: skip
     maps: Any = SimpleNamespace(view=lambda _, dtype, count: np.zeros(count, dtype))
     mishaps = Mishaps()
-    runtimes = GuestRuntimes(maps, None, mishaps)
+    runtimes = InterpreterRuntimes(maps, None, mishaps)
     assert runtimes._offsets(binary) is None
     assert mishaps.losses == ()
     assert "no frames of Python" in runtimes.notes[0]
@@ -175,6 +175,6 @@ def test_a_binary_that_may_not_be_opened_is_no_other_file(tmp_path: Path, monkey
         raise OSError(errno.EMFILE, "Too many open files")
 
     program = str(build(tmp_path, "int main(void) { return 0; }"))
-    monkeypatch.setattr("tracer.capture.binaries.open_plain", fails)
+    monkeypatch.setattr("tracer.binaries.open_binaries.open_plain", fails)
     with pytest.raises(OSError, match="Too many open files"):
         Binaries().open([program], "program")

@@ -16,7 +16,7 @@ import numpy as np
 
 from tracer.analysis.hand_ups import HandUps
 from tracer.analysis.lives import Life, Step
-from tracer.analysis.places import Path
+from tracer.analysis.reference_sites import Path
 from tracer.analysis.scaling import Floats
 from tracer.model.operations import Operation
 

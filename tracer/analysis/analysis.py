@@ -5,12 +5,12 @@ from __future__ import annotations
 from tracer.analysis.allocations import allocation_leaks, inherited_allocations
 from tracer.analysis.bad_frees import BadFrees
 from tracer.analysis.code_ranges import code_ranges
-from tracer.analysis.doubts import doubts, loss_doubts, missing_notes
+from tracer.analysis.coverage_gaps import doubts, loss_doubts, missing_notes
 from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
 from tracer.analysis.mapped import mapping_leaks
-from tracer.analysis.older import older_than
+from tracer.analysis.min_age import older_than
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.periods import periods
 from tracer.analysis.reached import suppressed_with_owners, with_below

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from tracer.analysis.address_places import Places
+from tracer.analysis.address_regions import Places
 from tracer.analysis.evidence import Evidence
 from tracer.model.records import FRAME_BINARY_SHIFT, ErrorKind
 from tracer.model.snapshot import Records

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracer.analysis.births import Births, births
-from tracer.analysis.elsewhere import elsewhere_notes
 from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.identity import stable_id
+from tracer.analysis.other_lines import elsewhere_notes
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.reached import Reached, reachability, reached
 from tracer.model.findings import Instance, Leak

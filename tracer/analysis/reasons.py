@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tracer.analysis.places import Level
+from tracer.analysis.reference_sites import Level
 from tracer.analysis.siblings import PutPlace, Siblings
 from tracer.analysis.stacks import StackBook
 from tracer.analysis.suspect import STRONG, WEAK, Suspect

@@ -10,13 +10,13 @@ import numpy as np
 
 from tracer.analysis.balance_tree import balance_tree
 from tracer.analysis.births import births
-from tracer.analysis.doubts import doubt_notes, may_have_ended
+from tracer.analysis.coverage_gaps import doubt_notes, may_have_ended
 from tracer.analysis.drift import drifted
-from tracer.analysis.elsewhere import elsewhere_notes
 from tracer.analysis.evidence import INHERITED, LEAKED, OUTSTANDING, Evidence
 from tracer.analysis.groups import Column, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.history import Calls, calls, owners
 from tracer.analysis.identity import stable_id
+from tracer.analysis.other_lines import elsewhere_notes
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.pairing import verdicts
 from tracer.analysis.reached import reachability, reached

@@ -11,7 +11,7 @@ import numpy as np
 from tracer.analysis.activations import Activations, without
 from tracer.analysis.habits import Pair, PlacedLife, learn
 from tracer.analysis.lives import Life, courses
-from tracer.analysis.places import Level, Path, Places, common
+from tracer.analysis.reference_sites import Level, Path, Places, common
 from tracer.analysis.scaling import Floats
 from tracer.analysis.stacks import StackBook
 from tracer.analysis.views import View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracer.analysis.places import Level
+from tracer.analysis.reference_sites import Level
 
 EXACT, STRONG, WEAK = "exact", "strong", "weak"
 CONFIDENCES = (EXACT, STRONG, WEAK)

@@ -11,8 +11,8 @@ import numpy as np
 from tracer.analysis.activations import without
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.habits import likely
-from tracer.analysis.places import Level
 from tracer.analysis.reasons import Reasons
+from tracer.analysis.reference_sites import Level
 from tracer.analysis.representatives import Representative, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from tracer.analysis.habits import Pair, PlacedLife
-from tracer.analysis.places import Level
+from tracer.analysis.reference_sites import Level
 
 
 @dataclass

@@ -9,18 +9,17 @@ from signal import SIGTRAP
 import numpy as np
 import numpy.typing as npt
 
-from tracer.books.freed_counters import FREED_BLOCK, with_freed_counters
-from tracer.books.inheritance import FREE_RECORD, GHOST_RECORD, inherited_allocations
-from tracer.books.merged_stacks import merge_stacks
-from tracer.books.merged_types import merge_types
-from tracer.capture import kernel
+from tracer.aggregation.freed_counters import FREED_BLOCK, with_freed_counters
+from tracer.aggregation.inheritance import FREE_RECORD, GHOST_RECORD, inherited_allocations
+from tracer.aggregation.merged_stacks import merge_stacks
+from tracer.aggregation.merged_types import merge_types
 from tracer.capture.class_types import ClassTypes, read_class_types
 from tracer.capture.losses import describe, read_losses
-from tracer.capture.maps import THREAD_BYTES
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
-from tracer.capture.untraced import untraced_programs
 from tracer.errors import TooFewFiles
+from tracer.kernel import bpf
+from tracer.kernel.maps import THREAD_BYTES
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
@@ -37,6 +36,7 @@ from tracer.model.snapshot import (
     Untraced,
 )
 from tracer.model.statistics import LIFE_BIN
+from tracer.probing.untraced import untraced_programs
 
 _TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
@@ -85,7 +85,7 @@ class _Walk:
         self._between = session.drain if drains else None
 
     def records(self, name: str, value: np.dtype[np.void], record: np.dtype[np.void]) -> Records:
-        keys, values = kernel.read_hash(self._fds[name], records.KEY, value, 16384, self._between)
+        keys, values = bpf.read_hash(self._fds[name], records.KEY, value, 16384, self._between)
         joined = _joined(record, keys, values)
         joined["time_ns"] = _since(self._start, joined["time_ns"])
         return joined
@@ -96,7 +96,7 @@ class _Walk:
         return objects
 
     def ghosts(self) -> Records:
-        keys, values = kernel.read_hash(self._fds["GHOSTS"], records.KEY, records.GHOST)
+        keys, values = bpf.read_hash(self._fds["GHOSTS"], records.KEY, records.GHOST)
         joined = _joined(GHOST_RECORD, keys, values["allocation"])
         joined["time_ns"] = _since(self._start, joined["time_ns"])
         joined["freed_ns"] = _since(self._start, values["freed_ns"])
@@ -104,8 +104,8 @@ class _Walk:
 
     def space_totals(self) -> tuple[Records, Records]:
         """Return (KEY, SPACE_TOTALS) of every address space, with what living threads had not yet added."""
-        keys, values = kernel.read_hash(self._fds["SPACE_TOTALS"], records.KEY, records.SPACE_TOTALS, 4096)
-        _, threads = kernel.read_hash(self._fds["THREADS"], _THREAD_KEY, _THREAD, 1024)
+        keys, values = bpf.read_hash(self._fds["SPACE_TOTALS"], records.KEY, records.SPACE_TOTALS, 4096)
+        _, threads = bpf.read_hash(self._fds["THREADS"], _THREAD_KEY, _THREAD, 1024)
         all_keys = np.concatenate([keys, np.zeros(len(threads), records.KEY)])
         all_keys["pid"][len(keys) :], all_keys["generation"][len(keys) :] = threads["pid"], threads["generation"]
         all_values = np.concatenate([values, threads["totals"]])
@@ -117,7 +117,7 @@ class _Walk:
 
     def totals(self) -> tuple[Records, Records]:
         """Return the totals by stack, and the lives of the freed as rows of LIFE_BIN."""
-        keys, values = kernel.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS, 16384, self._between)
+        keys, values = bpf.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS, 16384, self._between)
         rows, bins = np.nonzero(values["lives"])
         lives = np.zeros(len(rows), LIFE_BIN)
         lives["stack"], lives["bin"], lives["count"] = keys["stack"][rows], bins, values["lives"][rows, bins]
@@ -127,7 +127,7 @@ class _Walk:
         """Return the blocks that were freed lately."""
         if not self._sets:
             return np.zeros(0, FREED_BLOCK)
-        _, sets = kernel.read_hash(self._fds["FREED"], _INDEX, _FREED_SET, 4096, self._between)
+        _, sets = bpf.read_hash(self._fds["FREED"], _INDEX, _FREED_SET, 4096, self._between)
         rows = np.zeros(sets["address"].shape, FREED_BLOCK)
         rows["address"], rows["time_ns"] = sets["address"], _since(self._start, sets["time_ns"])
         for name in _FREED.names or ():
@@ -137,7 +137,7 @@ class _Walk:
 
     def free_sites(self) -> Records:
         seen = records.FREE_SEEN
-        keys, values = kernel.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, seen, 16384, self._between)
+        keys, values = bpf.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, seen, 16384, self._between)
         return _joined(records.FREED_RECORD, keys, values)
 
 
@@ -289,7 +289,7 @@ def _generated(session: Session) -> dict[int, GeneratedFrame]:
 
 
 def _frees(session: Session) -> Records:
-    keys, values = kernel.read_hash(session.maps.fds["INHERITED_FREES"], records.KEY, _TIME)
+    keys, values = bpf.read_hash(session.maps.fds["INHERITED_FREES"], records.KEY, _TIME)
     joined = _joined(FREE_RECORD, keys, values)
     joined["time_ns"] = _since(session.started_ns, joined["time_ns"])
     return joined

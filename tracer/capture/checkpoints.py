@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracer.books.history import History
-from tracer.capture import kernel
-from tracer.capture.maps import Maps
+from tracer.aggregation.history import History
+from tracer.kernel import bpf
+from tracer.kernel.maps import Maps
 from tracer.model import records
 from tracer.model.operations import Operation
 from tracer.model.periods import Checkpoint
@@ -37,7 +37,7 @@ class Checkpoints:
 
 
 def _blocks(maps: Maps, between: Callable[[], None]) -> Records:
-    keys, values = kernel.read_hash(maps.fds["STACKS"], _STACK_KEY, records.STACK_TOTALS, 16384, between)
+    keys, values = bpf.read_hash(maps.fds["STACKS"], _STACK_KEY, records.STACK_TOTALS, 16384, between)
     made = np.flatnonzero(values["made"])
     rows = np.zeros(len(made), CHECKPOINT_TOTALS)
     rows["stack"] = keys["stack"][made]
@@ -50,7 +50,7 @@ def _objects(maps: Maps, history: History, between: Callable[[], None]) -> Recor
     """Count those whose statistics are closed, and those whose creation is still in the history."""
     events = history.so_far()
     lifetimes = history.balanced.lifetimes
-    _, alive = kernel.read_hash(maps.fds["OBJECTS"], records.KEY, records.OBJECT, 16384, between)
+    _, alive = bpf.read_hash(maps.fds["OBJECTS"], records.KEY, records.OBJECT, 16384, between)
     creates = events[(events["operation"] == Operation.CREATE) & (events["count"] > 0)]
     types = np.concatenate([lifetimes["type"], creates["value"], alive["type"]])
     stacks = np.concatenate([lifetimes["create_stack"], creates["stack"], alive["stack"]])

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tracer.capture import kernel
-from tracer.capture.binaries import Binaries, OpenBinary
-from tracer.capture.sites import type_hash
+from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.elf.image import PT_LOAD
 from tracer.elf.symbol_table import SymbolTable
+from tracer.kernel import bpf
 from tracer.model import records
 from tracer.model.records import TypeSource
 from tracer.model.snapshot import Mapping
+from tracer.probing.site_table import type_hash
 
 _KEY = np.dtype([("hash", "<u8")])
 _ADDRESS_MASK = (1 << 64) - 1
@@ -37,7 +37,7 @@ def read_class_types(
     map_fd: int, binaries: Binaries, mappings: Sequence[Mapping], known: MappingType[int, str]
 ) -> ClassTypes:
     """Return the types of all classes; one that is in no binary has the type of its spec, which is in `known`."""
-    keys, values = kernel.read_hash(map_fd, _KEY, records.TYPE_NAME, 4096)
+    keys, values = bpf.read_hash(map_fd, _KEY, records.TYPE_NAME, 4096)
     classes = np.flatnonzero(values["source"] == TypeSource.CLASS)
     places = ClassPlaces(binaries.all, mappings) if len(classes) else None
     types, names = {}, {}

@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from tracer.capture import kernel
-from tracer.capture.binaries import Binaries, OpenBinary
-from tracer.capture.code_logs import CodeLogs
-from tracer.capture.endings import Endings
-from tracer.capture.frame_registry import FrameRegistry
-from tracer.capture.jit_interface import JitInterface
-from tracer.capture.maps import Maps
-from tracer.capture.mishaps import Mishaps
-from tracer.capture.prober import Prober
-from tracer.capture.processes import ProcessBook, Space
-from tracer.capture.spaces import Spaces
-from tracer.capture.start_libraries import VARIABLES
-from tracer.capture.start_up import start_up_binaries
+from tracer.binaries.open_binaries import Binaries, OpenBinary
+from tracer.binaries.start_libraries import VARIABLES
+from tracer.binaries.start_up import start_up_binaries
+from tracer.jit.code_logs import CodeLogs
+from tracer.jit.frame_registry import FrameRegistry
+from tracer.jit.jit_interface import JitInterface
+from tracer.kernel import bpf
+from tracer.kernel.maps import Maps
+from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.records import ControlKind, ProcessState
+from tracer.probing.prober import Prober
 from tracer.procfs.maps import MapsEntry
 from tracer.procfs.process import executes, has_other_rights, variables
 from tracer.procfs.roots import path_of_process, root_of
+from tracer.scanning.endings import Endings
+from tracer.spaces.address_spaces import Spaces
+from tracer.spaces.processes import ProcessTable, Space
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
 
@@ -40,7 +40,7 @@ class Follower:
 
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface,
-        frames: FrameRegistry, code: CodeLogs, book: ProcessBook,
+        frames: FrameRegistry, code: CodeLogs, book: ProcessTable,
         clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], mishaps: Mishaps,
         endings: Endings, *, can_hold: bool,
     ) -> None:
@@ -186,7 +186,7 @@ class Follower:
     def look_again(self, space: Space) -> Sequence[MapsEntry]:
         """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""
         pid, generation = space
-        raw = kernel.lookup_element(self._processes, pid.to_bytes(4, "little"), records.PROCESS.itemsize)
+        raw = bpf.lookup_element(self._processes, pid.to_bytes(4, "little"), records.PROCESS.itemsize)
         process = np.frombuffer(raw, records.PROCESS)[0] if raw is not None else None
         if process is None or process["state"] != ProcessState.TRACED or process["generation"] != generation:
             return ()

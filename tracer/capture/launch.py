@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracer.capture.open_files import restore_limit
+from tracer.binaries.open_files import restore_limit
 from tracer.errors import NoSuchTarget, NotPermitted, UsageError
 
 _GO = b"g"

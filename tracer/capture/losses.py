@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from tracer.capture import kernel
+from tracer.kernel import bpf
 from tracer.model.records import LossKind
 from tracer.model.snapshot import EVERY_KIND, Loss
 
@@ -63,7 +63,7 @@ def read_losses(map_fd: int) -> dict[LossKind, int]:
 def read_counters(map_fd: int, number: int) -> list[int]:
     """Sum the first counters of a map over the CPUs."""
     cpus = _possible_cpus()
-    values = (kernel.lookup_element(map_fd, struct.pack("<I", index), 8 * cpus) for index in range(number))
+    values = (bpf.lookup_element(map_fd, struct.pack("<I", index), 8 * cpus) for index in range(number))
     return [sum(struct.unpack(f"<{cpus}Q", value)) if value else 0 for value in values]
 
 

@@ -13,45 +13,45 @@ from pathlib import Path
 
 import numpy as np
 
-from tracer.books.history import History
-from tracer.books.mapped import MappedMemory
-from tracer.capture import kernel
-from tracer.capture.binaries import Binaries, FindSites, OpenBinary
-from tracer.capture.btf import kernel_offsets
+from tracer.aggregation.history import History
+from tracer.aggregation.mapped import MappedMemory
+from tracer.binaries.open_binaries import Binaries, FindSites, OpenBinary
+from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.checkpoints import Checkpoints
-from tracer.capture.closer import Closer
-from tracer.capture.code_logs import CodeLogs
-from tracer.capture.endings import Endings
 from tracer.capture.follower import Follower
-from tracer.capture.frame_registry import FrameRegistry
-from tracer.capture.guest_book import GuestBook
-from tracer.capture.guest_runtimes import GuestRuntimes
-from tracer.capture.heartbeat import Heartbeat
 from tracer.capture.hold_counts import HoldCounts
-from tracer.capture.jit_interface import JitInterface
 from tracer.capture.launch import Launched
-from tracer.capture.links import Attacher
 from tracer.capture.losses import read_losses
-from tracer.capture.maps import COPY_RING_BYTES, Constants, Limits, Maps
-from tracer.capture.mishaps import Mishaps
-from tracer.capture.prober import Prober
-from tracer.capture.processes import ProcessBook
-from tracer.capture.programs import has_uprobe_multi, load_programs
-from tracer.capture.rings import Ring
-from tracer.capture.seen_frames import SeenFrames
-from tracer.capture.sites import SiteTable
-from tracer.capture.spaces import Spaces
-from tracer.capture.stack_completion import StackCompletion
-from tracer.capture.stack_writer import StackWriter
-from tracer.capture.start_up import start_up_binaries
-from tracer.capture.tables import MappingTables, UnwindRows
-from tracer.capture.untraced import older_children
-from tracer.capture.uprobe_events import UprobeEvents
+from tracer.interpreters.frames import InterpreterFrames
+from tracer.interpreters.runtimes import InterpreterRuntimes
+from tracer.jit.code_logs import CodeLogs
+from tracer.jit.frame_registry import FrameRegistry
+from tracer.jit.jit_interface import JitInterface
+from tracer.jit.seen_frames import SeenFrames
+from tracer.kernel import bpf
+from tracer.kernel.btf import kernel_offsets
+from tracer.kernel.closer import Closer
+from tracer.kernel.heartbeat import Heartbeat
+from tracer.kernel.links import Attacher
+from tracer.kernel.maps import COPY_RING_BYTES, Constants, Limits, Maps
+from tracer.kernel.programs import has_uprobe_multi, load_programs
+from tracer.kernel.rings import Ring
+from tracer.kernel.uprobe_events import UprobeEvents
+from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Stack, Untraced
+from tracer.probing.prober import Prober
+from tracer.probing.site_table import SiteTable
+from tracer.probing.untraced import older_children
 from tracer.procfs import process as proc
+from tracer.scanning.endings import Endings
+from tracer.spaces.address_spaces import Spaces
+from tracer.spaces.mapping_tables import MappingTables, UnwindRows
+from tracer.spaces.processes import ProcessTable
+from tracer.unwinding.stack_completion import StackCompletion
+from tracer.unwinding.stack_writer import StackWriter
 
 _TICK_SECONDS = 0.02
 _NICE = -10
@@ -116,7 +116,7 @@ class Session:
         self.mode = "attached"
         self.stopped = False
         self.stacks: dict[int, Stack] = {}
-        self.book = ProcessBook()
+        self.book = ProcessTable()
         self.history = History()
         self.mapped = MappedMemory()
         self.checkpoints = Checkpoints()
@@ -132,8 +132,8 @@ class Session:
         self._opened.callback(self.programs.close)
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
-        self.guest_runtimes = GuestRuntimes(self.maps, self.programs.guests, self.mishaps)
-        self.guests = GuestBook()
+        self.guest_runtimes = InterpreterRuntimes(self.maps, self.programs.guests, self.mishaps)
+        self.guests = InterpreterFrames()
         self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
         self.attacher = Attacher(self.programs, self._uprobe_events)
@@ -189,7 +189,7 @@ class Session:
     def _enter(self, pid: int, state: ProcessState) -> None:
         process = np.zeros(1, records.PROCESS)
         process["space"], process["state"], process["started_ns"] = pid, int(state), time.monotonic_ns()
-        kernel.update_element(self.maps.fds["PROCESSES"], pid.to_bytes(4, "little"), process.tobytes())
+        bpf.update_element(self.maps.fds["PROCESSES"], pid.to_bytes(4, "little"), process.tobytes())
 
     def _select(self, selection: Selection) -> None:
         self._shared["min_size"] = selection.min_size

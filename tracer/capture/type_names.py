@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracer.capture import kernel
-from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.binaries.open_binaries import Binaries, OpenBinary
+from tracer.kernel import bpf
 from tracer.model import records
 from tracer.model.records import TypeSource
 from tracer.model.snapshot import Mapping
@@ -21,7 +21,7 @@ def read_type_names(map_fd: int, binaries: Binaries, mappings: Sequence[Mapping]
     A literal whose page the target never touched could not be read when it was needed; it stands in its binary's
     file.
     """
-    keys, values = kernel.read_hash(map_fd, _KEY, records.TYPE_NAME, 4096)
+    keys, values = bpf.read_hash(map_fd, _KEY, records.TYPE_NAME, 4096)
     return {
         int(key["hash"]):
             _name_in_file(value, binaries, mappings) if value["source"] == TypeSource.UNREAD else _text(value["name"])

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from tracer.elf.debug_facts import DebugFacts, read_debug_facts
+from tracer.dwarf.debug_facts import DebugFacts, read_debug_facts
 from tracer.elf.debug_files import DebugFiles, has_dwarf
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table

@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tracer.capture.abilities import bcc_check, kernel_checks
-from tracer.capture.instruction_costs import known_costs
-from tracer.capture.program_checks import programs_check, programs_untested, verified_programs
 from tracer.cli import options, self_trace
-from tracer.elf.cache_folder import Refused, cache_directory, open_folder
 from tracer.errors import ProgramRefused
+from tracer.files.cache_folder import Refused, cache_directory, open_folder
+from tracer.kernel.abilities import bcc_check, kernel_checks
+from tracer.kernel.instruction_costs import known_costs
+from tracer.kernel.program_checks import programs_check, programs_untested, verified_programs
 from tracer.model.checks import Check, CheckState
 from tracer.pipeline.target_check import check_privileges, missing_capabilities
 from tracer.report.check_list import write_checks, write_checks_json
@@ -32,7 +32,7 @@ _COSTS = {
     "nop5": "on a 5-byte nop", "nop10": "on a 10-byte nop", "push": "on a push", "branch": "on a jump",
     "other": "where it is single-stepped",
 }  # fmt: skip
-"""Classes of instruction (tracer.capture.instruction_costs) in words; the kernel may refuse one."""
+"""Classes of instruction (tracer.kernel.instruction_costs) in words; the kernel may refuse one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -76,7 +76,7 @@ def _run(words: Sequence[str]) -> int:
         print(f"refleak {__version__}")
         return 0
     from tracer.cli.parsing import parse
-    from tracer.elf.cache_folder import refusals
+    from tracer.files.cache_folder import refusals
 
     refusals.clear()
     command = command_module(name)

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tracer.capture.binaries import Binaries, OpenBinary
+from tracer.binaries.open_binaries import Binaries, OpenBinary
+from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.launch import find_command
-from tracer.capture.start_up import start_up_binaries
 from tracer.cli import options
 from tracer.cli.trace_choices import probe_options
 from tracer.errors import NothingToProbe, UsageError

@@ -7,9 +7,9 @@ import sys
 from typing import Any
 
 from tracer.api import Selection, TraceOptions
-from tracer.capture.maps import Limits
 from tracer.cli.choices import is_recording
 from tracer.errors import CannotWrite
+from tracer.kernel.maps import Limits
 from tracer.model.visible import visible
 from tracer.pipeline.recorder import Recorder
 

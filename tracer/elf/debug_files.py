@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracer.elf.cache_folder import cache_directory, open_folder
 from tracer.elf.image import SHT_NOBITS, Image
 from tracer.errors import RefleakError
+from tracer.files.cache_folder import cache_directory, open_folder
 
 SYSTEM_DIRECTORY = "/usr/lib/debug"
 FETCH_TIMEOUT_S = 60.0

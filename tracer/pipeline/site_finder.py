@@ -7,25 +7,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tracer.capture.binaries import FoundSites
-from tracer.capture.instruction_costs import known_costs
-from tracer.elf.cache_folder import cache_directory
-from tracer.elf.debug_facts import read_debug_facts
+from tracer.binaries.open_binaries import FoundSites
+from tracer.dwarf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
-from tracer.guests.lua_layout import lua_version, luajit_version
+from tracer.files.cache_folder import cache_directory
+from tracer.interpreters.lua.layout import lua_version, luajit_version
+from tracer.kernel.instruction_costs import known_costs
 from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.snapshot import Unresolved
 from tracer.pipeline.trace_options import TraceOptions
-from tracer.sites.copies import PlacedCopies, place_copies
-from tracer.sites.copy_search import copies_of, mentions, names_of_copies
 from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
-from tracer.sites.place import place
+from tracer.sites.instance_probes import PlacedCopies, place_copies
+from tracer.sites.instance_search import copies_of, mentions, names_of_copies
+from tracer.sites.placement import place
 from tracer.sites.resolve import functions_for, resolve
 from tracer.sites.unwinders import find_unwinders, refused_returns
 from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.catalogue import Catalogue
-from tracer.specs.guests import LUA_ENTRY, lua_entries
+from tracer.specs.lua_entries import LUA_ENTRY, lua_entries
 from tracer.specs.refinement import following, refinement
 from tracer.specs.stubs import STUBS
 

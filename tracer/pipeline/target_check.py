@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tracer.capture.namespaces import check_namespaces
 from tracer.elf.image import EM_X86_64, Image
 from tracer.elf.translator import is_translator
 from tracer.errors import NoSuchTarget, NotPermitted, UnsuitableTarget
 from tracer.files.plain_file import read_start
+from tracer.kernel.namespaces import check_namespaces
 
 _CAPABILITIES = {39: "CAP_BPF", 38: "CAP_PERFMON", 19: "CAP_SYS_PTRACE", 21: "CAP_SYS_ADMIN"}
 

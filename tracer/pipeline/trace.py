@@ -6,14 +6,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from tracer.binaries.open_files import raise_limit
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.launch import Launched, find_command, launch, user_of
-from tracer.capture.maps import Constants
-from tracer.capture.open_files import raise_limit
 from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.capture.statistics import read_statistics
-from tracer.elf.cache_folder import cache_directory
 from tracer.errors import CannotWrite
+from tracer.files.cache_folder import cache_directory
+from tracer.kernel.maps import Constants
 from tracer.model.frames import Symbols
 from tracer.model.periods import Checkpoint
 from tracer.model.run_statistics import RunStatistics

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from tracer.capture.launch import Streams
-from tracer.capture.maps import Limits
 from tracer.errors import UsageError
+from tracer.kernel.maps import Limits
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.pipeline.catalogue import AUTO, catalogue_of
 from tracer.specs.catalogue import Catalogue

@@ -16,7 +16,7 @@ from tracer.model.frames import Symbols
 from tracer.model.snapshot import Loss, Records, Stack
 from tracer.recording.chunks import Chunk, ChunkType, check_file_header, damaged, read_payload, scan_chunks
 from tracer.recording.columns import Malformed, decode_records
-from tracer.recording.plain import from_plain, parse
+from tracer.recording.json_codec import from_plain, parse
 from tracer.recording.recording import ARRAYS, Begin, Info, Recording, with_arrays
 from tracer.recording.stack_table import decode_stacks
 from tracer.recording.symbol_table import decode_symbols

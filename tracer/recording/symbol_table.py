@@ -9,7 +9,7 @@ from typing import Any
 
 from tracer.model.frames import Frame, Symbols
 from tracer.recording.columns import Malformed
-from tracer.recording.plain import from_plain, parse
+from tracer.recording.json_codec import from_plain, parse
 
 _FIELDS = tuple(field.name for field in fields(Frame))
 _HINTS = typing.get_type_hints(Frame)

@@ -16,8 +16,8 @@ from tracer.model.snapshot import Snapshot, Stack
 from tracer.recording.chunk_file import ChunkFile, OpenFile, cannot_write, open_file
 from tracer.recording.chunks import PLAIN_VERSION, VERSION, ChunkType, encode_chunk
 from tracer.recording.columns import encode_records
+from tracer.recording.json_codec import to_plain
 from tracer.recording.output_place import is_in_place, output_place
-from tracer.recording.plain import to_plain
 from tracer.recording.recording import BULK, Info, arrays_of
 from tracer.recording.stack_table import STACKS, encode_stacks
 from tracer.recording.symbol_table import encode_symbols

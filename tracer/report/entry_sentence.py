@@ -11,7 +11,7 @@ from tracer.report.amounts import counted, exact_size
 from tracer.report.class_words import state_word
 from tracer.report.entries import STATES
 from tracer.report.selection_words import sampled_count, sampled_size
-from tracer.report.source_place import first_named, main_frame
+from tracer.report.source_location import first_named, main_frame
 from tracer.report.stack_lines import name
 
 

@@ -16,7 +16,7 @@ from tracer.model.snapshot import Process
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, stack_text
 from tracer.report.scope import command, end, last_of
 from tracer.report.selection_words import rate
-from tracer.report.source_place import main_frame, source_place
+from tracer.report.source_location import main_frame, source_place
 from tracer.report.verdict_line import REMARKS, verdict
 from tracer.report.weights import process_names, reported
 from tracer.report.xml_text import xml_safe

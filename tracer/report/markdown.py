@@ -13,7 +13,7 @@ from tracer.report.entry_sentence import error_sentence, leak_sentence, short_pl
 from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end, last_of
 from tracer.report.selection_words import limits, rate
-from tracer.report.source_place import main_frame
+from tracer.report.source_location import main_frame
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.verdict_line import verdict
 from tracer.report.weights import Weight, reported, total

@@ -18,7 +18,7 @@ from tracer.model.frames import Frame
 from tracer.model.visible import visible
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, short_place
 from tracer.report.sarif_rules import RULES
-from tracer.report.source_place import SourcePlace, main_frame, source_place
+from tracer.report.source_location import SourceLocation, main_frame, source_place
 from tracer.report.stack_lines import name
 from tracer.report.verdict_line import REMARKS
 from tracer.report.weights import reported
@@ -50,7 +50,7 @@ def _document(findings: Findings, root: str | None) -> Json:
         "properties": {"mode": findings.mode, "complete": findings.is_whole},
     }
     if root is not None:
-        uri = SourcePlace(root.rstrip("/") + "/", None, relative=False).uri
+        uri = SourceLocation(root.rstrip("/") + "/", None, relative=False).uri
         run["originalUriBaseIds"] = {_ROOT: {"uri": uri}}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -148,7 +148,7 @@ def _location(frame: Frame, root: str | None) -> Json:
         region = {"region": {"startLine": at.line}} if at.line else {}
         made["physicalLocation"] = {"artifactLocation": artifact, **region}
     elif frame.path is not None and PurePosixPath(frame.path).is_absolute():
-        binary = SourcePlace(frame.path, None, relative=False)
+        binary = SourceLocation(frame.path, None, relative=False)
         made["physicalLocation"] = {"artifactLocation": {"uri": binary.uri}}
     if frame.function:
         made["logicalLocations"] = [{"fullyQualifiedName": frame.function, "kind": "function"}]

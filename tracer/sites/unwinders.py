@@ -15,7 +15,7 @@ from tracer.model.operations import Operation, Placement, Register, SiteFlag
 from tracer.model.unwinding import Moment, UnwinderPlace
 from tracer.sites.costs import NANOSECONDS, CostModel
 from tracer.sites.instructions import Instruction, decode, flow_of, lines_of
-from tracer.sites.place import LARGEST_FUNCTION
+from tracer.sites.placement import LARGEST_FUNCTION
 
 LEAVE = ("_Unwind_RaiseException", "_Unwind_Resume", "_Unwind_Resume_or_Rethrow", "_Unwind_ForcedUnwind")
 """They never return (Itanium C++ ABI: Exception Handling, level 1)."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from tracer.elf.debug_facts import DebugFacts, FunctionFacts, Member, Pointee
+from tracer.dwarf.debug_facts import DebugFacts, FunctionFacts, Member, Pointee
 from tracer.specs import function_words as words
 
 _COUNTER_TYPES = frozenset(

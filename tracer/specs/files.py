@@ -11,7 +11,7 @@ from tracer.errors import CannotRead, SpecInvalid
 from tracer.files.plain_file import read_named
 from tracer.specs.description import DescribedFunction, DescribedType, Description
 from tracer.specs.functions import MEMORY_OPERATIONS, REFERENCE_OPERATIONS, Defaults, parse_function
-from tracer.specs.places import parse_class
+from tracer.specs.value_syntax import parse_class
 
 _TOP = ("name", "description", "libraries", "type", "allocator")
 _OF_TYPE = ("name", "counter", "class", "libraries", *REFERENCE_OPERATIONS)

@@ -20,7 +20,7 @@ from tracer.model.operations import (
     constant,
 )
 from tracer.specs.description import DescribedFunction
-from tracer.specs.places import parse_class, parse_counter, parse_place, parse_value
+from tracer.specs.value_syntax import parse_class, parse_counter, parse_place, parse_value
 
 REFERENCE_OPERATIONS = {
     "create": Operation.CREATE, "get": Operation.GET, "put": Operation.PUT, "delete": Operation.DELETE,

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from tracer.elf.debug_facts import FunctionFacts, Pointee
+from tracer.dwarf.debug_facts import FunctionFacts, Pointee
 from tracer.files.plain_file import read_plain
 
 FOLDERS = (Path("/usr/include"), Path("/usr/local/include"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tracer.elf.debug_facts import DebugFacts
+from tracer.dwarf.debug_facts import DebugFacts
 from tracer.model.operations import FunctionSpec, Location, Operation, SiteFlag
 from tracer.model.snapshot import Unresolved
 from tracer.specs.description import DescribedType

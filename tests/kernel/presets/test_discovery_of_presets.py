@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tracer.elf.debug_facts import DebugFacts
+from tracer.dwarf.debug_facts import DebugFacts
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.specs.description import DescribedType

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Refleak
-from test_guests import EACH, LOAD, LOOP, PYTHONS, SCRIPTS, calls, of_size, python_line
+from test_interpreters import EACH, LOAD, LOOP, PYTHONS, SCRIPTS, calls, of_size, python_line
 from traced_report import Json, Run
 
 VERSIONS = {version: tuple(map(int, version.split("."))) for version in PYTHONS}

@@ -20,22 +20,22 @@ from mutations import mutated, mutated_text
 
 from tracer.analysis.analysis import analyse
 from tracer.analysis.suppression import parse_suppressions
-from tracer.capture.binaries import Binaries
-from tracer.capture.start_up import start_up_binaries
+from tracer.binaries.open_binaries import Binaries
+from tracer.binaries.start_up import start_up_binaries
+from tracer.cfi.fde_index import FrameIndex
+from tracer.cfi.unwind_table import build_table, build_table_from_memory
 from tracer.cli.main import main
-from tracer.elf.debug_facts import read_debug_facts
+from tracer.dwarf.debug_facts import read_debug_facts
 from tracer.elf.debug_files import read_debug_link
-from tracer.elf.frame_index import FrameIndex
 from tracer.elf.image import Image
-from tracer.elf.jit_image import read_jit_image
-from tracer.elf.live_frames import read_live_frames
 from tracer.elf.symbol_table import read_symbol_table
-from tracer.elf.unwind_table import build_table, build_table_from_memory
-from tracer.guests.code import read_code
-from tracer.guests.lua_layout import lua_version
-from tracer.guests.python_layout import python_layout
+from tracer.interpreters.code import read_code
+from tracer.interpreters.lua.layout import lua_version
+from tracer.interpreters.python.layout import python_layout
 from tracer.jit.code_log import CodeLog, GeneratedFunction
+from tracer.jit.jit_image import read_jit_image
 from tracer.jit.jitdump import CodeLoaded, JitdumpReader
+from tracer.jit.live_frames import read_live_frames
 from tracer.jit.perf_map import PerfMapReader
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot

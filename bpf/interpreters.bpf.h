@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Frames of interpreters: what is kept of a thread that runs one.
+ *
+ * Kept apart from struct thread, so that threads without an interpreter pay
+ * nothing. State that a loop carries from turn to turn is in here too, in
+ * memory, where the verifier does not tell its values apart.
+ */
+#ifndef REFLEAK_INTERPRETERS_H
+#define REFLEAK_INTERPRETERS_H
+
+#define LUA_ENTRIES 64
+#define CONTENT_BYTES 64
+#define OBJECT_WORDS 32
+
+enum guest_kind {
+	RUNS_PYTHON = 1,
+	RUNS_LUA = 2,
+	RUNS_LUAJIT = 4,
+};
+
+/* A call into Lua: one of lua_pcallk, lua_callk, lua_resume, ... */
+struct lua_entry {
+	u64 slot;	/* address of its return address */
+	u64 state;
+	u64 call;	/* the state's innermost call then: what is newer belongs to this entry; 0: all does */
+	u32 layout;
+	u32 is_live;	/* its frame is one of the stack that was walked last */
+};
+
+/* A walk of LuaJIT's frames. */
+struct luajit {
+	u64 layout;	/* 0: the thread has not entered one */
+	u64 state;
+	u64 global;
+	u64 at;		/* a frame's link to the one before, on the Lua stack */
+	u64 pc;		/* where that frame's function goes on; 0: not known */
+	u64 top;
+	u64 stack;
+	u64 c_frame;	/* where on the C stack the same state's next run is; 0: another state's is next */
+	u64 index;	/* of the native frame to look at next */
+	u64 place;
+	u64 is_pseudo;	/* of a vararg function, whose arguments it holds: the one above was the function's own */
+};
+
+struct guest {
+	u64 state;	/* PyThreadState */
+	u64 missed;	/* number of thread states when this thread was last seen to have none */
+	u64 misses;
+	u64 at;
+	u64 end;
+	u64 cursor;
+	u64 place;
+	u64 self;	/* what pthread_self() returns */
+	u64 hash;
+	u64 origin;	/* where the walk of the C stack began */
+	u64 lua_state;	/* whose calls are gone over */
+	u64 lua_layout;
+	u64 lua_depth;
+	u64 lua_lost;	/* slot of the outermost entry for which there was no room; 0: none */
+	u64 words[OBJECT_WORDS];	/* the object that is looked at */
+	u64 content[CONTENT_BYTES / 8];
+	u64 objects[GUEST_FRAMES];	/* code object of each frame; in the low bits the Lua layout, 0: Python */
+	struct lua_entry lua[LUA_ENTRIES];
+	struct luajit luajit;
+	u32 places[MEMOS][MAX_FRAMES + 1];	/* of each remembered native stack; last: its depth */
+	struct guest_stack stack;
+	struct guest_code record;
+};
+
+_Static_assert(sizeof(struct guest) <= GUEST_BYTES, "struct guest outgrew its map");
+
+/* What a loop over an interpreter's frames goes by; the rest is in struct guest. */
+struct guest_walk {
+	struct thread *thread;
+	struct guest *guest;
+	u64 memo;
+	u64 is_over;	/* at its end; else it was cut */
+};
+
+struct pythons {
+	struct python python[TABLES];
+};
+struct luas {
+	struct lua lua[LUA_LAYOUTS];
+};
+
+INLINE struct guest *guest_of(u32 tid)
+{
+	return map_lookup(GUESTS, &tid);
+}
+
+INLINE struct guest *make_guest(u32 tid)
+{
+	struct guest *guest = guest_of(tid);
+
+	if (guest)
+		return guest;
+	map_update(GUESTS, &tid, VALUE(struct guest, BLANK_GUEST), NOEXIST);
+	return guest_of(tid);
+}
+
+INLINE u64 user_word(u64 address)
+{
+	u64 word = 0;
+
+	bpf_probe_read_user(&word, sizeof(word), (void *)address);
+	return word;
+}
+
+INLINE u32 user_half(u64 address)
+{
+	u32 half = 0;
+
+	bpf_probe_read_user(&half, sizeof(half), (void *)address);
+	return half;
+}
+
+/* The word at a byte offset of the object that was read last. */
+INLINE u64 word_of(struct guest *guest, u32 offset)
+{
+	u64 index = offset >> 3;
+
+	MASK(index, OBJECT_WORDS);
+	return guest->words[index];
+}
+
+INLINE u32 half_of(struct guest *guest, u32 offset)
+{
+	u64 word = word_of(guest, offset);
+
+	return offset & 4 ? word >> 32 : word;
+}
+
+INLINE u8 byte_of(struct guest *guest, u32 offset)
+{
+	return word_of(guest, offset) >> ((offset & 7) << 3);
+}
+
+/* What the thread may run: a Python of its process, a Lua that it has entered. */
+INLINE u32 guests_of(struct thread *thread)
+{
+	struct guest *guest = guest_of(thread->tid);
+	u64 index = thread->table;
+
+	MASK(index, TABLES);
+	return (VALUE(struct pythons, PYTHONS)->python[index].runtime ? RUNS_PYTHON : 0) |
+	       (guest && guest->lua_depth ? RUNS_LUA : 0) | (guest && guest->luajit.layout ? RUNS_LUAJIT : 0);
+}
+
+/* Where an address is on the C stack: from where the walk began, and never 0. */
+INLINE u32 place_of(struct guest *guest, u64 address)
+{
+	return (u32)(address - guest->origin) | 1;
+}
+
+INLINE int add_guest_frame(struct guest *guest, u64 code, u32 where, u32 place, u64 object)
+{
+	u64 depth = guest->stack.depth;
+	struct guest_frame *frame;
+
+	if (depth >= GUEST_FRAMES) {
+		guest->stack.is_cut = 1;
+		return 0;
+	}
+	MASK(depth, GUEST_FRAMES);
+	frame = &guest->stack.frames[depth];
+	frame->code = code;
+	frame->where = where;
+	frame->place = place;
+	guest->objects[depth] = object;
+	guest->stack.depth = depth + 1;
+	/* Not the place: one stack is one, wherever it stands. */
+	guest->hash = mixed(guest->hash, code);
+	guest->hash = mixed(guest->hash, (u64)where << 1 | (place != 0));
+	return 1;
+}
+
+/* Mix bytes of the target into a hash, CONTENT_BYTES at most. */
+INLINE u64 mixed_content(struct guest *guest, u64 hash, u64 address, u64 size)
+{
+	__builtin_memset(guest->content, 0, sizeof(guest->content));
+	if (size > CONTENT_BYTES)
+		size = CONTENT_BYTES;
+	BARRIER(size);
+	if (size > CONTENT_BYTES)
+		return hash;
+	if (size)
+		bpf_probe_read_user(guest->content, size, (void *)address);
+#pragma unroll
+	for (int i = 0; i < CONTENT_BYTES / 8; i++)
+		hash = mixed(hash, guest->content[i]);
+	return hash;
+}
+
+#endif

@@ -1,0 +1,160 @@
+"""bpf/abi.h against tracer/model: every struct, field, enumerator and limit, as a C compiler sees them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from enum import IntEnum, IntFlag
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracer.model import operations, records, unwinding
+
+ABI = Path(__file__).parents[3] / "bpf" / "abi.h"
+STRUCTS: dict[str, np.dtype[np.void]] = {
+    "location": records.LOCATION,
+    "site": records.SITE,
+    "key": records.KEY,
+    "allocation": records.ALLOCATION,
+    "object": records.OBJECT,
+    "released": records.RELEASED,
+    "event": records.EVENT,
+    "stack": records.STACK,
+    "stack_totals": records.STACK_TOTALS,
+    "code_range": records.CODE_RANGE,
+    "return_instance": records.RETURN_INSTANCE,
+    "stack_request": records.STACK_REQUEST,
+    "stack_words": records.STACK_WORDS,
+    "stack_copy": records.STACK_COPY,
+    "free_site": records.FREE_SITE,
+    "free_seen": records.FREE_SEEN,
+    "type_name": records.TYPE_NAME,
+    "control": records.CONTROL,
+    "process": records.PROCESS,
+    "space_totals": records.SPACE_TOTALS,
+    "ghost": records.GHOST,
+    "counters": records.COUNTERS,
+    "mapping": records.MAPPING,
+    "table": records.TABLE,
+    "rule": records.RULE,
+    "shared": records.SHARED,
+    "constants": records.CONSTANTS,
+    "python": records.PYTHON,
+    "lua": records.LUA,
+    "guest_frame": records.GUEST_FRAME,
+    "guest_stack": records.GUEST_STACK,
+    "guest_code": records.GUEST_CODE,
+}
+ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
+    "operation": (operations.Operation, "OP_"),
+    "error_kind": (records.ErrorKind, "ERROR_"),
+    "location_kind": (operations.LocationKind, "AT_"),
+    "register_id": (operations.Register, "REG_"),
+    "site_flag": (operations.SiteFlag, "SITE_"),
+    "failure": (operations.Failure, "FAILURE_"),
+    "object_flag": (records.ObjectFlag, "OBJECT_"),
+    "event_flag": (records.EventFlag, "EVENT_"),
+    "stack_status": (records.StackStatus, "STACK_"),
+    "given": (records.Given, "GIVEN_"),
+    "control_kind": (records.ControlKind, "CONTROL_"),
+    "loss": (records.LossKind, "LOSS_"),
+    "type_source": (records.TypeSource, "TYPE_"),
+    "unwinding": (unwinding.Moment, "UNWINDING_"),
+    "process_state": (records.ProcessState, "PROCESS_"),
+    "rule_kind": (records.RuleKind, "RULE_"),
+    "guest_record": (records.GuestRecord, "GUEST_"),
+    "walk_outcome": (records.WalkOutcome, "WALK_"),
+    "count": (records.Count, "COUNT_"),
+}
+LIMITS = (
+    "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
+    "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
+    "COPY_PAGES", "PAGE_WORDS", "COPIES_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES", "STACK_WORDS_MAX",
+    "WALK_OUTCOMES", "COUNTS",
+)  # fmt: skip
+
+
+def source() -> str:
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", ABI.read_text(), flags=re.S)
+
+
+def bodies(keyword: str) -> dict[str, str]:
+    return dict(re.findall(rf"^{keyword} (\w+) \{{(.*?)^\}};", source(), flags=re.S | re.M))
+
+
+def field_names(body: str) -> list[str]:
+    return [name for names in re.findall(r"^\s*(?:struct )?\w+\s+(.*?);", body, re.M)
+            for name in re.findall(r"(\w+)(?:\[[^]]*\])?\s*(?:,|$)", names)]  # fmt: skip
+
+
+def enumerators(body: str) -> list[str]:
+    return re.findall(r"(\w+)(?:\s*=\s*\w+)?\s*,", body)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, ...]]:
+    """Return what the host compiler says: name to (size,) or (offset, size, signed), enumerator to (value,)."""
+    lines = []
+    for name, body in bodies("struct").items():
+        lines.append(f'P("{name}", 1, sizeof(struct {name}), 0, 0);')
+        for field in field_names(body):
+            value = f"((struct {name} *)0)->{field}"
+            lines.append(f'P("{name}.{field}", 3, offsetof(struct {name}, {field}), sizeof({value}), SIGNED({value}));')
+    for body in bodies("enum").values():
+        lines += [f'P("{name}", 1, {name}, 0, 0);' for name in enumerators(body)]
+    lines += [f'P("{name}", 1, {name}, 0, 0);' for name in LIMITS]
+    program = f"""
+#include "{ABI}"
+#include <stddef.h>
+#include <stdio.h>
+#define IS(x, t) __builtin_types_compatible_p(__typeof__(x), t)
+#define SIGNED(x) (IS(x, s32) || IS(x, s16) || IS(x, s64))
+#define P(name, n, a, b, c) printf("%s %d %lld %lld %d\\n", name, n, (long long)(a), (long long)(b), (int)(c))
+int main(void) {{ {" ".join(lines)} return 0; }}
+"""
+    folder = tmp_path_factory.mktemp("abi")
+    (folder / "abi.c").write_text(program)
+    subprocess.run(["gcc", "-Wall", "-Werror", "-o", folder / "abi", folder / "abi.c"], check=True)
+    out = subprocess.run([folder / "abi"], check=True, capture_output=True, text=True).stdout
+    rows = (line.split() for line in out.splitlines())
+    return {row[0]: tuple(int(value) for value in row[2 : 2 + int(row[1])]) for row in rows}
+
+
+def test_every_struct_has_a_dtype() -> None:
+    assert sorted(bodies("struct")) == sorted(STRUCTS)
+
+
+def test_every_enum_has_a_class() -> None:
+    assert sorted(bodies("enum")) == sorted(ENUMS)
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_struct(name: str, compiled: dict[str, tuple[int, ...]]) -> None:
+    dtype = STRUCTS[name]
+    assert dtype.fields is not None
+    assert compiled[name] == (dtype.itemsize,)
+    expected = {}
+    for field, (kind, offset, *_) in dtype.fields.items():
+        expected[f"{name}.{field}"] = (offset, kind.itemsize, int(kind.kind == "i"))
+    assert {key: value for key, value in compiled.items() if key.startswith(f"{name}.")} == expected
+
+
+@pytest.mark.parametrize("name", ENUMS)
+def test_enum(name: str, compiled: dict[str, tuple[int, ...]]) -> None:
+    kind, prefix = ENUMS[name]
+    in_c = {key: compiled[key][0] for key in enumerators(bodies("enum")[name]) if key != f"{prefix}COUNT"}
+    assert in_c == {prefix + member.name: int(member) for member in kind}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limit(name: str, compiled: dict[str, tuple[int, ...]]) -> None:
+    assert compiled[name] == (getattr(records, name),)
+
+
+def test_joined_records_keep_the_layout_of_their_parts() -> None:
+    assert records.ALLOCATION_RECORD.itemsize == records.KEY.itemsize + records.ALLOCATION.itemsize
+    assert records.OBJECT_RECORD.itemsize == records.KEY.itemsize + records.OBJECT.itemsize
+    lives = records.STACK_TOTALS["lives"].itemsize
+    assert records.TOTALS_RECORD.itemsize == 8 + records.STACK_TOTALS.itemsize - lives

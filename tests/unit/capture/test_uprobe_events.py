@@ -1,0 +1,84 @@
+"""A run's names in tracefs: made, and taken away again without touching what is not its own or in use."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tracer.kernel import uprobe_events
+from tracer.kernel.uprobe_events import UprobeEvents
+
+OTHERS = "p:theirs/probe /bin/true:0x00001000\np:refleak_7_in_use/at1 /proc/self/fd/9:0x0000000000001000\n"
+DEAD = "r:refleak_8_dead/at1 /proc/self/fd/9:0x0000000000001000\n"
+
+
+class FakeTracefs:
+    """A folder that stands in for tracefs, and what was written to its list of events."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.said = folder, list[str]()
+        (folder / "uprobe_events").write_text(OTHERS + DEAD)
+
+    def write(self, _: int, command: bytes) -> int:
+        text = command.decode()
+        self.said.append(text)
+        listed = self.folder / "uprobe_events"
+        if text.startswith("-:"):
+            if "in_use" in text:
+                raise OSError(errno.EBUSY, "busy")
+            kept = [line for line in listed.read_text().splitlines() if text[2:] != line.split()[0][2:]]
+            listed.write_text("".join(f"{line}\n" for line in kept))
+        else:
+            listed.write_text(listed.read_text() + text + "\n")
+            made = self.folder / "events" / text.split()[0][2:]
+            made.mkdir(parents=True)
+            (made / "id").write_text("1234\n")
+        return len(command)
+
+
+@pytest.fixture
+def tracefs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTracefs:
+    fake = FakeTracefs(tmp_path)
+    monkeypatch.setattr(uprobe_events, "_MOUNTED", (str(tmp_path),))
+    monkeypatch.setattr(os, "write", fake.write)
+    return fake
+
+
+def test_a_start_removes_what_is_dead_and_nothing_else(tracefs: FakeTracefs) -> None:
+    events = UprobeEvents()
+    assert tracefs.said == ["-:refleak_7_in_use/at1", "-:refleak_8_dead/at1"]
+    assert (tracefs.folder / "uprobe_events").read_text() == OTHERS
+    assert events.close()
+
+
+def test_an_event_is_made_and_removed(tracefs: FakeTracefs) -> None:
+    events = UprobeEvents()
+    tracefs.said.clear()
+    assert events.add("/proc/self/fd/5", 0x123, at_return=True) == 1234
+    assert tracefs.said == [f"r:{events.group}/at1 /proc/self/fd/5:0x123"]
+    assert events.group.startswith(f"refleak_{os.getpid()}_")
+    assert events.close()
+    assert tracefs.said[1:] == [f"-:{events.group}/at1"]
+    assert (tracefs.folder / "uprobe_events").read_text() == OTHERS
+    assert events.descriptors == ()
+
+
+def test_one_in_use_is_left_to_the_process_that_outlives_this_one(
+    tracefs: FakeTracefs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uprobe_events, "_PATIENCE_SECONDS", 0.0)
+    events = UprobeEvents()
+    events.group = "refleak_7_in_use"
+    assert not events.close()
+    assert events.descriptors != ()
+
+
+def test_without_tracefs_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uprobe_events, "_MOUNTED", ())
+    monkeypatch.setattr(uprobe_events, "_mount_detached", lambda: None)
+    events = UprobeEvents()
+    assert not events.can_be_had
+    assert events.close()

@@ -1,0 +1,153 @@
+"""What on a command line is refleak's, and what is the target's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tracer.cli.main import COMMANDS, command_module, main
+from tracer.cli.parsing import parse
+
+ROOT = Path(__file__).parents[3]
+REFLEAK = ROOT / "refleak"
+
+
+@pytest.mark.parametrize("before", [(), ("--exec",), ("--",)])
+@pytest.mark.parametrize("command", [("./prog",), ("prog", "--top", "3"), ("echo", "a", "--", "b"), ("ls", "-p", "/")])
+@pytest.mark.parametrize("options", [(), ("--refs-only",), ("-o", "x.json"), ("-qo", "x.json"), ("--top=3",)])
+def test_the_command_has_all_that_follows_it(
+    before: tuple[str, ...], command: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    parsed = parse("", command_module(""), [*options, *before, *command])
+    assert parsed.command == list(command)
+    assert (parsed.pid, parsed.top) == (None, 3 if "--top=3" in options else 10)
+    assert (str(parsed.output) == "x.json") == ("x.json" in options)
+    assert parse("top", command_module("top"), [*options, *before, *command]).command == list(command)
+
+
+def test_a_process_is_no_command() -> None:
+    parsed = parse("", command_module(""), ["-p", "17", "--top", "4", "-o", "out.txt"])
+    assert (parsed.pid, parsed.command, parsed.top) == (17, None, 4)
+    assert parse("", command_module(""), ["-p17"]).pid == 17
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["repotr", "x"], "did you mean refleak report?"),
+        (["1234"], "to attach to a process: refleak -p 1234"),
+        (["--exec", "no-such-command"], "check the process number or the command's path"),
+        (["run", "report"], "check the process number or the command's path"),
+        (["--", "doctor"], "check the process number or the command's path"),
+    ],
+)
+def test_what_was_meant_is_said(capsys: pytest.CaptureFixture[str], words: list[str], hint: str) -> None:
+    assert main(words) == 66
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("refleak: there is no command ")
+    assert said[1].strip() == hint
+
+
+def test_the_short_help_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = []
+    for flag in ("-h", "--help"):
+        with pytest.raises(SystemExit) as ended:
+            main([flag])
+        assert ended.value.code == 0
+        texts.append(capsys.readouterr().out)
+    short, long = texts
+    assert len(short.splitlines()) < 45 < len(long.splitlines())
+    assert "--suppressions" in short and "--ring-size" not in short and "--ring-size" in long
+    assert "what to trace:" in long and "how much to keep:" in long
+    assert "refleak --help shows all options" in short
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    for flag in ("-h", "--help"):
+        with pytest.raises(SystemExit):
+            main([name, flag])
+        assert capsys.readouterr().out.startswith(f"usage: refleak {name}")
+
+
+def imported_by(*words: str) -> set[str]:
+    """Return the modules that a call of refleak imports."""
+    command = [sys.executable, "-X", "importtime", "-m", "tracer", *words]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    return {line.rpartition("|")[2].strip() for line in found.stderr.splitlines() if line.startswith("import time:")}
+
+
+def test_the_version_imports_nothing_that_it_does_not_use() -> None:
+    modules = imported_by("--version")
+    own = {name for name in modules if name.startswith("tracer")}
+    assert own == {
+        "tracer", "tracer.lazy_names", "tracer.errors", "tracer.cli", "tracer.cli.main", "tracer.cli.interrupts",
+        "tracer.cli.standard_streams",
+    }  # fmt: skip
+    assert not modules & {"argparse", "numpy", "rich", "capstone", "traceback", "subprocess"}
+
+
+def test_a_report_imports_nothing_that_traces(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests/replay/ledger.refleak", tmp_path)
+    modules = imported_by("report", str(tmp_path / "ledger.refleak"))
+    assert "tracer.analysis.analysis" in modules
+    heavy = ("tracer.capture", "tracer.kernel", "tracer.probing", "tracer.sites", "capstone", "bcc")
+    assert not {name for name in modules if name.startswith(heavy)}
+
+
+def interrupted(command: list[str], after_seconds: float, *, twice: bool) -> tuple[int, str]:
+    """Interrupt a command; return its status as a shell gives it, and what it wrote to standard error."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        time.sleep(after_seconds)
+        for _ in range(1 + twice):
+            process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    return (128 - process.returncode if process.returncode < 0 else process.returncode), said
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_an_interrupt_at_any_moment_leaves_no_traceback(tmp_path: Path, twice: bool) -> None:
+    """While the shell, Python, the imports, the analysis and the end go on."""
+    recording = ROOT / "tests/replay/ledger.refleak"
+    command = [str(REFLEAK), "report", str(recording), "--format", "html", "-o", str(tmp_path / "out.html")]
+    began = time.monotonic()
+    subprocess.run(command, check=True)
+    whole = time.monotonic() - began
+    for share in range(24):
+        status, said = interrupted(command, whole * share / 20, twice=twice)
+        assert (status in (0, 130), said) == (True, ""), f"after {share}/20 of {whole:.2f} s"
+        assert twice or {path.name for path in tmp_path.iterdir()} <= {"out.html"}
+
+
+def test_an_interrupt_that_is_ignored_from_the_start_is_ignored(tmp_path: Path) -> None:
+    recording, out = ROOT / "tests/replay/ledger.refleak", tmp_path / "out.txt"
+    script = f"trap '' INT; exec {REFLEAK} report {recording} -o {out}"
+    assert interrupted(["sh", "-c", script], 0.2, twice=True) == (0, "")
+    assert out.stat().st_size > 0
+
+
+def test_steps_are_shown_on_a_terminal_only(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    command = [str(REFLEAK), "report", str(ROOT / "tests/replay/ledger.refleak")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        said = b""
+        try:
+            while piece := os.read(ours, 4096):
+                said += piece
+        except OSError:  # the other end is closed
+            pass
+        assert process.wait() == 0
+    os.close(ours)
+    assert said.split(b"\r")[1:] == [
+        b"refleak: reading ...\x1b[K", b"\x1b[K", b"refleak: looking up names ...\x1b[K", b"\x1b[K",
+        b"refleak: analysing ...\x1b[K", b"\x1b[K",
+    ]  # fmt: skip
+    assert subprocess.run(command, capture_output=True, check=True).stderr == b""

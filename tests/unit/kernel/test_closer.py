@@ -1,0 +1,67 @@
+"""The process that closes refleak's files when refleak was killed: it shares them, and lets nobody wait for it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from tracer.kernel.closer import Closer
+from tracer.kernel.uprobe_events import UprobeEvents
+
+PATIENCE_SECONDS = 60
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Fork a child that does this and then waits for its end; return its pid."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            signal.pause()
+        finally:
+            os._exit(1)
+    return pid
+
+
+def at_end(fd: int) -> bool:
+    """Return whether a pipe comes to its end in time."""
+    return bool(select.select([fd], [], [], PATIENCE_SECONDS)[0]) and os.read(fd, 16) == b""
+
+
+def test_files_are_closed_when_their_owner_is_killed() -> None:
+    said, tell = os.pipe()
+
+    def own_a_closer() -> None:
+        closer = Closer(UprobeEvents())
+        late = os.pipe()[1]  # in the table that they share, though opened later
+        os.write(tell, f"{closer._pid} {late}".encode())
+
+    owner = in_child(own_a_closer)
+    os.close(tell)
+    closer, late = map(int, os.read(said, 64).split())
+    handle = os.pidfd_open(closer)
+    try:
+        assert str(Path(f"/proc/{closer}/fd/{late}").readlink()).startswith("pipe:")
+    finally:
+        os.kill(owner, signal.SIGKILL)
+        os.waitpid(owner, 0)
+    assert at_end(said)
+    assert select.select([handle], [], [], PATIENCE_SECONDS)[0]
+    os.close(handle)
+    os.close(said)
+
+
+def test_it_ends_when_it_is_not_needed() -> None:
+    kept, other = os.pipe()
+    closer = Closer(UprobeEvents())
+    pid = closer._pid
+    closer.stop()
+    closer.stop()
+    assert not Path(f"/proc/{pid}").exists()
+    os.write(other, b"still open")
+    assert os.read(kept, 16) == b"still open"
+    os.close(kept)
+    os.close(other)

@@ -1,0 +1,127 @@
+"""What one address space has mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tracer.aggregation.intervals import Intervals, Piece
+from tracer.model.records import MappedFlag
+
+PAGE_BYTES = 4096
+AddressSpace = tuple[int, int]
+"""(pid, generation)."""
+_MMAP_FLAGS = (1 << 26) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Birth:
+    """The call that mapped memory; two calls are never the same birth."""
+
+    time_ns: int
+    stack: int
+    tid: int
+    site: int
+    flags: int = 0
+
+    def with_flags(self, mmap_flags: int) -> Birth:
+        return replace(self, flags=mmap_flags & _MMAP_FLAGS)
+
+    @property
+    def inherited(self) -> bool:
+        return bool(self.flags & MappedFlag.INHERITED)
+
+
+@dataclass(frozen=True)
+class MappedTotals:
+    """What an address space itself mapped, and freed of that; what it inherited counts in neither."""
+
+    made: int
+    made_bytes: int
+    freed: int
+    """Mappings of which nothing is left."""
+    freed_bytes: int
+
+
+@dataclass(frozen=True)
+class _Removal:
+    start: int
+    end: int
+    pieces: list[Piece[Birth]]
+
+
+def _whole_pages(length: int) -> int:
+    return -(-length // PAGE_BYTES) * PAGE_BYTES
+
+
+def _own_bytes(pieces: list[Piece[Birth]]) -> int:
+    return sum(piece.end - piece.start for piece in pieces if not piece.origin.inherited)
+
+
+class MappedSpace:
+    """The mapped ranges of one address space; lengths are rounded up to whole pages."""
+
+    def __init__(self) -> None:
+        self._ranges: Intervals[Birth] = Intervals()
+        self._removed: dict[int, _Removal] = {}
+        self._made = 0
+        self._made_bytes = 0
+
+    def map(self, start: int, length: int, birth: Birth) -> None:
+        size = _whole_pages(length)
+        if not size:
+            return
+        self._ranges.put(Piece(start, start + size, birth))
+        self._made += 1
+        self._made_bytes += size
+
+    def remove(self, tid: int, start: int, length: int) -> None:
+        """Free a range at the entry of thread `tid`'s call; what is there is kept for `undo` and `move`."""
+        end = start + _whole_pages(length)
+        self._removed[tid] = _Removal(start, end, self._ranges.cut(start, end))
+
+    def undo(self, tid: int) -> None:
+        """Give back what thread `tid` removed last, since its call failed; what came since stays."""
+        removal = self._removed.pop(tid, None)
+        for piece in removal.pieces if removal else ():
+            self._ranges.fill(piece)
+
+    def move(self, tid: int, start: int, length: int, birth: Birth) -> None:
+        """Put what thread `tid` removed last at `start`, cut or grown to `length`.
+
+        Each page keeps its birth, and those by which the range grew have that of the last page. Pages that were
+        not known before count as mapped by `birth`: by this very call.
+        """
+        size = _whole_pages(length)
+        old = self._removed.pop(tid, _Removal(start, start, []))
+        carried = [
+            Piece(piece.start - old.start + start, min(piece.end - old.start, size) + start, piece.origin)
+            for piece in old.pieces
+            if piece.start - old.start < size
+        ]
+        pieces = list(carried)
+        if pieces and old.pieces[-1].end == old.end and size > old.end - old.start:
+            pieces[-1] = pieces[-1]._replace(end=start + size)
+        if sum(piece.end - piece.start for piece in pieces) < size:
+            self._made += 1
+            self._made_bytes += size - sum(piece.end - piece.start for piece in pieces)
+        self._made_bytes += _own_bytes(pieces) - _own_bytes(carried)
+        self._ranges.put(Piece(start, start + size, birth))
+        for piece in pieces:
+            self._ranges.put(piece)
+
+    def inherit(self, parent: MappedSpace) -> None:
+        """Begin as a copy of `parent`, all of it inherited."""
+        births: dict[Birth, Birth] = {}
+        for start, end, birth in parent.pieces():
+            copy = births.setdefault(birth, replace(birth, flags=birth.flags | MappedFlag.INHERITED))
+            self._ranges.fill(Piece(start, end, copy))
+
+    def pieces(self) -> Iterator[Piece[Birth]]:
+        """Yield what is mapped, in order of address."""
+        return self._ranges.joined()
+
+    def totals(self) -> MappedTotals:
+        own = [piece for piece in self.pieces() if not piece.origin.inherited]
+        left = len({piece.origin for piece in own})
+        return MappedTotals(self._made, self._made_bytes, self._made - left, self._made_bytes - _own_bytes(own))

@@ -1,0 +1,79 @@
+"""A snapshot's stacks under other numbers: what was walked to the same frames is one stack.
+
+The kernel side numbers a stack by what it saw of it. Stacks that it had to cut, and that user space walked to their
+end, have a number for each copy that was made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from tracer.aggregation.renumbering import Numbers, merged
+from tracer.model.operations import Operation
+from tracer.model.snapshot import Snapshot, Stack
+from tracer.model.statistics import BalancedStatistics, Records
+
+_COLUMNS = ("stack", "get_stack", "put_stack", "create_stack", "last_stack")
+_COURSES = "courses"
+
+
+def merge_stacks(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with one number for all stacks of the same frames and status.
+
+    Rows of statistics that are then about the same become one: their keys stay distinct and in order.
+    """
+    first: dict[Stack, int] = {}
+    others = {id_: kept for id_, stack in snapshot.stacks.items() if (kept := first.setdefault(stack, id_)) != id_}
+    if not others:
+        return snapshot
+    numbers = Numbers(others)
+    tables = [(field.name, getattr(snapshot.balanced, field.name)) for field in fields(BalancedStatistics)]
+    balanced = {name: numbers.columns(rows, _COLUMNS) for name, rows in tables}
+    joined = {name: rows if name == _COURSES else merged(rows) for name, rows in balanced.items()}
+    sites = numbers.columns(snapshot.free_sites, ("made", "freed"))
+    return replace(
+        snapshot,
+        stacks={id_: stack for id_, stack in snapshot.stacks.items() if id_ not in others},
+        allocations=numbers.column(snapshot.allocations, "stack"),
+        objects=numbers.column(snapshot.objects, "stack"),
+        mapped=numbers.column(snapshot.mapped, "stack"),
+        inherited=numbers.column(snapshot.inherited, "stack"),
+        inherited_objects=numbers.column(snapshot.inherited_objects, "stack"),
+        totals=_merged_totals(numbers.column(snapshot.totals, "stack")),
+        checkpoint_totals=merged(numbers.column(snapshot.checkpoint_totals, "stack")),
+        life_bins=merged(numbers.column(snapshot.life_bins, "stack")),
+        free_sites=_merged_sites(sites),
+        balanced=BalancedStatistics(**joined),
+        condensed=merged(numbers.columns(snapshot.condensed, _COLUMNS)),
+        history=_events(numbers, snapshot.history),
+        errors=_events(numbers, snapshot.errors),
+        error_history=_events(numbers, snapshot.error_history),
+    )
+
+
+def _merged_totals(totals: Records) -> Records:
+    """Add up; the most that was alive at once is then no less than it was."""
+    totals["risen"] = np.where(totals["risen"], totals["risen"], totals["made"])
+    unknown = totals["life_min_ns"] == 0
+    totals["life_min_ns"][unknown] = np.iinfo(np.uint64).max
+    found = merged(totals)
+    found["life_min_ns"][found["life_min_ns"] == np.iinfo(np.uint64).max] = 0
+    return found
+
+
+def _merged_sites(sites: Records) -> Records:
+    """Add up the counts; all else is the key, or what was seen of one of them."""
+    _, first, label = np.unique(sites[["made", "freed", "given"]], return_index=True, return_inverse=True)
+    found = sites[first]
+    found["count"] = 0
+    np.add.at(found["count"], label, sites["count"])
+    return found
+
+
+def _events(numbers: Numbers, events: Records) -> Records:
+    """An error has the stack of the release in `object` and that of the birth in `value`."""
+    is_error = events["operation"] == Operation.ERROR
+    events = numbers.column(events, "stack")
+    return numbers.column(numbers.column(events, "object", is_error), "value", is_error)

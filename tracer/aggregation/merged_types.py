@@ -1,0 +1,43 @@
+"""A snapshot's types under other numbers: what is one type in several address spaces becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+
+from tracer.aggregation.renumbering import Numbers, merged
+from tracer.model.operations import Operation
+from tracer.model.snapshot import Snapshot
+from tracer.model.statistics import BalancedStatistics, Records
+
+_COURSES = "courses"
+
+
+def merge_types(snapshot: Snapshot, types: Mapping[int, int]) -> Snapshot:
+    """Return the snapshot with each type that is a key of `types` under the number that stands there.
+
+    Rows of statistics that are then about the same become one: their keys stay distinct and in order.
+    """
+    if not types:
+        return snapshot
+    numbers = Numbers(types)
+    tables = [(field.name, getattr(snapshot.balanced, field.name)) for field in fields(BalancedStatistics)]
+    balanced = {name: numbers.column(rows, "type") for name, rows in tables}
+    joined = {name: rows if name == _COURSES else merged(rows) for name, rows in balanced.items()}
+    return replace(
+        snapshot,
+        type_totals=tuple(replace(total, type=types.get(total.type, total.type)) for total in snapshot.type_totals),
+        objects=numbers.column(snapshot.objects, "type"),
+        inherited_objects=numbers.column(snapshot.inherited_objects, "type"),
+        checkpoint_totals=merged(numbers.column(snapshot.checkpoint_totals, "type")),
+        balanced=BalancedStatistics(**joined),
+        history=_events(numbers, snapshot.history),
+        errors=_events(numbers, snapshot.errors),
+        error_history=_events(numbers, snapshot.error_history),
+    )
+
+
+def _events(numbers: Numbers, events: Records) -> Records:
+    """A create has its type in `value`, an error in `extra`."""
+    events = numbers.column(events, "value", events["operation"] == Operation.CREATE)
+    return numbers.column(events, "extra", events["operation"] == Operation.ERROR)

@@ -1,0 +1,49 @@
+"""The whole history of objects that ended and were put once more."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.aggregation.grouping import IDENTITY, Indices, in_time_order
+from tracer.model.records import EVENT, ErrorKind
+from tracer.model.snapshot import Records
+
+MOST_OBJECTS = 64
+
+
+class Suspects:
+    """Keeps the EVENTs of objects whose over-put is known when they are folded; of the first few only."""
+
+    def __init__(self, most: int = MOST_OBJECTS) -> None:
+        self._most = most
+        self._accused: set[tuple[int, ...]] = set()
+        self._kept: list[Records] = []
+
+    def accuse(self, errors: Records) -> None:
+        """Remember which objects were put too often. `errors`: EVENTs with operation ERROR."""
+        over_puts = errors[(errors["flags"] == ErrorKind.OVER_PUT) & (errors["serial"] != 0)]
+        for identity in over_puts[list(IDENTITY)][: self._most].tolist():
+            if len(self._accused) >= self._most:
+                return
+            self._accused.add(identity)
+
+    def take(self, events: Records, owner: Indices, creates: Records) -> npt.NDArray[np.bool_]:
+        """Keep the events of accused objects; return which of the objects those are, shape (len(creates),).
+
+        `events`: EVENTs object by object; `owner`: the object of each; `creates`: per object its create.
+        """
+        accused = np.zeros(len(creates), dtype=bool)
+        if not self._accused:
+            return accused
+        serials = np.array([identity[-1] for identity in self._accused], dtype=np.uint32)
+        for place in np.flatnonzero(np.isin(creates["serial"], serials)).tolist():
+            if creates[list(IDENTITY)][place].item() in self._accused:
+                accused[place] = True
+        if bool(accused.any()):
+            self._kept.append(events.take(np.flatnonzero(accused[owner])))
+        return accused
+
+    def events(self) -> Records:
+        """Return the EVENTs kept, in order of time."""
+        return in_time_order(np.concatenate([np.zeros(0, dtype=EVENT), *self._kept]))

@@ -1,0 +1,1 @@
+"""Call frame information: rows, rules and unwind tables."""

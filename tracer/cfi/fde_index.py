@@ -1,0 +1,26 @@
+"""The call frame instructions of a binary, by address."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from tracer.cfi.call_frames import Fde, read_programs
+from tracer.cfi.frame_source import frame_sources
+from tracer.elf.image import Image
+
+
+class FrameIndex:
+    """Finds the function that describes an address; .debug_frame where .eh_frame has none."""
+
+    def __init__(self, image: Image) -> None:
+        self._parts: list[tuple[list[int], list[Fde]]] = []
+        for source in frame_sources(image):
+            programs = sorted(read_programs(source), key=lambda program: program.start)
+            self._parts.append(([program.start for program in programs], programs))
+
+    def find(self, link_address: int) -> Fde | None:
+        for starts, programs in self._parts:
+            at = bisect_right(starts, link_address) - 1
+            if at >= 0 and link_address < programs[at].end:
+                return programs[at]
+        return None

@@ -1,0 +1,1 @@
+"""DWARF: entries, attributes, expressions, and what they say of functions."""

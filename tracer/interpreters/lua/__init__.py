@@ -1,0 +1,1 @@
+"""Lua and LuaJIT: where they keep frames and lines."""

@@ -1,0 +1,1 @@
+"""CPython: where it keeps frames, code and lines."""

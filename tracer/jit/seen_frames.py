@@ -1,0 +1,44 @@
+"""Frames of code that is in no file: when each was first seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tracer.binaries.open_binaries import Binaries
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
+
+_PAGE_SHIFT = 12
+
+
+@dataclass
+class SeenFrames:
+    """`first`: frame key to the times (after, until) between which it was first met, of the kernel's clock in ns."""
+
+    binaries: Binaries
+    first: dict[int, tuple[int, int]] = field(default_factory=dict)
+    fresh: list[int] = field(default_factory=list)
+    """Those that came since somebody took them."""
+    ids: set[int] = field(default_factory=set)
+    _by_page: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+
+    def note(self, frames: tuple[int, ...], after_ns: int, until_ns: int) -> None:
+        if not frames or max(frames) >> FRAME_BINARY_SHIFT < self.binaries.lowest_generated:
+            return
+        for key in frames:
+            if key not in self.first and self.binaries.is_generated(key >> FRAME_BINARY_SHIFT):
+                self.first[key] = after_ns, until_ns
+                self.fresh.append(key)
+                self.ids.add(key >> FRAME_BINARY_SHIFT)
+                self._by_page.setdefault(_page(key), []).append(key)
+
+    def between(self, id_: int, start: int, end: int) -> Iterator[int]:
+        """Yield the keys with an id whose addresses are in a range; return addresses at its end too."""
+        for page in range(start >> _PAGE_SHIFT, (end >> _PAGE_SHIFT) + 1):
+            for key in self._by_page.get((id_, page), ()):
+                if start <= key & FRAME_ADDRESS_MASK <= end:
+                    yield key
+
+
+def _page(key: int) -> tuple[int, int]:
+    return key >> FRAME_BINARY_SHIFT, (key & FRAME_ADDRESS_MASK) >> _PAGE_SHIFT

@@ -1,0 +1,1 @@
+"""The kernel side, loaded and read: bpf(2), programs, maps, links, rings."""

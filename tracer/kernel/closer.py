@@ -1,0 +1,82 @@
+"""A small process that closes refleak's links, many at a time, where refleak cannot: when it was killed.
+
+The kernel closes the files of a process that dies one after the other, and each link waits some 40 ms or more for
+readers: a minute where hundreds were open. This process shares the table of open files (CLONE_FILES, clone(2)), so that
+they stay open when refleak dies, and closes them in some threads. Then it removes the run's names from tracefs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from tracer.kernel.uprobe_events import UprobeEvents
+
+_NR_CLONE = 56
+_CLONE_FILES = 0x400
+_SLOW = ("anon_inode:bpf_link", "anon_inode:bpf-link", "anon_inode:[perf_event]")
+"""What /proc/PID/fd shows for what takes its time to close."""
+_AT_ONCE = 16
+"""More are sooner done, but each takes a lock that a fork of the target waits for in the same queue."""
+_PATIENCE_SECONDS = 5.0
+"""So long may the kernel take to let go of the events in tracefs."""
+
+
+class Closer:
+    """Started before any thread is: the copy has only the one that asks for it."""
+
+    def __init__(self, events: UprobeEvents) -> None:
+        tracer = os.getpid()
+        self._handle = os.pidfd_open(tracer)  # here: the copy's files are this process's own
+        self._pid: int = ctypes.PyDLL(None).syscall(_NR_CLONE, _CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0)
+        if self._pid == 0:
+            _work(tracer, self._handle, events)
+
+    def stop(self) -> None:
+        """End it: nothing is left to close."""
+        if self._pid > 0:
+            with suppress(ProcessLookupError, ChildProcessError):  # where this process ignores its children's ends
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, 0)
+            self._pid = -1
+            os.close(self._handle)
+
+
+def _work(tracer: int, handle: int, events: UprobeEvents) -> None:
+    """Never return: nothing of the trace may run in the copy, nor close a file that is refleak's."""
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        os.setsid()
+        _wait_for_end(tracer, handle)
+        close_all(events.descriptors)
+        events.remove_all(_PATIENCE_SECONDS)
+    finally:
+        os._exit(0)
+
+
+def _wait_for_end(tracer: int, handle: int) -> None:
+    if os.getppid() == tracer:
+        end = select.poll()
+        end.register(handle, select.POLLIN)
+        end.poll()
+
+
+def close_all(but: Collection[int] = ()) -> None:
+    """Close every other file: first what somebody may wait for the end of, as a terminal or a pipe."""
+    slow = []
+    for place in list(Path("/proc/self/fd").iterdir()):
+        with suppress(OSError):
+            if int(place.name) in but:
+                continue
+            if str(place.readlink()) in _SLOW:
+                slow.append(int(place.name))
+            else:
+                os.close(int(place.name))
+    with ThreadPoolExecutor(_AT_ONCE) as closers:
+        closers.map(os.close, slow)

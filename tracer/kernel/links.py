@@ -1,0 +1,236 @@
+"""Attach probes to a process: by uprobe_multi links where the kernel has them, else by a perf event per site.
+
+Every link and event is a file descriptor, so whatever ends the tracer removes all of its probes. Each holds for one
+process: others that map the same files get no breakpoint. The places where forks and execs are followed have one in the
+traced processes and their children (tracer.kernel.tree_holds); in every process only where tracefs is not to be had.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+
+from tracer.binaries.open_binaries import OpenBinary
+from tracer.errors import KernelLacks
+from tracer.kernel import bpf
+from tracer.kernel.breakpoints import remove_breakpoints
+from tracer.kernel.programs import HOLD_OF_TREE, Programs
+from tracer.kernel.tree_holds import TreeHolds
+from tracer.kernel.uprobe_events import UprobeEvents
+from tracer.model.operations import Operation, Placement, SiteFlag
+from tracer.model.records import ControlKind
+
+EVERY_PROCESS = 0
+_NO_BINARY = 0
+_MOST_ENDED = 32
+"""Ended processes whose links wait: each costs the living some 10 ns a hit."""
+_Placed = tuple[int, Placement]
+_Links = dict[int, list[int]]
+"""Descriptors by the binary that they are in; 0 for those in none."""
+_CLOSERS = 128
+"""Links closed at a time at the end. Each close waits some 40 ms for the kernel's readers, all for the same ones."""
+_PATIENCE_SECONDS = 0.1
+"""How long a close waits for an attach that is under way."""
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A place where a process is held, by its offset in the file; `extra` is what else the kernel side is told."""
+
+    file_offset: int
+    kind: ControlKind
+    extra: int = 0
+    at_return: bool = False
+
+    @property
+    def cookie(self) -> int:
+        return self.extra << 8 | int(self.kind)
+
+
+class Attacher:
+    """Attaches sites and holds to processes, and closes what ended processes had."""
+
+    def __init__(self, programs: Programs, events: UprobeEvents) -> None:
+        self._programs = programs
+        self._tree = TreeHolds(events, programs.get(HOLD_OF_TREE), self._keep_for_all)
+        self._fds: dict[int, _Links] = {}
+        self._ended: deque[_Links] = deque()
+        self._to_close: deque[tuple[int, int]] = deque()
+        self._being_closed: tuple[int, int] | None = None
+        """Binary, and the thread that closes a link of it."""
+        self._closer = ThreadPoolExecutor(1, thread_name_prefix="detach")
+        self._quiet = threading.Event()
+        self._quiet.set()
+        self.attached = 0
+
+    def attach_sites(self, pid: int, binary: OpenBinary) -> None:
+        """Attach all of a binary's sites to a process; returns first, so that no entry goes without its return.
+
+        Raises ProcessLookupError where the process is gone.
+        """
+        if not binary.placements:
+            return
+        self._quiet.clear()
+        try:
+            self._attach_all(pid, binary)
+        finally:
+            self._quiet.set()
+
+    def _attach_all(self, pid: int, binary: OpenBinary) -> None:
+        for entry, back, placed in _by_programs(binary.placements):
+            with_return = [p for p in placed if not p[1].site.function.flags & SiteFlag.ENTRY_RESULT]
+            self._attach(pid, binary, back, with_return, at_return=True)
+            self._attach(pid, binary, entry, placed, at_return=False)
+        self.attached += len(binary.placements)
+
+    def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
+        program = self._programs.get(name) if placed else None
+        if program is None:
+            return
+        places = [(_offset(placement, at_return), index) for index, placement in placed]
+        self._link(pid, binary, program, places, at_return=at_return)
+
+    def _link(
+        self, pid: int, binary: OpenBinary, program: int, places: Sequence[tuple[int, int]], *, at_return: bool
+    ) -> None:
+        """Attach a program to (file offset, cookie) each, by one link or by a perf event each."""
+        fds = self._fds.setdefault(pid, {}).setdefault(binary.id, [])
+        if self._programs.multi:
+            offsets, cookies = [offset for offset, _ in places], [cookie for _, cookie in places]
+            fds.append(bpf.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=at_return))
+            return
+        for offset, cookie in places:
+            fds.extend(self._perf(program, binary.open_path, offset, cookie, pid or -1, at_return))
+
+    def _perf(self, program: int, path: str, offset: int, cookie: int, pid: int, at_return: bool) -> tuple[int, int]:
+        event = bpf.open_uprobe_event(path, offset, pid, at_return=at_return)
+        try:
+            return event, bpf.link_perf_event(program, event, cookie)
+        except OSError:
+            os.close(event)
+            raise
+
+    def attach_hold(self, pid: int, binary: OpenBinary, hold: Hold) -> None:
+        """Hold a process each time it comes to this place; with pid EVERY_PROCESS, whatever traced process does."""
+        if self._programs.can_hold:
+            places = [(hold.file_offset, hold.cookie)]
+            self._link(pid, binary, self._programs["on_hold"], places, at_return=hold.at_return)
+
+    def attach_tree_holds(self, pid: int, binary: OpenBinary, holds: Sequence[Hold]) -> None:
+        """Hold a process, and those that it makes from now on, at these places.
+
+        A child is held before it has links of its own, so what follows forks cannot be limited to one process.
+        Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
+        """
+        if not self._programs.can_hold:
+            return
+        for hold in holds:
+            self._tree.attach(
+                pid, binary.id, binary.open_path, hold.file_offset, hold.cookie, at_return=hold.at_return
+            )
+
+    def _keep_for_all(self, binary_id: int, fd: int) -> None:
+        self._fds.setdefault(EVERY_PROCESS, {}).setdefault(binary_id, []).append(fd)
+
+    def attach_unwinders(self, pid: int, binary: OpenBinary) -> None:
+        """Have true return addresses stand on a process's stacks while this binary's unwinders run."""
+        program = self._programs.get("on_unwinding")
+        for at_return in (False, True):
+            places = [(p.file_offset, int(p.moment)) for p in binary.unwinders if p.at_return == at_return]
+            if places and program is not None:
+                self._link(pid, binary, program, places, at_return=at_return)
+
+    def attach_watch(self, pid: int, binary: OpenBinary, calls: Sequence[tuple[int, int]]) -> None:
+        """Follow what a process does to its executable memory: (file offset behind a system call, its number) each."""
+        places = [(offset, number << 8) for offset, number in calls]
+        self._link(pid, binary, self._programs["on_mapping"], places, at_return=False)
+
+    def attach_tracepoints(self) -> None:
+        """Watch forks, execs and exits; raises KernelLacks."""
+        fds = self._fds.setdefault(EVERY_PROCESS, {}).setdefault(_NO_BINARY, [])
+        for program, name in (
+            ("on_fork", "sched_process_fork"), ("on_exec", "sched_process_exec"), ("on_exit", "sched_process_exit"),
+        ):
+            try:
+                fds.append(bpf.open_raw_tracepoint(self._programs[program], name))
+            except OSError as error:
+                raise KernelLacks(f"cannot watch {name}: {error.strerror}") from None
+
+    def detach(self, pid: int) -> None:
+        """Close what is attached to a process that ended, but not yet: each close takes the locks that an attach needs
+        too, for which someone may be held. Only when many wait, the oldest are closed, one after the other."""
+        self._ended.append(self._fds.pop(pid, {}))
+        if len(self._ended) > _MOST_ENDED:
+            for binary, fds in self._ended.popleft().items():
+                for fd in fds:
+                    self._to_close.append((binary, fd))
+                    self._closer.submit(self._close_next)
+
+    def withdraw(self, binary: OpenBinary) -> None:
+        """Take a binary's breakpoints out of every process, and out of whatever maps its file from now on.
+
+        The links of processes that ended too: the kernel keeps one copy of the instruction at each place of a file for
+        all of its links, and whoever comes to that place executes the copy.
+        """
+        fds = list(chain(*(links.pop(binary.id, []) for links in (*self._fds.values(), *self._ended))))
+        waiting = []
+        with suppress(IndexError):
+            while True:
+                waiting.append(self._to_close.popleft())
+        fds += [fd for of, fd in waiting if of == binary.id]
+        self._to_close.extend((of, fd) for of, fd in waiting if of != binary.id)
+        closed = self._being_closed
+        remove_breakpoints(fds, [closed[1]] if closed is not None and closed[0] == binary.id else [])
+
+    def leave(self, pid: int) -> None:
+        """Take all breakpoints out of a process that goes on, and the holds of the tree out of all of it: what was
+        inherited goes only with what it was inherited from."""
+        self._tree.forget()
+        everywhere = self._fds.get(EVERY_PROCESS, {})
+        shared = [everywhere.pop(binary) for binary in list(everywhere) if binary != _NO_BINARY]
+        remove_breakpoints(list(chain(*self._fds.pop(pid, {}).values(), *shared)))
+
+    def _close_next(self) -> None:
+        self._quiet.wait(_PATIENCE_SECONDS)
+        with suppress(IndexError):  # the end, or a withdrawal, took them all
+            binary, fd = self._to_close.popleft()
+            self._being_closed = binary, threading.get_native_id()
+            _close_quietly(fd)
+            self._being_closed = None
+
+    def detach_all(self) -> None:
+        """Close everything and wait for it."""
+        self._closer.shutdown(wait=False, cancel_futures=True)
+        left = list(chain(*(fds for links in (*self._ended, *self._fds.values()) for fds in links.values())))
+        with suppress(IndexError):
+            while True:  # one by one: none may be closed twice, since its number may be another's by then
+                left.append(self._to_close.popleft()[1])
+        with ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach") as closers:
+            closers.map(_close_quietly, left)
+        self._ended.clear()
+        self._fds.clear()
+        self._closer.shutdown(wait=True)
+
+
+def _by_programs(placed: list[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:
+    """Tell the built-in functions, whose programs are made for speed, from those that specs describe."""
+    guests = [p for p in placed if p[1].site.function.operation == Operation.GUEST]
+    placed = [p for p in placed if p[1].site.function.operation != Operation.GUEST]
+    built_in = [p for p in placed if p[1].site.function.group == 0]
+    described = [p for p in placed if p[1].site.function.group != 0]
+    return ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described), ("on_guest", "", guests)
+
+
+def _offset(placement: Placement, at_return: bool) -> int:
+    return placement.return_offset if at_return else placement.file_offset
+
+
+def _close_quietly(fd: int) -> None:
+    with suppress(OSError):
+        os.close(fd)

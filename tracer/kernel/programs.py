@@ -1,0 +1,261 @@
+"""The BPF programs: compiled or taken from the cache, and loaded."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tracer.errors import ProgramRefused
+from tracer.kernel import bpf
+from tracer.kernel.bpf import ProgramType
+from tracer.kernel.bytecode import (
+    cache_key,
+    compile_programs,
+    placeholders,
+    read_cached,
+    relocate,
+    write_cached,
+)
+from tracer.kernel.interpreter_programs import InterpreterPrograms
+from tracer.kernel.linking import Linked, link, marks
+from tracer.kernel.loading import load, verify
+from tracer.kernel.maps import (
+    CALLS_BYTES,
+    DELAY_BYTES,
+    FREED_SET_BYTES,
+    GUEST_BYTES,
+    PAGE_COUNT,
+    ROW_COUNT,
+    THREAD_BYTES,
+    Maps,
+)
+from tracer.kernel.namespaces import own_pid_namespace
+from tracer.model import records
+from tracer.model.verified import Verified
+
+HOLD_TURNS, HOLD_READS = 1 << 17, 5
+"""With DELAY_BYTES: a thread looks each 0.2 ms or more whether it may go on. The clock ends a hold (HOLD_NS of
+bpf/abi.h), the turns are more than fit into that time."""
+_AT_ONCE = 4
+
+_HEADERS = (
+    "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "tables.bpf.h", "walk_cache.bpf.h",
+    "epilogue.h", "epilogue.bpf.h", "trails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "interpreters.bpf.h", "python.bpf.h",
+    "lua.bpf.h", "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "freed.bpf.h",
+    "allocations.bpf.h", "calls.bpf.h",
+)
+_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "stack_dump.bpf.c",
+            "interpreters.bpf.c", "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "turns.bpf.c")  # fmt: skip
+_TAIL_CALLED = (
+    "unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack", "unknown_free",
+)  # fmt: skip
+_GUEST_TAIL_CALLED = ("guest", "guest_luajit", "guest_keep")
+"""Together in the order of `enum program`."""
+_ON_GUEST = "on_guest"
+_PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
+_TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
+_HOLDS = ("on_hold", "on_mapping")
+HOLD_OF_TREE = "on_hold_of_tree"
+"""on_hold once more, to be attached to perf events, which uprobe_multi programs cannot."""
+_ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
+_NAMES = (
+    *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing",
+    *_ON_UNWINDING,
+)  # fmt: skip
+_DISPENSABLE = {*_GUEST_TAIL_CALLED, _ON_GUEST, *_HOLDS}
+"""Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
+_TURNS = (
+    "hold", "step", "compare_outer", "compare_segment", "push_step", "outer_frame", "drop_stale", "find_call",
+    "is_within", "copy_instance", "mix_word", "keep_code", "find_state", "find_end", "python_frame", "leave_lua",
+    "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left",
+)  # fmt: skip
+"""The turns of loops (bpf/turns.bpf.c)."""
+
+
+def bpf_directory() -> Path:
+    """Return where the BPF sources are: in the checkout, or installed beside the package."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "bpf"
+    return installed if installed.is_dir() else package.parent / "bpf"
+
+
+def _source(directory: Path) -> str:
+    lines = ["#include <uapi/linux/ptrace.h>", "#define REFLEAK_BPF 1"]
+    lines += [f'#include "{name}"' for name in _HEADERS]
+    for name in _SOURCES:
+        lines += [f'#line 1 "{name}"', (directory / name).read_text()]
+    return "\n".join(lines)
+
+
+def compiled(
+    maps: Maps, offsets: Mapping[str, int], cache: Path, on_compile: Callable[[], None] = lambda: None
+) -> dict[str, Linked]:  # fmt: skip
+    """Return the programs' code by name, made for these maps; from the cache where it was compiled before."""
+    directory = bpf_directory()
+    source = _source(directory)
+    macros = {
+        "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
+        "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES,
+        "FREED_SET_BYTES": FREED_SET_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
+        **offsets,
+    }
+    flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds)), *marks(_TURNS)]
+    turns = [f"turn_{name}" for name in _TURNS]
+    headers = [directory / name for name in _HEADERS] + sorted(directory.glob("include/**/*.h"))
+    path = cache / f"programs-{cache_key(source, flags, headers)}"
+    found = read_cached(path)
+    if found is None:
+        on_compile()
+        include = directory / "include"
+        found = compile_programs(
+            source,
+            [f"-I{include}", f"-I{directory}", "-Werror", "-Wno-macro-redefined", "-Wno-unknown-attributes", *flags],
+            [*_NAMES, *turns], include,
+        )
+        write_cached(path, found)
+    code = {name: relocate(function, list(maps.fds.values())) for name, function in found.items()}
+    return {name: link(name, code, turns) for name in _NAMES}
+
+
+@dataclass(frozen=True)
+class Programs:
+    """File descriptors of the loaded programs by name."""
+
+    fds: Mapping[str, int]
+    multi: bool
+    """Probes go through uprobe_multi links; else through one perf event each."""
+    can_hold: bool
+    guests: InterpreterPrograms | None = None
+    """None where frames of interpreters are not wanted."""
+
+    def get(self, name: str) -> int | None:
+        """Return a program, or None where it is not to be had."""
+        if name == _ON_GUEST:
+            return self.guests.fds.get(name) if self.guests else None
+        return self.fds.get(name)
+
+    def __getitem__(self, name: str) -> int:
+        return self.fds[name]
+
+    def close(self) -> None:
+        if self.guests is not None:
+            self.guests.close()
+        for fd in set(self.fds.values()):  # with perf events, both holds are one program
+            os.close(fd)
+
+
+def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool) -> Programs:
+    load_one = partial(load, code, attach=bpf.ATTACH_UPROBE_MULTI if multi else 0)
+    hold = partial(load_one, kind=ProgramType.KPROBE, sleepable=True)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # those that the verifier takes longest over first
+        holds = [pool.submit(hold, name) for name in _HOLDS]
+        probes = [pool.submit(load_one, name, ProgramType.KPROBE) for name in (*_PROBES, *_TAIL_CALLED)]
+        points = [pool.submit(load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
+        unwinding = pool.submit(_load_unwinding, hold, partial(load_one, kind=ProgramType.KPROBE))
+    fds = {name: made.result() for name, made in zip((*_PROBES, *_TAIL_CALLED), probes, strict=True)}
+    if (unwinder := unwinding.result()) is not None:
+        fds[_ON_UNWINDING[0]] = unwinder
+    fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
+    _enter(maps, _TAIL_CALLED, fds)
+    later = InterpreterPrograms(partial(_load_guests, load_one, maps)) if guests else None
+    try:
+        fds |= {name: made.result() for name, made in zip(_HOLDS, holds, strict=True)}
+    except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
+        fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
+        return Programs(fds, multi, can_hold=False, guests=later)
+    fds[HOLD_OF_TREE] = load(code, "on_hold", ProgramType.KPROBE, sleepable=True) if multi else fds["on_hold"]
+    return Programs(fds, multi, can_hold=True, guests=later)
+
+
+def _load_unwinding(hold: Callable[[str], int], load_one: Callable[[str], int]) -> int | None:
+    """A thread's stack is written by itself, where the kernel lets it, else by us while it is held; None where it
+    can be neither."""
+    itself, held, passing = _ON_UNWINDING
+    for name, loads in ((itself, hold), (held, hold), (passing, load_one)):
+        with suppress(ProgramRefused):
+            return loads(name)
+    return None
+
+
+def _load_guests(load_one: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:
+    fds = {name: load_one(name, ProgramType.KPROBE) for name in (*_GUEST_TAIL_CALLED, _ON_GUEST)}
+    _enter(maps, _GUEST_TAIL_CALLED, fds, len(_TAIL_CALLED))
+    return fds
+
+
+def _enter(maps: Maps, names: Sequence[str], programs: Mapping[str, int], first: int = 0) -> None:
+    """Put programs where tail calls find them."""
+    for index, name in enumerate(names, start=first):
+        key, value = index.to_bytes(4, "little"), programs[name].to_bytes(4, "little")
+        bpf.update_element(maps.fds["PROGRAMS"], key, value)
+
+
+def has_uprobe_multi() -> bool:
+    """Return whether the kernel knows uprobe_multi links (Linux 6.6): a link to a folder then fails as no file."""
+    return_zero = bytes([0xB7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0])
+    try:
+        program = bpf.load_program(
+            ProgramType.KPROBE, "probe_multi", return_zero, attach_type=bpf.ATTACH_UPROBE_MULTI
+        )[0]
+    except OSError:
+        return False
+    try:
+        bpf.link_uprobes(program, "/", [0], [0], 0, at_return=False)
+    except OSError as error:
+        return error.errno == errno.EBADF
+    finally:
+        os.close(program)
+    return False
+
+
+def load_programs(
+    maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, guests: bool = True,
+    on_compile: Callable[[], None] = lambda: None,
+) -> Programs:
+    """Load all programs.
+
+    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters;
+    `on_compile` is called where the programs are not in the cache. The
+    numbers of processes are those of this process's pid namespace.
+    Raises BccMissing, ProgramRefused, NotPermitted.
+    """
+    return _load_all(compiled(maps, _in_own_namespace(maps, offsets), cache, on_compile), maps, multi, guests)
+
+
+def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:
+    """Show each program to the kernel's verifier; raises BccMissing, NotPermitted."""
+    code = compiled(maps, _in_own_namespace(maps, offsets), cache)
+    attach = bpf.ATTACH_UPROBE_MULTI if multi else 0
+    for name in _NAMES:
+        if name in _ON_UNWINDING:
+            continue
+        if name in _TRACEPOINTS:
+            yield verify(code, name, ProgramType.RAW_TRACEPOINT)
+        else:
+            told = verify(code, name, ProgramType.KPROBE, attach, sleepable=name in _HOLDS)
+            yield replace(told, is_needed=name not in _DISPENSABLE)
+    yield _verified_unwinding(code, attach)
+
+
+def _verified_unwinding(code: Mapping[str, Linked], attach: int) -> Verified:
+    """Return the first of the programs for unwinders that the kernel takes: it is the one that will be used."""
+    itself, held, passing = _ON_UNWINDING
+    told = [verify(code, itself, ProgramType.KPROBE, attach, sleepable=True)]
+    for name in (held, passing):
+        if not told[-1].refusal:
+            break
+        told.append(verify(code, name, ProgramType.KPROBE, attach, sleepable=name == held))
+    return replace(told[-1], is_needed=False)
+
+
+def _in_own_namespace(maps: Maps, offsets: Mapping[str, int]) -> dict[str, int]:
+    """Return the values that the programs are compiled with; they are told of the namespace itself in SHARED."""
+    namespace = own_pid_namespace(offsets)
+    maps.view("SHARED", records.SHARED, 1)["pid_namespace"] = namespace.address
+    return {**offsets, "NAMESPACE_LEVEL": namespace.level}

@@ -1,0 +1,1 @@
+"""Probes on the binaries of processes."""

@@ -1,0 +1,325 @@
+"""Puts probes on binaries and links them to processes."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterable, Sequence
+
+from tracer.binaries.open_binaries import FindSites, OpenBinary
+from tracer.binaries.open_files import EXHAUSTED
+from tracer.errors import NothingToProbe
+from tracer.jit.frame_registry import DEREGISTER_FUNCTIONS, INNERMOST_FUNCTIONS, LIBGCC, REGISTER_FUNCTIONS
+from tracer.jit.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
+from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
+from tracer.mishaps import Mishaps
+from tracer.model.records import ControlKind
+from tracer.model.snapshot import Coverage, UncoveredCopies, Unresolved
+from tracer.probing.mapping_calls import mapping_calls
+from tracer.probing.restored_code import restore_code
+from tracer.probing.site_table import SiteTable
+from tracer.probing.untraced import why_untraced
+from tracer.spaces.mapping_tables import UnwindRows
+
+_STATE_IN_R_DEBUG = 24
+"""Offset of r_state in struct r_debug (link.h, 64 bits)."""
+_FORK_BYTES = 512
+_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.DOTALL)
+"""mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
+_BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
+"""A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
+own hook for debuggers, where a breakpoint in every process would be in their way."""
+_AND_ITS_MAKER = 1
+_OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
+_ENDS = (("_exit", "_Exit"), ("abort",))
+"""Of each the first name that is there: whatever ends a process by itself comes to one of them."""
+_EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
+
+
+def _loader_hold(binary: OpenBinary) -> list[Hold]:
+    offset, here = binary.file_offset("_dl_debug_state"), binary.link_address("_dl_debug_state")
+    if offset is None or here is None:
+        return []
+    debug = binary.link_address("_r_debug")
+    return [Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
+
+
+def _after_fork(code: bytes) -> int | None:
+    """Return where in a function's code a new process begins: behind the system call that makes it.
+
+    A comparison that follows is passed over too: a probe on it would be single-stepped, on the jump it is not.
+    """
+    found = _FORK_CALL.search(code)
+    return found.end() if found else None
+
+
+def _fork_holds(binary: OpenBinary) -> list[Hold]:
+    """Return where forked and vforked children take their first step. At the return of the function, if its code is
+    not understood; not for vfork, whose return address a probe had better not touch. The maker is held there too, so
+    that its next child comes when this one is ready: many that wait at once keep the tracer from its work."""
+    holds = []
+    for names, at_return_instead in ((("_Fork", "fork"), True), (("vfork",), False)):
+        offset = next((o for o in map(binary.file_offset, names) if o is not None), None)
+        if offset is None:
+            continue
+        begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
+        if begins is not None:
+            extra = _AND_ITS_MAKER if at_return_instead else 0  # a vfork holds its maker by itself
+            holds.append(Hold(offset + begins, ControlKind.FORKED, extra))
+        elif at_return_instead:
+            holds.append(Hold(offset, ControlKind.FORKED, at_return=True))
+    return holds
+
+
+def _exec_holds(binary: OpenBinary) -> list[Hold]:
+    places = ((binary.file_offset(name), kind) for name, kind in _EXECS)
+    return [Hold(offset, kind) for offset, kind in places if offset is not None]
+
+
+def _start_hold(binary: OpenBinary) -> list[Hold]:
+    offset = binary.image.file_offset_of(binary.image.entry)
+    return [Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
+
+
+def _jit_hold(binary: OpenBinary) -> list[Hold]:
+    """Return where a JIT tells gdb of its code, and note its descriptor. Both may be local symbols."""
+    symbols = binary.symbols
+    if not symbols.mentions(REGISTER_FUNCTION):
+        return []
+    here, descriptor = binary.link_address(REGISTER_FUNCTION), binary.link_address(DESCRIPTOR)
+    offset = binary.file_offset(REGISTER_FUNCTION)
+    if here is None or offset is None or descriptor is None:
+        return []
+    binary.jit_descriptor = descriptor
+    return [Hold(offset, ControlKind.JIT, descriptor - here)]
+
+
+def _frame_holds(binary: OpenBinary) -> list[Hold]:
+    """Return where unwind tables are registered with the C++ runtime, and where they are taken back."""
+    if not binary.symbols.mentions(REGISTER_FUNCTIONS[0]):
+        return []
+    is_libgcc = (binary.image.soname or "").startswith(LIBGCC)
+    register, deregister = INNERMOST_FUNCTIONS if is_libgcc else (REGISTER_FUNCTIONS, DEREGISTER_FUNCTIONS)
+    kinds = (ControlKind.FRAMES, register), (ControlKind.FRAMES_GONE, deregister)
+    places = ((binary.file_offset(name), kind) for kind, names in kinds for name in names)
+    return [Hold(offset, kind) for offset, kind in places if offset is not None]
+
+
+def _end_holds(binary: OpenBinary) -> list[Hold]:
+    """Return where a process is that ends by itself: return from main, exit and quick_exit come to _exit."""
+    found = (next(filter(None, map(binary.file_offset, names)), None) for names in _ENDS)
+    return [Hold(offset, ControlKind.ENDING) for offset in found if offset is not None]
+
+
+def _holds(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
+    """Return where processes that map this binary are held: loader, libc and static programs have such places."""
+    found = _loader_hold(binary) if binary.is_loader else []
+    if _is_libc(binary):
+        found += _fork_holds(binary) + _exec_holds(binary) + (_end_holds(binary) if ends else [])
+    return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
+
+
+def _is_libc(binary: OpenBinary) -> bool:
+    return bool(binary.symbols.find("execve") and binary.symbols.find("fork"))
+
+
+class Prober:
+    """Finds sites once per binary and attaches them once per process and binary."""
+
+    def __init__(
+        self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher, mishaps: Mishaps, *,
+        follow: bool, holds_ends: bool = False,
+    ) -> None:
+        self._mishaps, self._follow, self._holds_ends = mishaps, follow, holds_ends
+        self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
+        self._holds: dict[int, list[Hold]] = {}
+        self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
+        self._linked: dict[int, dict[int, OpenBinary]] = {}
+        self._everywhere: set[int] = set()
+        """Binaries whose holds stand in every process."""
+        self._of_tree: dict[int, set[int]] = {}
+        """Binaries whose holds a process has got, or inherited."""
+        self._code: dict[int, dict[int, bytes]] = {}
+        """What stood at the places of each binary's probes when they were found."""
+        self.without_files = 0
+        """How often a process got no probes, or not all, since no more files may be opened."""
+        self._unresolved: list[Unresolved] = []
+        self._uncovered: list[UncoveredCopies] = []
+
+    def prepare(self, binary: OpenBinary) -> None:
+        """Find a binary's sites, its holds and its unwind table."""
+        if binary.id in self._holds:
+            return
+        self._holds[binary.id] = []
+        with self._mishaps.attempt():
+            found = self._find_sites(binary.image)
+            self._unresolved += found.unresolved
+            self._uncovered += found.uncovered
+            self._sites.add(binary, found.placements)
+            binary.unwinders = found.unwinders
+        with self._mishaps.attempt():
+            self._holds[binary.id] = _holds(binary, ends=self._holds_ends)
+            if binary.is_static or _is_libc(binary):
+                self._mapping_calls[binary.id] = mapping_calls(binary)
+        with self._mishaps.attempt():
+            self._code[binary.id] = {at: binary.code_at(at) for at in self._places(binary)}
+        self._rows.install(binary)
+
+    def withdraw(self, binary: OpenBinary) -> None:
+        """Take away the probes of a binary whose file was rewritten: at its places there is other code now."""
+        users = [linked for linked in self._linked.values() if linked.pop(binary.id, None) is not None]
+        holders = [held for held in self._of_tree.values() if binary.id in held]
+        if users or holders or binary.id in self._everywhere:
+            self._everywhere.discard(binary.id)
+            for held in holders:
+                held.discard(binary.id)
+            self._attacher.withdraw(binary)
+            for pid in self._linked:
+                restore_code(pid, binary, self._places(binary))
+
+    def _places(self, binary: OpenBinary) -> set[int]:
+        """Return where in its file a binary has probes."""
+        sites = (offset for _, p in binary.placements for offset in (p.file_offset, p.return_offset))
+        holds = (hold.file_offset for hold in self._holds.get(binary.id, ()))
+        unwinders = (place.file_offset for place in binary.unwinders)
+        return {*sites, *holds, *unwinders, *(offset for offset, _ in self._mapping_calls.get(binary.id, ()))}
+
+    def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
+        """Attach to a process what it does not have yet; stops quietly where it is gone."""
+        linked, binaries = self._linked.setdefault(pid, {}), list(binaries)
+        for binary in self._guarded(pid, [b for b in binaries if b.id not in linked and self._is_fit(b)]):
+            linked[binary.id] = binary
+            if not self._is_attached(pid, binary):
+                return
+        if self._follow:
+            for binary in binaries:
+                if binary.id in linked:
+                    self._hold_tree(pid, binary)
+
+    def _is_attached(self, pid: int, binary: OpenBinary) -> bool:
+        """Attach a binary's sites and holds to a process; return whether that is still there."""
+        try:
+            self._attacher.attach_sites(pid, binary)
+            self._hold(pid, binary)
+        except ProcessLookupError:
+            return False
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                self.without_files += 1
+                return False
+            reason = f"the kernel refused the probe: {error.strerror}"
+            self._unresolved += [
+                Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
+                           p.site.function.function, reason)
+                for _, p in binary.placements
+            ]  # fmt: skip
+        return True
+
+    def _is_fit(self, binary: OpenBinary) -> bool:
+        """Find a binary's probes; tell whether its file still has the code that they were found in."""
+        if binary.is_stale:
+            return False
+        self.prepare(binary)
+        if all(binary.code_now(at) == code for at, code in self._code.get(binary.id, {}).items()):
+            return True
+        binary.is_stale = True  # rewritten since, within one tick of the file system's clock
+        self.withdraw(binary)
+        return False
+
+    def _guarded(self, pid: int, binaries: list[OpenBinary]) -> list[OpenBinary]:
+        """Attach what unwinds in these before any return probe, which an exception could meet; none if it is gone."""
+        distinct = list({binary.id: binary for binary in binaries}.values())
+        try:
+            for binary in distinct:
+                self._attacher.attach_unwinders(pid, binary)
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                self.without_files += 1
+            elif error.errno != errno.ESRCH:
+                reason = f"the kernel refused the probes of what unwinds: {error.strerror}"
+                self._unresolved.append(Unresolved("unwinder", "", binary.path, reason))
+            return []
+        return distinct
+
+    def _hold(self, pid: int, binary: OpenBinary) -> None:
+        """Attach a binary's holds for a process; where forks are followed, but for those that its children meet too."""
+        if calls := self._mapping_calls.get(binary.id):
+            self._attacher.attach_watch(pid, binary, calls)
+        for hold in self._holds[binary.id]:
+            if hold.kind != ControlKind.FORKED and not (self._follow and hold.kind in _BEFORE_OWN_LINKS):
+                self._attacher.attach_hold(pid, binary, hold)
+
+    def _hold_tree(self, pid: int, binary: OpenBinary) -> None:
+        """Attach the holds that children meet before they have links of their own: once to whom they descend from."""
+        held = self._of_tree.setdefault(pid, set())
+        if binary.id in held or binary.id in self._everywhere:
+            return
+        holds = [hold for hold in self._holds[binary.id] if hold.kind in _BEFORE_OWN_LINKS]
+        try:
+            self._attacher.attach_tree_holds(pid, binary, holds)
+            held.add(binary.id)
+        except ProcessLookupError:
+            return
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                self.without_files += 1
+                return
+            # no tracefs to be had
+            self._everywhere.add(binary.id)
+            for hold in holds:
+                self._attacher.attach_hold(EVERY_PROCESS, binary, hold)
+
+    def forked(self, parent: int, child: int) -> None:
+        """Give a child what its parent has: the kernel did so with the holds of the tree."""
+        self._of_tree[child] = set(self._of_tree.get(parent, ()))
+        self.link(child, self.linked(parent))
+
+    def gained_rights(self, pid: int) -> None:
+        """The kernel took the holds of the tree from a process that exec'd a program with rights of its own."""
+        self._of_tree.pop(pid, None)
+
+    @property
+    def stands_everywhere(self) -> bool:
+        """Whether there are breakpoints in processes that are not traced."""
+        return bool(self._everywhere)
+
+    def holds_start(self, pid: int, binaries: Iterable[OpenBinary]) -> bool:
+        """Return whether a process that has just exec'd is held where these start: in a loader, or a static program."""
+        linked = self._linked.get(pid, {})
+        starters = [b for b in binaries if b.is_loader or (b.is_static and not b.image.soname and not b.is_vdso)]
+        return all(b.id in linked for b in starters if any(hold.kind in _OF_STARTS for hold in _holds(b)))
+
+    def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
+        """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
+        holds = (hold.kind for binary in binaries for hold in self._holds.get(binary.id, ()))
+        if binaries and not self.site_count and all(kind == ControlKind.STARTED for kind in holds):
+            raise NothingToProbe(f"nothing to probe in {name}: {why_untraced(binaries)}")
+
+    def leave(self, pid: int) -> None:
+        """Take all probes out of a process that goes on. What it inherited is only to be had out of all of the tree:
+        the others get theirs anew."""
+        had = self._linked.pop(pid, None), self._of_tree.pop(pid, None)
+        if not any(had):
+            return
+        self._attacher.leave(pid)
+        for other in list(self._of_tree):
+            self._of_tree[other].clear()
+            self.link(other, self.linked(other))
+
+    def linked(self, pid: int) -> list[OpenBinary]:
+        """Return the binaries whose probes a process has."""
+        return list(self._linked.get(pid, {}).values())
+
+    def forget(self, pid: int) -> None:
+        """Detach from a process that ended."""
+        self._linked.pop(pid, None)
+        self._of_tree.pop(pid, None)
+        self._attacher.detach(pid)
+
+    @property
+    def site_count(self) -> int:
+        return len(self._sites.infos) - 1
+
+    @property
+    def coverage(self) -> Coverage:
+        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)), tuple(self._uncovered))

@@ -1,0 +1,63 @@
+"""The table of sites that the probes index by their cookie, and the types that sites name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tracer.binaries.open_binaries import OpenBinary
+from tracer.interpreters.lua.layout import VERSIONS
+from tracer.kernel.maps import Maps
+from tracer.model import records
+from tracer.model.operations import Location, Operation, Placement, SiteFlag
+from tracer.model.snapshot import Records, SiteInfo
+
+
+def type_hash(name: str) -> int:
+    """Return the number by which records name a type that a spec gives by name."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+class SiteTable:
+    """Sites are numbered from 1 and never removed."""
+
+    def __init__(self, maps: Maps) -> None:
+        self._rows = maps.view("SITES", records.SITE, records.MAX_SITES)
+        self.infos: list[SiteInfo] = [SiteInfo(0, "", "", None)]
+        self.types: dict[int, str] = {}
+        self.refused = 0
+
+    def add(self, binary: OpenBinary, placements: Sequence[Placement]) -> None:
+        """Enter the sites of a binary; those that no longer fit are counted in `refused`."""
+        for placement in placements:
+            index = len(self.infos)
+            if index >= records.MAX_SITES:
+                self.refused += 1
+                continue
+            spec = placement.site.function
+            self._rows[index : index + 1] = self._row(placement)
+            self.infos.append(SiteInfo(spec.operation, spec.function, Path(binary.path).name, spec.type_name,
+                                       bool(spec.flags & SiteFlag.COUNTER)))  # fmt: skip
+            binary.placements.append((index, placement))
+
+    def _row(self, placement: Placement) -> Records:
+        spec = placement.site.function
+        row = np.zeros(1, records.SITE)
+        row["operation"], row["flags"], row["group"] = int(spec.operation), int(spec.flags), spec.group
+        row["return_distance"] = placement.return_distance
+        row["failure"] = int(spec.failure)
+        if spec.type_name is not None and spec.operation <= Operation.DELETE:
+            row["type"] = type_hash(spec.type_name)
+            self.types[type_hash(spec.type_name)] = spec.type_name
+        if spec.operation == Operation.GUEST:
+            row["type"] = VERSIONS.index(spec.type_name or "")
+        for name in ("object", "counter", "count", "size", "name", "holder"):
+            row[name] = _location(getattr(placement, name))
+        return row
+
+
+def _location(at: Location) -> tuple[int, int, int, int, int, int]:
+    return (int(at.kind), int(at.register), int(at.dereference), at.width, at.offset, at.adjust)

@@ -1,0 +1,66 @@
+"""Programs that ran in a traced process and in which nothing is probed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tracer.binaries.open_binaries import OpenBinary
+from tracer.model.operations import Operation
+from tracer.model.snapshot import Mapping as MappedRange
+from tracer.model.snapshot import Process, SiteInfo, Untraced
+from tracer.procfs import process as proc
+
+_GO_SECTIONS = (".gopclntab", ".note.go.buildid")
+_REFERENCES = frozenset((Operation.CREATE, Operation.GET, Operation.PUT, Operation.DELETE))
+_MEMORY = frozenset(
+    (Operation.ALLOC, Operation.REALLOC, Operation.FREE, Operation.MAP, Operation.UNMAP, Operation.REMAP)
+)
+_NOT_READ = "it is no 64-bit x86 ELF program, or could not be read"
+
+
+def untraced_programs(
+    processes: Sequence[Process], mappings: Sequence[MappedRange], binaries: Mapping[int, OpenBinary],
+    sites: Sequence[SiteInfo],
+) -> Iterator[Untraced]:
+    """Yield the programs none of whose binaries has a probe.
+
+    Where references alone are counted, most programs have nothing to count: they are yielded only if all are so.
+    """
+    operations = {site.operation for site in sites}
+    if operations & _REFERENCES and not operations & _MEMORY:
+        return
+    mapped: dict[tuple[int, int], set[int]] = {}
+    for mapping in mappings:
+        mapped.setdefault((mapping.pid, mapping.generation), set()).add(mapping.binary)
+    for process in processes:
+        space = [binaries[id_] for id_ in mapped.get((process.pid, process.generation), ()) if id_ in binaries]
+        if any(map(_is_probed, space)) or (not space and process.forked_from is not None):
+            continue
+        program = process.executable or (process.command[0] if process.command else f"pid {process.pid}")
+        yield Untraced(process.pid, process.generation, program, why_untraced(space))
+
+
+def older_children(pid: int) -> tuple[Untraced, ...]:
+    """Return the processes that descend from one that is going to be traced: they are not."""
+    return tuple(
+        Untraced(child, 0, proc.executable(child) or f"pid {child}", "it ran before refleak attached to its parent")
+        for child in proc.descendants(pid)
+    )
+
+
+def _is_probed(binary: OpenBinary) -> bool:
+    return any(placement.site.function.operation in _REFERENCES | _MEMORY for _, placement in binary.placements)
+
+
+def why_untraced(space: Sequence[OpenBinary]) -> str:
+    """Return why a program that maps these binaries has no probe, as a clause."""
+    own = [binary for binary in space if not binary.is_vdso]
+    if not own:
+        return _NOT_READ
+    if any(binary.image.section(name) is not None for binary in own for name in _GO_SECTIONS):
+        return "a Go program, which allocates without malloc"
+    if any(binary.is_loader for binary in own):
+        return "neither it nor its libraries have a function that is looked for"
+    if any(len(binary.symbols) for binary in own):
+        return "it is static, and has no function that is looked for"
+    return "it is static and has no symbols"

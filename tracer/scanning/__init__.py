@@ -1,0 +1,1 @@
+"""The memory of processes, read for pointers to what is outstanding."""

@@ -1,0 +1,179 @@
+"""Address spaces: which binaries are mapped where, now and before, and what the unwinder knows of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tracer.binaries.open_binaries import VDSO, Binaries, OpenBinary
+from tracer.mishaps import Mishaps
+from tracer.model.records import TABLE_MAPPINGS
+from tracer.model.snapshot import Mapping
+from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
+from tracer.procfs.process import read_memory
+from tracer.spaces.generated_ranges import GeneratedRanges, Range, Space
+from tracer.spaces.mapping_tables import MappingTables, UnwindRows, Unwound
+
+_MOST_READINGS = 3
+_ADDRESS_MASK = (1 << 64) - 1
+_Place = tuple[int, int, int, int]
+PlacedFile = tuple[Mapping, OpenBinary, int]
+"""A file's mapping with its binary and its bias."""
+
+
+class Spaces:
+    """The mappings of every traced process, over time."""
+
+    def __init__(self, binaries: Binaries, rows: UnwindRows, tables: MappingTables, mishaps: Mishaps) -> None:
+        self._binaries, self._rows, self._tables, self._mishaps = binaries, rows, tables, mishaps
+        self._live: dict[tuple[int, int], dict[_Place, Mapping]] = {}
+        self._ended: list[Mapping] = []
+        self._executable: dict[Space, list[PlacedFile]] = {}
+        self._anonymous: dict[Space, int] = {}
+        self.owner_of: dict[int, Space] = {}
+        """Whose code in no binary an id stands for."""
+        self.born_ns: dict[int, int] = {}
+        """The kernel's clock when an id was not yet used."""
+        self.generated = GeneratedRanges()
+        self.last_read: list[MapsEntry] = []
+        """All mappings of the process that was refreshed last."""
+
+    def refresh(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
+        """Read a process's mappings, publish them to the unwinder, and return the binaries mapped."""
+        for _ in range(_MOST_READINGS):
+            epoch = self._tables.epoch
+            binaries = self._read(pid, generation, now_ns)
+            if epoch == self._tables.epoch:  # else the kernel side may have removed what was just published
+                break
+        return binaries
+
+    def _read(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
+        found: dict[_Place, PlacedFile] = {}
+        entries = self.last_read = read_maps(pid)
+        for entry in entries:
+            binary = bias = None
+            with self._mishaps.attempt():
+                binary = self._binary(pid, entry)
+                bias = binary.bias_of(entry.start, entry.end, entry.file_offset) if binary else None
+            if binary is not None and bias is not None:
+                mapping = Mapping(
+                    pid, generation, entry.start, entry.end, entry.file_offset, binary.id, entry.executable, now_ns,
+                    link_address=(entry.start - bias) & _ADDRESS_MASK,
+                )  # fmt: skip
+                found[entry.start, entry.end, entry.file_offset, binary.id] = (mapping, binary, bias)
+        if not found:
+            return []
+        self._record(pid, generation, found, now_ns)
+        executable = [item for item in found.values() if item[0].executable]
+        for _, binary, _ in executable:
+            self._rows.install(binary)
+        self._executable[pid, generation] = executable
+        self.generated.drop_unmapped((pid, generation), entries)
+        self._publish((pid, generation))
+        return list({binary.id: binary for _, binary, _ in found.values()}.values())
+
+    def _publish(self, space: Space) -> None:
+        """Give the unwinder the files' mappings, and as many of those made at run time as fit."""
+        files = self._executable.get(space, [])
+        if space not in self._anonymous:
+            self._take_id(space)
+        made = self.generated.listed(space, TABLE_MAPPINGS - len(files))
+        self._tables.publish(space[0], [*files, *made], self._anonymous[space])
+
+    def _take_id(self, space: Space) -> bool:
+        number = self._binaries.take_id()
+        if number is None:
+            self._anonymous.setdefault(space, 0)
+            return False
+        self._anonymous[space] = number
+        self.owner_of[number], self.born_ns[number] = space, time.monotonic_ns()
+        return True
+
+    def renumber(self, space: Space) -> bool:
+        """Give the code in no binary another id from now on: it is not what it was. False where none is left."""
+        if space not in self._executable or not self._take_id(space):
+            return False
+        self._publish(space)
+        return True
+
+    def anonymous_id(self, space: Space) -> int:
+        """Return the id of a space's code in no binary; 0 for none."""
+        return self._anonymous.get(space, 0)
+
+    def add_code(self, space: Space, key: int, binary: Unwound, ranges: Sequence[Range], bias: int) -> bool:
+        """Map code that was made at run time, under a `key` of the caller's; False where a file's code is there."""
+        if not self.generated.add(space, key, binary, ranges, bias, self._executable.get(space, ())):
+            return False
+        self._publish(space)
+        return True
+
+    def is_described(self, space: Space, ranges: Sequence[Range]) -> bool:
+        """Tell whether a file, or an image with a key of 0 or more, has code in any of these ranges."""
+        files = self._executable.get(space, ())
+        return any(
+            any(start < file.end and file.start < end for file, _, _ in files)
+            or any(key >= 0 for key in self.generated.overlapping(space, start, end))
+            for start, end in ranges
+        )
+
+    def remove_code(self, space: Space, key: int) -> None:
+        if self.generated.remove(space, key):
+            self._publish(space)
+
+    def executable(self, space: Space) -> list[PlacedFile]:
+        """Return the files' executable mappings as they are known now."""
+        return self._executable.get(space, [])
+
+    def bias_of(self, space: Space, binary: OpenBinary) -> int | None:
+        """Return address minus link address of a binary in a process, or None where it is not mapped."""
+        return next((bias for _, mapped, bias in self._executable.get(space, ()) if mapped.id == binary.id), None)
+
+    def _binary(self, pid: int, entry: MapsEntry) -> OpenBinary | None:
+        if entry.path == VDSO:
+            data = read_memory(pid, entry.start, entry.end - entry.start)
+            return self._binaries.add_image(VDSO, data) if data else None
+        if entry.inode == 0 or not entry.path.startswith("/"):
+            return None
+        return self._binaries.mapped(entry, paths_that_open(pid, entry))
+
+    def _record(
+        self, pid: int, generation: int, found: dict[_Place, PlacedFile], now_ns: int
+    ) -> None:
+        known = self._live.setdefault((pid, generation), {})
+        for place in [place for place in known if place not in found]:
+            self._ended.append(replace(known.pop(place), until_ns=now_ns))
+        for place, (mapping, _, _) in found.items():
+            known.setdefault(place, mapping)
+
+    def note_code(self, pid: int, generation: int, start: int, length: int) -> None:
+        """Have the process no longer wait when it makes this range executable, unless there is a file in it."""
+        mappings = self._live.get((pid, generation), {}).values()
+        if not any(m.executable and m.start < start + length and m.end > start for m in mappings):
+            self._tables.note_code(pid, generation, start, length)
+
+    def forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
+        """Give a forked child its copy of the mappings and of the table."""
+        self._live[child] = {
+            place: replace(mapping, pid=child[0], generation=child[1], from_ns=now_ns)
+            for place, mapping in self._live.get(parent, {}).items()
+        }
+        self._executable[child] = self._executable.get(parent, [])
+        self.generated.forked(parent, child)
+        if parent in self._anonymous:
+            self._anonymous[child] = self._anonymous[parent]
+        self._tables.share(parent[0], child[0])
+
+    def ended(self, pid: int, generation: int, now_ns: int) -> None:
+        """Close the book of an address space that ended or was exec'd away."""
+        for mapping in self._live.pop((pid, generation), {}).values():
+            self._ended.append(replace(mapping, until_ns=now_ns))
+        self._executable.pop((pid, generation), None)
+        self._anonymous.pop((pid, generation), None)
+        self.generated.ended((pid, generation))
+        self._tables.drop(pid)
+
+    @property
+    def records(self) -> tuple[Mapping, ...]:
+        live = (mapping for space in self._live.values() for mapping in space.values())
+        return (*self._ended, *live)

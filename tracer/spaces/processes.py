@@ -1,0 +1,106 @@
+"""The book of the target's processes: one entry per address space, from fork or exec to exec or end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.model.snapshot import Process
+from tracer.procfs import process as proc
+
+Space = tuple[int, int]
+"""(pid, generation)."""
+
+
+@dataclass
+class _Shared:
+    """A vfork child before its exec: it has no memory of its own."""
+
+    pid: int
+    parent: int
+    started_ns: int
+
+
+class ProcessTable:
+    """Processes by (pid, generation); times in nanoseconds since the trace began."""
+
+    def __init__(self) -> None:
+        self._processes: dict[Space, Process] = {}
+        self._current: dict[int, int] = {}
+        self._sharing: dict[int, _Shared] = {}
+
+    def add(self, pid: int, generation: int, parent: int | None, command: tuple[str, ...], started_ns: int) -> None:
+        """Enter the process that was launched or attached to."""
+        self._enter(Process(pid, generation, parent, command, proc.executable(pid), started_ns))
+
+    def _enter(self, process: Process) -> None:
+        self._processes[process.pid, process.generation] = process
+        self._current[process.pid] = process.generation
+
+    def current(self, pid: int) -> Process | None:
+        return self._processes.get((pid, self._current.get(pid, -1)))
+
+    def forked(self, pid: int, generation: int, parent: int, time_ns: int, *, shares_memory: bool) -> None:
+        if shares_memory:
+            self._sharing[pid] = _Shared(pid, parent, time_ns)
+            return
+        before = self.current(parent)
+        self._enter(
+            Process(
+                pid, generation, parent, before.command if before else (), before.executable if before else None,
+                time_ns, forked_from=(parent, before.generation) if before else None,
+            )
+        )
+
+    def execed(self, pid: int, generation: int, path: str, time_ns: int) -> None:
+        """End the old address space, if it had one of its own, and enter the new one."""
+        shared = self._sharing.pop(pid, None)
+        before = None if shared else self.current(pid)
+        parent = shared.parent if shared else before.parent if before else None
+        if before is not None:
+            self._update(before, ended_ns=time_ns, by_exec=True)
+        command = proc.command_line(pid) or (path,)
+        self._enter(Process(pid, generation, parent, command, proc.executable(pid) or path, time_ns))
+
+    def name_again(self, pid: int) -> None:
+        """Read command and executable once more: at the exec event itself they may not have been there yet."""
+        before, command = self.current(pid), proc.command_line(pid)
+        if before is not None and command:
+            self._update(before, command=command, executable=proc.executable(pid) or before.executable)
+
+    def exited(self, pid: int, status: int | None, time_ns: int) -> None:
+        """Note the end; `status` is a wait(2) status."""
+        self._sharing.pop(pid, None)
+        before = self.current(pid)
+        if before is None or before.ended_ns is not None:
+            return
+        code = os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None
+        signal = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None
+        self._update(before, ended_ns=time_ns, exit_code=code, signal=signal)
+
+    def _update(self, process: Process, **changes: object) -> None:
+        self._processes[process.pid, process.generation] = replace(process, **changes)  # type: ignore[arg-type]
+
+    @property
+    def living(self) -> tuple[int, ...]:
+        """Return the pids that have not ended, those that share their parent's memory included."""
+        own = (p for p in self._current if (now := self.current(p)) is not None and now.ended_ns is None)
+        return (*own, *self._sharing)
+
+    def records(self, keys: npt.NDArray[np.void], totals: npt.NDArray[np.void]) -> tuple[Process, ...]:
+        """Return all processes in order of start, with the totals that the kernel side kept (KEY, SPACE_TOTALS)."""
+        found = dict(zip(zip(keys["pid"].tolist(), keys["generation"].tolist(), strict=True), totals, strict=True))
+        return tuple(_with_totals(self._processes.values(), found))
+
+
+def _with_totals(processes: Iterable[Process], found: dict[Space, np.void]) -> Iterable[Process]:
+    for process in processes:
+        sums = found.get((process.pid, process.generation))
+        yield process if sums is None else replace(
+            process, made=int(sums["made"]), made_bytes=int(sums["made_bytes"]), freed=int(sums["freed"]),
+            freed_bytes=int(sums["freed_bytes"]), unknown_frees=int(sums["unknown_frees"]),
+        )

@@ -1,0 +1,1 @@
+"""Unwinding in user space, from dumps of stacks."""

@@ -1,0 +1,69 @@
+"""A stack as the kernel side copied it: registers, memory, and what return probes have hidden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.model import records
+from tracer.model.operations import Register
+from tracer.model.records import STACK_REACH
+
+WORD_BYTES = 8
+_PAGE_BYTES = WORD_BYTES * records.PAGE_WORDS
+PRESERVED = (
+    Register.RBX, Register.RBP, Register.RSP, Register.R12, Register.R13, Register.R14, Register.R15,
+)  # fmt: skip
+
+
+class Unreadable(Exception):
+    """What was asked for is not in the copy."""
+
+
+@dataclass(frozen=True)
+class StackDump:
+    """A record of the copy ring; see `struct stack_copy` of bpf/abi.h."""
+
+    id: int
+    cut: int
+    space: tuple[int, int]
+    start: int
+    ip: int
+    registers: dict[int, int]
+    """The preserved ones, by DWARF number."""
+    pending: dict[int, int]
+    """By address of its slot: the return address that a return probe has replaced."""
+    base: int
+    memory: bytes
+    """From address `base` on."""
+    code: tuple[tuple[int, int], ...]
+    """Ranges that all code was in that the kernel side knew."""
+
+    @classmethod
+    def read(cls, blob: bytes) -> StackDump:
+        """Read a record."""
+        row = np.frombuffer(blob, records.STACK_COPY, 1)[0]
+        registers = {int(number): int(row["registers"][number]) for number in PRESERVED}
+        words = row["words"][: min(int(row["pages"]), records.COPY_PAGES) * records.PAGE_WORDS]
+        pending: dict[int, int] = {}
+        for slot, address in row["pending"].tolist():
+            if slot:
+                pending.setdefault(slot, address)  # the newest: of probes that share a slot it has the true address
+        return cls(
+            int(row["id"]), int(row["cut"]), (int(row["pid"]), int(row["generation"])), int(row["start"]),
+            int(row["ip"]), registers, pending, registers[Register.RSP] & -_PAGE_BYTES, words.tobytes(),
+            tuple(row["code"].tolist()),
+        )  # fmt: skip
+
+    def word(self, address: int) -> int:
+        """Return the word at an address; raises Unreadable."""
+        at = address - self.base
+        if at < 0 or at + WORD_BYTES > len(self.memory) or address < self.registers[Register.RSP]:
+            raise Unreadable
+        return int.from_bytes(self.memory[at : at + WORD_BYTES], "little")
+
+    def tells(self, word: int) -> bool:
+        """Whether the stack's id depends on a word of the copy (`mixed_if_decisive` of bpf/stack_dump.bpf.c)."""
+        sp = self.registers[Register.RSP]
+        return sp <= word < sp + STACK_REACH or any(start <= word < end for start, end in self.code)
