@@ -1,4 +1,4 @@
-"""The house rules that a parser can check: layers, owners of foreign libraries, sizes, names."""
+"""The house rules that a parser can check: who imports whom, owners of foreign libraries, sizes, names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,20 +15,51 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tracer").rglob("*.py"))
 
-LAYERS = {
-    "__main__": 6, "cli": 5, "api": 4, "pipeline": 3,
-    "specs": 2, "sites": 2, "capture": 2, "recording": 2, "symbols": 2, "analysis": 2, "report": 2,
-    "elf": 1, "procfs": 1, "books": 1, "guests": 1, "jit": 1, "reachability": 1,
-    "model": 0, "errors": 0, "files": 0, "lazy_names": 0,
+EVERYBODYS = {"model", "errors"}
+"""What every room may import, but for those of EVERYBODYS itself, which import nothing."""
+EDGES = {
+    "__main__": {"cli"},
+    "cli": {"api", "pipeline", "specs", "symbols", "analysis", "report", "recording", "capture", "kernel", "binaries",
+            "dwarf", "elf", "procfs", "files"},
+    "api": {"pipeline", "capture"},
+    "pipeline": {"specs", "sites", "symbols", "analysis", "report", "recording", "capture", "interpreters", "kernel",
+                 "binaries", "dwarf", "elf", "files"},
+    "capture": {"probing", "scanning", "unwinding", "jit", "spaces", "interpreters", "kernel", "binaries",
+                "aggregation", "elf", "procfs", "mishaps"},
+    "probing": {"jit", "spaces", "interpreters", "kernel", "binaries", "procfs", "mishaps"},
+    "scanning": {"reachability", "spaces", "kernel", "procfs"},
+    "unwinding": {"spaces", "kernel", "binaries", "cfi", "procfs", "mishaps"},
+    "jit": {"spaces", "binaries", "cfi", "elf", "procfs", "mishaps"},
+    "spaces": {"interpreters", "kernel", "binaries", "cfi", "procfs", "mishaps"},
+    "interpreters": {"kernel", "binaries", "mishaps"},
+    "kernel": {"binaries", "files"},
+    "binaries": {"elf", "procfs", "files"},
+    "sites": {"cfi", "dwarf", "elf"},
+    "specs": {"dwarf", "files"},
+    "symbols": {"elf", "files"},
+    "recording": {"files"},
+    "analysis": set(),
+    "report": set(),
+    "aggregation": set(),
+    "reachability": set(),
+    "cfi": {"dwarf", "elf", "files"},
+    "dwarf": {"elf"},
+    "elf": {"files"},
+    "procfs": {"files"},
+    "mishaps": set(),
+    "files": set(),
+    "lazy_names": set(),
+    "model": set(),
+    "errors": set(),
 }  # fmt: skip
+"""Which room may import which: the list is the order of the house, and holds no edge that nobody uses."""
 STEPS = {
     "tracer.capture.session", "tracer.capture.assembly", "tracer.analysis.analysis", "tracer.symbols.symbolizer",
     "tracer.recording.reader", "tracer.recording.writer",
 }
 """What `cli` does by `api` and `pipeline` only: tracing, reading, naming, judging."""
-LAYER_0_ONLY = {"analysis", "report"}
 OWNERS = {
-    "bcc": {"capture"},
+    "bcc": {"kernel"},
     "capstone": {"sites"},
     "tabulate": {"report"},
     "rich": {"report"},
@@ -74,15 +106,11 @@ def imported(tree: ast.AST, module: str, is_package: bool = False) -> Iterator[t
 def edge_violation(package: str, other: str) -> str | None:
     if other == package or other.startswith("__"):
         return None
-    if package not in LAYERS or other not in LAYERS:
-        return f"{package if package not in LAYERS else other} stands in no layer"
-    if LAYERS[other] > LAYERS[package]:
-        return f"back edge: {package} imports {other} above it"
-    if LAYERS[other] == LAYERS[package]:
-        return f"siblings: {package} imports {other}"
-    if package in LAYER_0_ONLY and LAYERS[other] != 0:
-        return f"{package} may import layer 0 only, not {other}"
-    return None
+    if package not in EDGES or other not in EDGES:
+        return f"{package if package not in EDGES else other} is in no list"
+    if other in EDGES[package] or (other in EVERYBODYS and package not in EVERYBODYS):
+        return None
+    return f"{package} may not import {other}"
 
 
 def import_violations(module: str, source: str, is_package: bool = False) -> list[str]:
@@ -141,18 +169,43 @@ def test_package_only_reexports(path: Path) -> None:
     assert not does_more_than_reexport(path.read_text())
 
 
-def rooms(table: str) -> dict[str, int]:
-    """Return the layer of each package or module that the first two columns of CONTRIBUTING's table name."""
-    rows = [row.split("|")[1:3] for row in table.splitlines() if row.startswith("|")]
-    return {name: int(layer) for layer, names in rows if layer.strip().isdecimal()
-            for name in re.findall(r"`(\w+)`", names)}  # fmt: skip
+def edges_used() -> set[tuple[str, str]]:
+    """Return (room, room that it imports) of all modules."""
+    return {
+        (package_of(module_name(path)), package_of(name))
+        for path in MODULES
+        for name, _ in imported(ast.parse(path.read_text()), module_name(path), path.name == "__init__.py")
+        if name.startswith("tracer.")
+    }
+
+
+def test_no_edge_is_listed_that_nobody_uses() -> None:
+    listed = {(room, other) for room, others in EDGES.items() for other in others}
+    assert listed - edges_used() == set()
+
+
+def test_no_room_imports_itself_by_others() -> None:
+    sorter = TopologicalSorter({room: others | (EVERYBODYS - {room}) for room, others in EDGES.items()
+                                if room not in EVERYBODYS})  # fmt: skip
+    assert set(sorter.static_order()) == EDGES.keys()
+
+
+def rooms(table: str) -> dict[str, set[str]]:
+    """Return what each room imports by CONTRIBUTING's table: the name in the first column, the names in the third."""
+    rows = [row.split("|")[1:4] for row in table.splitlines() if row.startswith("| `")]
+    return {room.strip(" `"): set(re.findall(r"`(\w+)`", others)) for room, _, others in rows}
 
 
 def test_contributing_names_every_room() -> None:
     folder = ROOT / "tracer"
     found = {path.stem for path in (*folder.glob("*.py"), *(init.parent for init in folder.glob("*/__init__.py")))}
-    assert found - {"__init__"} - LAYERS.keys() == set()
-    assert rooms((ROOT / "CONTRIBUTING.md").read_text()) == LAYERS
+    assert found - {"__init__"} == EDGES.keys()
+    assert rooms((ROOT / "CONTRIBUTING.md").read_text().split("## How code looks")[0]) == EDGES
+
+
+def test_unit_tests_stand_in_the_folder_of_a_room() -> None:
+    folders = {path.name for path in (ROOT / "tests/unit").iterdir() if any(path.glob("test_*.py"))}
+    assert folders - EDGES.keys() == {"bpf", "fuzz"}
 
 
 def test_files_are_named_for_a_noun() -> None:
@@ -174,19 +227,19 @@ def test_bcc_is_imported_in_one_module_and_late() -> None:
 @pytest.mark.parametrize(
     ("module", "source", "reason"),
     [
-        ("tracer.model.frames", "import tracer.elf.image", "back edge: model imports elf above it"),
-        ("tracer.elf.image", "from tracer.capture import ring", "back edge: elf imports capture above it"),
-        ("tracer.sites.placement", "from tracer import specs", "siblings: sites imports specs"),
-        ("tracer.sites.placement", "from ..specs import toml", "siblings: sites imports specs"),
-        ("tracer.errors", "import tracer.model.frames", "siblings: errors imports model"),
-        ("tracer.report.text", "from tracer.elf.image import Image", "report may import layer 0 only, not elf"),
-        ("tracer.analysis.leaks", "def f():\n import tracer.procfs", "analysis may import layer 0 only, not procfs"),
+        ("tracer.model.frames", "import tracer.elf.image", "model may not import elf"),
+        ("tracer.elf.image", "from tracer.capture import ring", "elf may not import capture"),
+        ("tracer.sites.placement", "from tracer import specs", "sites may not import specs"),
+        ("tracer.sites.placement", "from ..specs import toml", "sites may not import specs"),
+        ("tracer.errors", "import tracer.model.frames", "errors may not import model"),
+        ("tracer.report.text", "from tracer.elf.image import Image", "report may not import elf"),
+        ("tracer.analysis.leaks", "def f():\n import tracer.procfs", "analysis may not import procfs"),
         ("tracer.cli.top", "from tracer.capture.session import Session",
          "cli reaches past the pipeline to tracer.capture.session"),
-        ("tracer.cli.main", "import tracer.misc.x", "misc stands in no layer"),
+        ("tracer.cli.main", "import tracer.misc.x", "misc is in no list"),
         ("tracer.elf.image", "import capstone", "capstone belongs to sites"),
         ("tracer.cli.main", "from rich.table import Table", "rich belongs to report"),
-        ("tracer.report.text", "import importlib as i\ni.import_module('bcc')", "bcc belongs to capture"),
+        ("tracer.report.text", "import importlib as i\ni.import_module('bcc')", "bcc belongs to kernel"),
         ("tracer.sites.placement", "import angr", "angr has no owner"),
         ("tracer.elf.image", "import elftools", "elftools has no owner"),
     ],
