@@ -191,6 +191,7 @@ INLINE int tracer_answers(void)
  * stack. A test looks at the code.
  */
 #define NOWHERE ((void *)-1)
+#define PR_SET_SYSCALL_USER_DISPATCH 59
 #define MAY_EXPIRE 1ULL	/* in a ticket: nothing is lost by a maker, or a process that ends, that goes on too early */
 
 /* What a held thread waits for. */
@@ -312,6 +313,8 @@ INLINE int hold(struct pt_regs *ctx)
 	}
 	if (kind == CONTROL_ENDING && process->space != pid)
 		return 0;	/* a vfork child, in its parent's memory */
+	if (kind == CONTROL_DISPATCHES && (ctx->di != PR_SET_SYSCALL_USER_DISPATCH || !ctx->si))
+		return 0;
 	if (kind == CONTROL_LOADER && cookie >> 8) {
 		u32 state = 0;
 

@@ -174,6 +174,9 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
         reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
         count = len({pid for pid, _ in session.follower.translated})
         yield Loss(reason, count, "trace it without the other")
+    if session.follower.dispatching:
+        reason = "process that dispatches its own system calls (as Wine does): not traced from then on"
+        yield Loss(reason, len({pid for pid, _ in session.follower.dispatching}), "none", EVERY_KIND)
 
 
 def _trapped(processes: Iterable[Process]) -> Iterator[str]:

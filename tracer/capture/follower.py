@@ -56,6 +56,8 @@ class Follower:
         """Programs that were exec'd without their loader's, or if static their own, first step being held."""
         self.translated: set[Space] = set()
         """Processes in which a program runs another one's code by translating it: they have no probes."""
+        self.dispatching: set[Space] = set()
+        """Processes that turn system calls into signals, those that end a return probe too: they lost their probes."""
         self._expected: set[int] = set()
         """Processes that are about to exec what has been linked."""
         self._waiting: deque[np.void] = deque()
@@ -74,6 +76,7 @@ class Follower:
             ControlKind.EXIT: self._exited,
             ControlKind.JIT: lambda c: self._jit.called(_space(c), int(c["address"])),
             ControlKind.ENDING: endings.held,
+            ControlKind.DISPATCHES: self._dispatches,
             ControlKind.FRAMES: lambda c: self._frames.registered(_space(c), int(c["length"])),
             ControlKind.FRAMES_GONE: lambda c: self._frames.deregistered(_space(c), int(c["length"])),
         }
@@ -174,14 +177,20 @@ class Follower:
         self._code.begin((pid, generation), (pid, before.generation) if before is not None else None)
 
     def _link(self, pid: int, generation: int, binaries: Sequence[OpenBinary]) -> None:
-        """Give a process the probes of what it maps; none where the code of another program is translated."""
-        if (pid, generation) in self.translated:
+        """Give a process the probes of what it maps; none where the code of another program is translated, or system
+        calls are dispatched."""
+        if (pid, generation) in self.translated | self.dispatching:
             return
         if any(binary.is_translator and executes(pid, binary.fd) for binary in binaries):
             self.translated.add((pid, generation))
             self._prober.leave(pid)
             return
         self._prober.link(pid, binaries)
+
+    def _dispatches(self, control: np.void) -> None:
+        """Before the system calls of a thread become signals: a return probe ends with one (uretprobe, Linux 6.11)."""
+        self.dispatching.add(_space(control))
+        self._prober.leave(int(control["pid"]))
 
     def look_again(self, space: Space) -> Sequence[MapsEntry]:
         """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""

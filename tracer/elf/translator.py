@@ -14,8 +14,7 @@ _VALGRIND_ADDRESS = 0x58000000
 """Where valgrind links its tools (valt_load_address_pri in its configure.ac), so that programs keep their places."""
 _VALGRIND_WORD, _QEMU_WORD = b"VALGRIND_LAUNCHER", b"QEMU_LD_PREFIX"
 """Variables that only they read."""
-_QEMU_NAME, _LAUNCHERS = "qemu-", ("valgrind", "valgrind.bin")
-"""valgrind's only executes one of its tools."""
+_QEMU_NAME = "qemu-"
 _LAUNCHERS = ("valgrind", "valgrind.bin")
 """A script on some systems, and the program that executes a tool."""
 _PART = 1 << 20

@@ -298,6 +298,7 @@ class ControlKind(IntEnum):
     FRAMES = 13
     FRAMES_GONE = 14
     ENDING = 15
+    DISPATCHES = 16
 
 
 class GuestRecord(IntEnum):

@@ -76,6 +76,11 @@ def _exec_holds(binary: OpenBinary) -> list[Hold]:
     return [Hold(offset, kind) for offset, kind in places if offset is not None]
 
 
+def _dispatch_hold(binary: OpenBinary) -> list[Hold]:
+    offset = binary.file_offset("prctl")
+    return [Hold(offset, ControlKind.DISPATCHES)] if offset is not None else []
+
+
 def _start_hold(binary: OpenBinary) -> list[Hold]:
     offset = binary.image.file_offset_of(binary.image.entry)
     return [Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
@@ -115,7 +120,8 @@ def _holds(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
     found = _loader_hold(binary) if binary.is_loader else []
     if _is_libc(binary):
-        found += _fork_holds(binary) + _exec_holds(binary) + (_end_holds(binary) if ends else [])
+        found += _fork_holds(binary) + _exec_holds(binary) + _dispatch_hold(binary)
+        found += _end_holds(binary) if ends else []
     return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
 
 

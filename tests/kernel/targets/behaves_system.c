@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 #include "behaves.h"
 
@@ -269,12 +270,43 @@ static void orphans(void)
 	printf("%d from both, %s\n", got, text);
 }
 
+static volatile char dispatches;
+static volatile int dispatched;
+
+static void in_place_of_a_call(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)info;
+	dispatches = SYSCALL_DISPATCH_FILTER_ALLOW;
+	dispatched++;
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = 77;
+}
+
+/* Makes a signal of each system call, as Wine does: malloc makes none. */
+static void user_dispatch(void)
+{
+	struct sigaction action = {.sa_sigaction = in_place_of_a_call, .sa_flags = SA_SIGINFO};
+	void *before = malloc(97), *within;
+	long result;
+
+	sigaction(SIGSYS, &action, NULL);
+	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, &dispatches))
+		fail("prctl");
+	dispatches = SYSCALL_DISPATCH_FILTER_BLOCK;
+	within = malloc(MANY);
+	free(before);
+	result = syscall(SYS_getppid);
+	dispatches = SYSCALL_DISPATCH_FILTER_ALLOW;
+	free(within);
+	printf("%d signal, %ld\n", dispatched, result);
+}
+
 static const struct behaviour behaviours[] = {
 	{"traced_by_parent", traced_by_parent}, {"seized", seized}, {"single_steps", single_steps},
 	{"child_crashes", child_crashes}, {"address_space", address_space}, {"process_limit", process_limit},
 	{"no_new_privileges", no_new_privileges}, {"fixed_addresses", fixed_addresses},
 	{"executes_from_memory", executes_from_memory}, {"executes_in_thread", executes_in_thread},
 	{"vforks_and_executes", vforks_and_executes}, {"fork_chain", fork_chain}, {"orphans", orphans},
+	{"user_dispatch", user_dispatch},
 };
 
 int main(int argc, char **argv)

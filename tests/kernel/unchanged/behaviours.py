@@ -51,7 +51,7 @@ FLOW = (
 SYSTEM = (
     *_own("behaves_system", "traced_by_parent seized single_steps child_crashes address_space process_limit"),
     *_own("behaves_system", "no_new_privileges fixed_addresses executes_from_memory executes_in_thread"),
-    *_own("behaves_system", "vforks_and_executes fork_chain orphans"),
+    *_own("behaves_system", "vforks_and_executes fork_chain orphans user_dispatch"),
     *_own("behaves_files", "handles_of_processes descriptors_of_signals events watches_files passes_descriptors"),
     *_own("behaves_files", "terminal other_memory shared_segments"),
 )

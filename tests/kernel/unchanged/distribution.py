@@ -27,7 +27,10 @@ PROGRAMS = (
     Behaviour("gdb", ("/usr/bin/gdb", "-nx", "-batch", "-ex", "print 6 * 7")),
     shell("valgrind", "valgrind -q /bin/cat /dev/null; echo $?"),
 )  # fmt: skip
-PACKAGES = "ruby php-cli redis-server nginx-light strace tcc busybox default-jdk-headless curl libpython3.11-testsuite"
+PACKAGES = (
+    "ruby php-cli redis-server nginx-light strace tcc busybox default-jdk-headless curl libpython3.11-testsuite sbcl "
+    "erlang-base mono-runtime mono-mcs gforth swi-prolog-nox r-base-core guile-3.0 ocaml-nox chicken-bin postgresql-15"
+)
 """What MORE_PROGRAMS needs beside the packages of the test suite, on Debian 12."""
 
 _MODULE = """
@@ -68,6 +71,36 @@ func main() { var wait sync.WaitGroup; var lock sync.Mutex; sum := 0
   for i := 0; i < 20; i++ { wait.Add(1); go func(i int) { defer wait.Done(); defer func() { recover() }()
     n := deep(100 + i); lock.Lock(); sum += n; lock.Unlock(); panic("left") }(i) }
   wait.Wait(); fmt.Println(sum) }
+"""
+_LISP = """(progn (setf (extern-alien "lose_on_corruption_p" int) 0)
+  (print (handler-case (car (the cons (read-from-string "7"))) (type-error () 'caught)))
+  (print (handler-case (/ 1 (read-from-string "0")) (division-by-zero () 'divided)))
+  (print (handler-case (labels ((f (n) (+ 1 (f n)))) (f 1)) (storage-condition () 'deep)))
+  (gc :full t) (print (length (loop repeat 300000 collect (list 1 2)))) (terpri) (exit :code 9))"""
+_ERLANG = """
+Me = self(), [spawn(fun() -> Me ! lists:sum(lists:seq(1, N)) end) || N <- lists:seq(1, 500)],
+io:format("~p~n", [lists:sum([receive S -> S end || _ <- lists:seq(1, 500)])]),
+io:format("~p~n", [catch hd([])]), halt(3).
+"""
+_MONO = """
+using System; using System.Linq; using System.Threading;
+class T { static int Deep(int n) { if (n == 0) throw new Exception("x"); return Deep(n - 1) + 1; }
+  static int Main() { int caught = 0; var threads = Enumerable.Range(0, 8).Select(i => new Thread(() => {
+      for (int j = 0; j < 50; j++) try { Deep(j); } catch (Exception e) {
+        if (e.StackTrace.Length > 0) Interlocked.Increment(ref caught); } })).ToList();
+    threads.ForEach(t => t.Start()); threads.ForEach(t => t.Join()); GC.Collect();
+    object o = null; try { o.ToString(); } catch (NullReferenceException) { caught++; }
+    Console.WriteLine(caught); return 6; } }
+"""
+_POSTGRES = """
+b=/usr/lib/postgresql/15/bin; chmod 777 .; run() { setpriv --reuid nobody --regid nogroup --clear-groups "$@"; }
+run $b/initdb -D d -A trust -U me -N --locale C >/dev/null; echo $?
+run $b/pg_ctl -D d -w -l /dev/null -o "-c listen_addresses= -k $PWD" start >/dev/null; echo $?
+q() { run $b/psql -h $PWD -U me -d postgres -Atc "$1"; }
+q 'create table t as select g, md5(g::text) m from generate_series(1, 5000) g; create index on t(m)'
+q 'select count(*), min(m), max(m) from t'; q 'select 1 / 0'
+q 'do $$ begin for i in 1..200 loop begin perform 1 / 0; exception when others then null; end; end loop; end $$'
+run $b/pg_ctl -D d -w -m fast stop >/dev/null; echo $?; rm -rf d
 """
 
 MORE_PROGRAMS = (
@@ -248,4 +281,32 @@ MORE_PROGRAMS = (
         "printf '#include <stdlib.h>\nint main() { char *p = malloc(7); free(p); free(p); }' > a.c; "
         "gcc -g -fsanitize=address -fno-omit-frame-pointer -o a a.c; ./a 2>&1 | grep -c '#[0-9]'; rm a",
     ),
+    Behaviour("lisp", ("/usr/bin/sbcl", "--noinform", "--no-sysinit", "--no-userinit", "--eval", _LISP), 9),
+    Behaviour("erlang", ("/usr/bin/erl", "+S", "2", "-noshell", "-eval", _ERLANG), 3),
+    shell("mono", f"cat > t.cs <<'END'\n{_MONO}\nEND\nmcs t.cs; mono t.exe; s=$?; rm t.exe; exit $s", 6),
+    Behaviour("forth", ("/usr/bin/gforth", "-e", ": f 0 swap 0 do i + loop ; 99 f . 1 0 ' / catch . cr bye")),
+    Behaviour(
+        "prolog",
+        ("/usr/bin/swipl", "-q", "-g", "numlist(1,999,L),sum_list(L,S),print(S),catch(atom_length(_,_),_,nl),halt(4)"),
+        4,
+    ),
+    Behaviour(
+        "R", ("/usr/bin/Rscript", "-e", "print(sum(sapply(1:999, sqrt))); try(stop('x')); gc() -> g; q(status=3)"), 3
+    ),
+    Behaviour(
+        "guile",
+        (
+            "/usr/bin/guile",
+            "--no-auto-compile",
+            "-c",
+            "(display (call/cc (lambda (k) (dynamic-wind (lambda () 1) (lambda () (k 5)) (lambda () (display 3))))))"
+            "(catch #t (lambda () (car 1)) (lambda a (display (car a)))) (gc) (exit 7)",
+        ),
+        7,
+    ),
+    shell("ocaml", "echo 'try ignore (1 / (Random.int 1)) with Division_by_zero -> exit 8;;' > a.ml; ocaml a.ml", 8),
+    Behaviour(
+        "scheme", ("/usr/bin/csi", "-e", "(print (apply + (map (lambda (x) (* x x)) (list 1 2 3 4)))) (exit 2)"), 2
+    ),
+    shell("postgres", _POSTGRES),
 )
