@@ -612,7 +612,7 @@ enum count {
 };
 
 #define WALK_OUTCOMES 4
-#define COUNTS (COUNT_WALKS + 16 * WALK_OUTCOMES)
+#define COUNT_SLOTS (COUNT_WALKS + 16 * WALK_OUTCOMES)
 
 /* What does not change while a trace runs. The verifier knows it, and leaves out what is not wanted. */
 struct constants {

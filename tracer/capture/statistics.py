@@ -9,13 +9,13 @@ import numpy as np
 from tracer.capture.losses import read_counters
 from tracer.capture.session import Session
 from tracer.model.operations import Operation
-from tracer.model.records import COUNTS, WALK_OUTCOMES, Count, WalkOutcome
+from tracer.model.records import COUNT_SLOTS, WALK_OUTCOMES, Count, WalkOutcome
 from tracer.model.run_statistics import RingCounts, RunStatistics, WalkCounts
 
 
 def read_statistics(session: Session) -> RunStatistics:
     """Return the counts so far; those of the kernel are 0 unless the session's constants ask for them."""
-    counts = read_counters(session.maps.fds["COUNTS"], COUNTS)
+    counts = read_counters(session.maps.fds["COUNTS"], COUNT_SLOTS)
     return RunStatistics(
         walks=tuple(_walks(counts)),
         frames_walked=counts[Count.FRAMES],

@@ -76,7 +76,7 @@ class _Map:
 
 _COUNTERS = {
     "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),
-    "COUNTS": _Map(MapType.PERCPU_ARRAY, 4, 8, records.COUNTS),
+    "COUNTS": _Map(MapType.PERCPU_ARRAY, 4, 8, records.COUNT_SLOTS),
     "CONSTANTS": _Map(MapType.ARRAY, 4, records.CONSTANTS.itemsize, 1, bpf.F_READ_ONLY),
 }
 

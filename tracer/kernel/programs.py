@@ -45,10 +45,10 @@ bpf/abi.h), the turns are more than fit into that time."""
 _AT_ONCE = 4
 
 _HEADERS = (
-    "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "tables.bpf.h", "walk_cache.bpf.h",
-    "epilogue.h", "epilogue.bpf.h", "trails.bpf.h", "unwind.bpf.h", "stacks.bpf.h", "interpreters.bpf.h", "python.bpf.h",
-    "lua.bpf.h", "luajit.bpf.h", "events.bpf.h", "programs.bpf.h", "selection.bpf.h", "freed.bpf.h",
-    "allocations.bpf.h", "calls.bpf.h",
+    "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "tables.bpf.h",
+    "walk_cache.bpf.h", "epilogue.h", "epilogue.bpf.h", "trails.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
+    "interpreters.bpf.h", "python.bpf.h", "lua.bpf.h", "luajit.bpf.h", "events.bpf.h", "programs.bpf.h",
+    "selection.bpf.h", "freed.bpf.h", "allocations.bpf.h", "calls.bpf.h",
 )
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "stack_dump.bpf.c",
             "interpreters.bpf.c", "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "turns.bpf.c")  # fmt: skip

@@ -368,7 +368,7 @@ class Count(IntEnum):
 
 
 WALK_OUTCOMES = 4
-COUNTS = Count.WALKS + 16 * WALK_OUTCOMES
+COUNT_SLOTS = Count.WALKS + 16 * WALK_OUTCOMES
 
 
 class ProcessState(IntEnum):
