@@ -24,7 +24,7 @@ struct pending {
 #define MEMO_REACH 8192
 #define TRAIL_PLACES 512
 #define TRAIL_SEGMENTS 32
-#define SEGMENT_GAP 512
+#define SEGMENT_GAP 1536	/* bytes between two words that are read together: a read costs as much as to copy these */
 #define MEMO_TAILS 48
 #define MEMO_GUESSES 32
 #define MEMO_SEGMENTS 8
