@@ -22,8 +22,8 @@ help:
 	@echo 'make demo   install what is missing, trace examples/demo/leaky and print the report'
 	@echo 'make test   install what is missing and run all tests (kernel tests need root)'
 	@echo 'make fuzz   damaged input for every reader, a minute; SECONDS=3600 for an hour'
-	@echo 'make test-kernels  the smoke suite on kernels of the distribution (KERNELS, KERNEL_SUITE)'
-	@echo 'make lint   ruff and mypy'
+	@echo 'make test-kernels  what is found on kernels of the distribution, and the smoke suite (KERNELS, KERNEL_SUITE)'
+	@echo 'make lint   ruff and mypy; clang with its warnings on all BPF sources'
 	@echo 'make bench  the benchmark of docs/performance.md'
 	@echo 'make perf   build perf with the stubs and trace it (examples/perf)'
 	@echo 'make docs   write the pages of docs/commands, the manual page and the completion again'
@@ -31,9 +31,13 @@ help:
 	@echo 'make clean  remove what was built; .venv stays'
 
 # System packages are visible inside: BCC is one of the distribution's.
-.venv/installed: pyproject.toml
+.venv/runs: pyproject.toml
 	.ci/install $(RUN_PACKAGES)
 	test -x $(PYTHON) || /usr/bin/python3 -m venv --system-site-packages .venv
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/installed: .venv/runs
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
@@ -42,7 +46,7 @@ venv: .venv/installed
 examples/demo/leaky: examples/demo/leaky.c examples/refleak.h
 	$(CC) $(CFLAGS_DEMO) -o $@ $<
 
-demo: venv examples/demo/leaky
+demo: .venv/runs examples/demo/leaky
 	$(SUDO) ./refleak --exec examples/demo/leaky
 
 test: venv
@@ -56,11 +60,14 @@ fuzz: venv
 # In virtual machines: docs/kernels.md.
 test-kernels: venv
 	.ci/install $(TEST_PACKAGES) $(KERNEL_PACKAGES)
+	$(PYTHON) -m tests.kernels --suite verdicts --write docs/kernels.md here $(KERNELS)
 	$(PYTHON) -m tests.kernels --suite $(KERNEL_SUITE) --write docs/kernels.md $(KERNELS)
 
 lint: venv
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
+	.ci/install clang
+	$(PYTHON) .ci/compile-bpf
 
 # A peer that cannot be installed is reported as absent.
 bench: venv

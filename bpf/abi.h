@@ -8,7 +8,9 @@
 #ifndef REFLEAK_ABI_H
 #define REFLEAK_ABI_H
 
-#ifndef REFLEAK_BPF
+#ifdef REFLEAK_BPF
+#include <linux/types.h>
+#else
 #include <stdint.h>
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -406,6 +408,8 @@ struct process {
 	u16 own_generation;
 	u16 state;	/* enum process_state */
 	u16 is_copy;	/* its memory began as a copy of its parent's, until it execs */
+	u32 source;	/* whose memory that is, a pid, 0 for none */
+	u32 source_generation;
 };
 
 /* What one address space did; by struct key without an address. */

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What is done with a new block or mapping once its stack is known. */
 
+#include "abi.h"
+#include "allocations.bpf.h"
+#include "events.bpf.h"
+#include "freed.bpf.h"
+#include "maps.bpf.h"
+#include "stacks.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 int allocated(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();

@@ -8,6 +8,18 @@
 #ifndef REFLEAK_ALLOCATIONS_H
 #define REFLEAK_ALLOCATIONS_H
 
+#include "abi.h"
+#include "events.bpf.h"
+#include "freed.bpf.h"
+#include "locations.bpf.h"
+#include "maps.bpf.h"
+#include "programs.bpf.h"
+#include "registers.h"
+#include "selection.bpf.h"
+#include "stacks.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 #define IS_ERROR(result) ((result) >= (u64)-4095)
 
 /* Where return probes of this process return to: the kernel's page of trampolines. */
@@ -84,18 +96,22 @@ INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct all
 	return freed;
 }
 
+INLINE u64 inherited_freed(struct key *key)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	map_update(INHERITED_FREES, key, &now, NOEXIST);
+	return now;
+}
+
 /* A free of a block that is not known: not kept, its parent's copy, or older than the trace. */
 INLINE void unknown_freed(struct thread *thread, u64 address, u16 group)
 {
 	struct key key = key_of(thread, address, group);
-	u64 now;
 
 	thread->totals.unknown_frees++;
-	if (!thread->is_copy)
-		return;
-	now = bpf_ktime_get_ns();
-	map_update(INHERITED_FREES, &key, &now, NOEXIST);
-	remember_freed(&key, 0, 0, now);
+	if (thread->is_copy)
+		remember_freed(&key, 0, 0, inherited_freed(&key));
 }
 
 /* What the second argument of a free is, by enum given. `new char[0]` makes a block of 1. */

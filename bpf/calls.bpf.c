@@ -5,6 +5,19 @@
  * it is known there, like the built-in functions; else at the return.
  */
 
+#include "abi.h"
+#include "allocations.bpf.h"
+#include "calls.bpf.h"
+#include "freed.bpf.h"
+#include "locations.bpf.h"
+#include "maps.bpf.h"
+#include "programs.bpf.h"
+#include "registers.h"
+#include "selection.bpf.h"
+#include "threads.bpf.h"
+#include "unwind.bpf.h"
+#include "verifier.h"
+
 INLINE u64 counter_of(struct site *site, u64 object)
 {
 	u64 at = object + (s64)site->counter.adjust;
@@ -426,6 +439,8 @@ int unknown_free(struct pt_regs *ctx)
 	slot = ctx->sp + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	key = key_of(thread, thread->intent.address, site->group);
 	if (is_bad_free(thread, &key, slot)) {
+		if (thread->is_copy)
+			inherited_freed(&key);	/* it may be an ancestor's, too far back to know */
 		walk_from_entry(ctx, thread, site, PROGRAM_FREED);
 		return 0;
 	}

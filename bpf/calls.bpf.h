@@ -9,6 +9,12 @@
 #ifndef REFLEAK_CALLS_H
 #define REFLEAK_CALLS_H
 
+#include "abi.h"
+#include "allocations.bpf.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 #define INNER_GETS 4
 
 enum call_state {

@@ -8,6 +8,9 @@
 #ifndef REFLEAK_DRAWS_H
 #define REFLEAK_DRAWS_H
 
+#include "abi.h"
+#include "verifier.h"
+
 #define DRAW_STEPS 128	/* 2.7 are needed on average; more than these once in 10^24 */
 
 #ifdef REFLEAK_BPF

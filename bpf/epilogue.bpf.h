@@ -7,6 +7,13 @@
 #ifndef REFLEAK_EPILOGUE_BPF_H
 #define REFLEAK_EPILOGUE_BPF_H
 
+#include "abi.h"
+#include "epilogue.h"
+#include "tables.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+#include "walk_cache.bpf.h"
+
 #define CODE_PAGE 4096
 
 /*

@@ -9,6 +9,9 @@
 #ifndef REFLEAK_EPILOGUE_H
 #define REFLEAK_EPILOGUE_H
 
+#include "abi.h"
+#include "verifier.h"
+
 #define TAIL_POPS 6
 
 enum tail_kind {
@@ -23,19 +26,6 @@ struct tail {
 	u64 pops_bp;
 	u64 bp_at;	/* from rsp */
 };
-
-/* 1 if a == b, else 0; for values below 2^63. */
-INLINE u64 is_equal(u64 a, u64 b)
-{
-	u64 difference = a ^ b;
-
-	BARRIER(difference);
-	difference -= 1;
-	BARRIER(difference);
-	difference >>= 63;
-	BARRIER(difference);
-	return difference;
-}
 
 /* What 8 bytes of code do: [add $size, %rsp] [pop ...] [leave] ret. */
 INLINE struct tail read_tail(u64 code)

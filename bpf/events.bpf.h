@@ -3,6 +3,11 @@
 #ifndef REFLEAK_EVENTS_H
 #define REFLEAK_EVENTS_H
 
+#include "abi.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 /* Reserve and stamp a record; NULL if the ring is full, which is counted. */
 INLINE struct event *new_event(struct thread *thread, u8 operation, u64 address)
 {

@@ -12,6 +12,12 @@
 #ifndef REFLEAK_FREED_H
 #define REFLEAK_FREED_H
 
+#include "abi.h"
+#include "events.bpf.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 #define FREED_WAYS 4
 
 struct freed_block {
@@ -156,6 +162,28 @@ INLINE int is_on_stack(u64 address, u64 sp)
 	return address >= sp && address < end && end - sp < STACK_REACH;
 }
 
+#define ANCESTORS 4
+
+/* Whether the address is that of a block of one whose memory this process began as a copy of, be it freed since. */
+INLINE int is_ancestors(struct thread *thread, u64 address, u16 group)
+{
+	struct key key = key_of(thread, address, group);
+
+#pragma unroll
+	for (int i = 0; i < ANCESTORS; i++) {
+		u32 pid = key.pid;
+		struct process *process = map_lookup(PROCESSES, &pid);
+
+		if (!process || process->generation != key.generation || !process->source)
+			return 0;
+		key.pid = process->source;
+		key.generation = process->source_generation;
+		if (map_lookup(LIVE, &key) || map_lookup(GHOSTS, &key))
+			return 1;
+	}
+	return 0;
+}
+
 /*
  * Judge the free of what is not alive; returns whether it is an error, which
  * then is the intent. With its stack known, send_bad_free says it.
@@ -178,7 +206,7 @@ INLINE int is_bad_free(struct thread *thread, struct key *key, u64 slot)
 		intent->flags = ERROR_DOUBLE_FREE;
 		return 1;
 	}
-	if (!SHARED->unknown_is_bad || thread->is_copy || key->group)
+	if (!SHARED->unknown_is_bad || key->group || (thread->is_copy && is_ancestors(thread, key->address, key->group)))
 		return 0;
 	intent->object = 0;
 	intent->value = 0;

@@ -10,6 +10,9 @@
 #ifndef REFLEAK_IDS_H
 #define REFLEAK_IDS_H
 
+#include "maps.bpf.h"
+#include "verifier.h"
+
 INLINE u64 read_word(u64 address)
 {
 	u64 value = 0;

@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Frames of interpreters: walked once the native stack is known, and made one stack with it. */
 
+#include "abi.h"
+#include "interpreters.bpf.h"
+#include "locations.bpf.h"
+#include "lua.bpf.h"
+#include "luajit.bpf.h"
+#include "maps.bpf.h"
+#include "programs.bpf.h"
+#include "python.bpf.h"
+#include "registers.h"
+#include "stacks.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 /* Name the stack, and go on with what it was walked for. */
 INLINE void finish_guest(struct pt_regs *ctx, struct thread *thread, struct guest *guest)
 {

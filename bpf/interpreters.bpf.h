@@ -9,6 +9,11 @@
 #ifndef REFLEAK_INTERPRETERS_H
 #define REFLEAK_INTERPRETERS_H
 
+#include "abi.h"
+#include "maps.bpf.h"
+#include "verifier.h"
+#include "walk_cache.h"
+
 #define LUA_ENTRIES 64
 #define CONTENT_BYTES 64
 #define OBJECT_WORDS 32
@@ -137,11 +142,11 @@ INLINE u8 byte_of(struct guest *guest, u32 offset)
 	return word_of(guest, offset) >> ((offset & 7) << 3);
 }
 
-/* What the thread may run: a Python of its process, a Lua that it has entered. */
-INLINE u32 guests_of(struct thread *thread)
+/* What a thread may run: a Python of its process, whose mapping table's number is told; a Lua that it has entered. */
+INLINE u32 guests_of(u32 tid, const u32 *table)
 {
-	struct guest *guest = guest_of(thread->tid);
-	u64 index = thread->table;
+	struct guest *guest = guest_of(tid);
+	u64 index = *table;
 
 	MASK(index, TABLES);
 	return (VALUE(struct pythons, PYTHONS)->python[index].runtime ? RUNS_PYTHON : 0) |

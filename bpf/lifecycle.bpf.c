@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Processes come and go: fork, exec, exit; and the moments when one of them is held. */
 
+#include "abi.h"
+#include "ids.bpf.h"
+#include "interpreters.bpf.h"
+#include "maps.bpf.h"
+#include "registers.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 struct tracepoint {
 	u64 argument[3];
 };
@@ -57,6 +65,8 @@ int on_fork(struct tracepoint *ctx)
 	process.space = shares ? forker->space : child;
 	process.is_copy = shares ? forker->is_copy : 1;
 	process.generation = shares ? forker->generation : process.own_generation;
+	process.source = shares ? forker->source : forker->space;
+	process.source_generation = shares ? forker->source_generation : forker->generation;
 	table = map_lookup(TABLE_OF, &forker->space);
 	if (table && !shares)
 		*table |= TABLE_SHARED;
@@ -103,6 +113,7 @@ int on_exec(struct tracepoint *ctx)
 	process->state = PROCESS_TRACED;
 	process->forked_ns = 0;
 	process->is_copy = 0;
+	process->source = 0;
 	map_update(TABLE_OF, &pid, &no_table, ANY);
 	next_epoch();
 	control = new_control(CONTROL_EXEC, pid);

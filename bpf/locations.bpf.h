@@ -3,7 +3,10 @@
 #ifndef REFLEAK_LOCATIONS_H
 #define REFLEAK_LOCATIONS_H
 
+#include "abi.h"
+#include "maps.bpf.h"
 #include "registers.h"
+#include "verifier.h"
 
 INLINE u64 value_at(struct pt_regs *ctx, const u64 *registers, const struct location *at)
 {

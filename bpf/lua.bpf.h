@@ -10,6 +10,12 @@
 #ifndef REFLEAK_LUA_H
 #define REFLEAK_LUA_H
 
+#include "abi.h"
+#include "interpreters.bpf.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 #define LUA_YIELD 1
 #define LUA_FUNCTION 6
 #define LUA_STEPS 320

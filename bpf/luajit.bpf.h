@@ -13,6 +13,13 @@
 #ifndef REFLEAK_LUAJIT_H
 #define REFLEAK_LUAJIT_H
 
+#include "abi.h"
+#include "interpreters.bpf.h"
+#include "lua.bpf.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 #define LUAJIT_STEPS 480
 #define LUAJIT_POINTER ((1ULL << 47) - 1)
 #define LUAJIT_TAG_FUNCTION 0x1fff7

@@ -8,6 +8,13 @@
  * to stand there later must not get its name. What has come is waited for.
  */
 
+#include "abi.h"
+#include "allocations.bpf.h"
+#include "ids.bpf.h"
+#include "maps.bpf.h"
+#include "tables.bpf.h"
+#include "verifier.h"
+
 #define NR_MMAP 9
 #define NR_MPROTECT 10
 #define NR_MUNMAP 11

@@ -11,16 +11,8 @@
 #ifndef REFLEAK_MAPS_H
 #define REFLEAK_MAPS_H
 
-#ifndef __always_inline
-#define __always_inline inline __attribute__((always_inline))
-#endif
-#define INLINE static __always_inline
-
-/* Hide a value from the optimiser: the verifier must see the check that the C code shows. */
-#define BARRIER(x) asm volatile("" : "+r"(x))
-
-/* An index that the verifier sees to be below a power of two. */
-#define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size) - 1))
+#include "abi.h"
+#include "verifier.h"
 
 #define MAP(name) ((void *)bpf_pseudo_fd(1, FD_##name))
 #define VALUE(type, name) ((type *)bpf_pseudo_fd(2, FD_##name))

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The two programs that probes run, and the one that walks the stack. */
 
+#include "abi.h"
+#include "allocations.bpf.h"
+#include "maps.bpf.h"
+#include "programs.bpf.h"
+#include "threads.bpf.h"
+#include "trails.bpf.h"
+#include "unwind.bpf.h"
+#include "verifier.h"
+
 #define STEPS (2 * MAX_FRAMES)	/* one for each frame, and one for each trampoline in between */
 
 int on_entry(struct pt_regs *ctx)

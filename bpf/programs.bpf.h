@@ -3,6 +3,13 @@
 #ifndef REFLEAK_PROGRAMS_H
 #define REFLEAK_PROGRAMS_H
 
+#include "abi.h"
+#include "maps.bpf.h"
+#include "registers.h"
+#include "threads.bpf.h"
+#include "unwind.bpf.h"
+#include "verifier.h"
+
 enum program {
 	PROGRAM_UNWIND,
 	PROGRAM_ALLOCATED,

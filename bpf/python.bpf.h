@@ -11,6 +11,12 @@
 #ifndef REFLEAK_PYTHON_H
 #define REFLEAK_PYTHON_H
 
+#include "abi.h"
+#include "interpreters.bpf.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 #define THREAD_STATES 512
 #define FRAMES_PASSED_OVER 1024
 #define MISSES_IN_A_ROW 16	/* then only the 32nd, the 64th, ... */

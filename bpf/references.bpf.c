@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Counted objects: create, get, put, delete. */
 
+#include "abi.h"
+#include "events.bpf.h"
+#include "locations.bpf.h"
+#include "maps.bpf.h"
+#include "programs.bpf.h"
+#include "registers.h"
+#include "stacks.bpf.h"
+#include "threads.bpf.h"
+#include "unwind.bpf.h"
+#include "verifier.h"
+
 /* Intern a type by its name; where the name's page is not resident, by where it stands. */
 INLINE u64 type_of_name(struct thread *thread, u64 pointer)
 {

@@ -3,6 +3,11 @@
 #ifndef REFLEAK_SELECTION_H
 #define REFLEAK_SELECTION_H
 
+#include "draws.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 /* Count a block that was made; returns whether it is to be kept. */
 INLINE int block_made(struct thread *thread, u64 size)
 {

@@ -12,6 +12,15 @@
  * limited, and the others stay cut, as their status says.
  */
 
+#include "abi.h"
+#include "maps.bpf.h"
+#include "programs.bpf.h"
+#include "stacks.bpf.h"
+#include "tables.bpf.h"
+#include "threads.bpf.h"
+#include "unwind.bpf.h"
+#include "verifier.h"
+
 /* Where the current thread's copy is made: in the ring each would take room until it is read, wanted or not. */
 INLINE struct stack_copy *room_for_copy(struct thread *thread)
 {

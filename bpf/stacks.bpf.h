@@ -7,6 +7,13 @@
 #ifndef REFLEAK_STACKS_H
 #define REFLEAK_STACKS_H
 
+#include "abi.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "trails.bpf.h"
+#include "verifier.h"
+#include "walk_cache.bpf.h"
+
 /* The id of the stack that was walked last. */
 INLINE u64 stack_id(struct thread *thread)
 {

@@ -9,6 +9,11 @@
 #ifndef REFLEAK_TABLES_H
 #define REFLEAK_TABLES_H
 
+#include "abi.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+
 struct rows {
 	u32 row[ROW_COUNT];
 };
@@ -24,20 +29,6 @@ struct tables {
 
 #define PAGE_BITS 12
 #define ROW_RULE_BITS 20
-
-/* 1 if a >= b, else 0; for values below 2^63. */
-INLINE u64 at_least(u64 a, u64 b)
-{
-	u64 difference;
-
-	BARRIER(a);
-	BARRIER(b);
-	difference = a - b;
-	BARRIER(difference);
-	difference >>= 63;
-	BARRIER(difference);
-	return difference ^ 1;
-}
 
 /* The index of the last mapping that starts at or below `address`; 0 where none does. */
 INLINE u64 index_below(struct table *table, u64 address)

@@ -7,6 +7,14 @@
 #ifndef REFLEAK_THREADS_H
 #define REFLEAK_THREADS_H
 
+#include "abi.h"
+#include "draws.h"
+#include "ids.bpf.h"
+#include "interpreters.bpf.h"
+#include "maps.bpf.h"
+#include "verifier.h"
+#include "walk_cache.h"
+
 /* An allocator call between its entry and its return. */
 struct pending {
 	u64 slot;	/* address of its return address; 0: none */
@@ -17,17 +25,6 @@ struct pending {
 	u64 had_old;
 	struct allocation old;	/* of realloc: put back if it fails */
 };
-
-#define MEMOS 8
-#define MEMO_WORDS 256
-#define MEMO_STRIDE 4	/* words compared between two looks at how many there are: the rest repeat the last one */
-#define MEMO_REACH 8192
-#define TRAIL_PLACES 512
-#define TRAIL_SEGMENTS 32
-#define SEGMENT_GAP 1536	/* bytes between two words that are read together: a read costs as much as to copy these */
-#define MEMO_TAILS 48
-#define MEMO_GUESSES 32
-#define MEMO_SEGMENTS 8
 
 /* The free that the thread did last. */
 struct last_free {
@@ -226,8 +223,6 @@ INLINE u64 current_epoch(void)
 	return SHARED->epoch + SHARED->published;
 }
 
-INLINE u32 guests_of(struct thread *thread);
-
 INLINE void refresh_thread(struct thread *thread, u32 pid)
 {
 	struct process *process = map_lookup(PROCESSES, &pid);
@@ -249,7 +244,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 	space = process->space;
 	table = map_lookup(TABLE_OF, &space);
 	thread->table = table ? *table & ~TABLE_SHARED : 0;
-	thread->guest = guests_of(thread);
+	thread->guest = guests_of(thread->tid, &thread->table);
 	thread->traced = 1;
 }
 

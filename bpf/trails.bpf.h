@@ -3,6 +3,14 @@
 #ifndef REFLEAK_TRAILS_H
 #define REFLEAK_TRAILS_H
 
+#include "abi.h"
+#include "maps.bpf.h"
+#include "tables.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+#include "walk_cache.bpf.h"
+#include "walk_cache.h"
+
 /* The frame that a walk is at, as it is told from others. */
 INLINE u64 frame_pc(struct walk *walk)
 {

@@ -2,7 +2,11 @@
 /*
  * The turns of loops: see REPEAT. What one does stands where its loop is, as
  * NAME_turn(); here it becomes a function that the verifier follows by itself.
+ * This file comes last: those before it hold what their loops do.
  */
+
+#include "maps.bpf.h"
+#include "verifier.h"
 
 /* 0 or 1, which the verifier wants to see. */
 INLINE int bit(u64 is_last)

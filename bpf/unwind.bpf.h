@@ -3,6 +3,15 @@
 #ifndef REFLEAK_UNWIND_H
 #define REFLEAK_UNWIND_H
 
+#include "abi.h"
+#include "epilogue.bpf.h"
+#include "maps.bpf.h"
+#include "tables.bpf.h"
+#include "threads.bpf.h"
+#include "trails.bpf.h"
+#include "verifier.h"
+#include "walk_cache.bpf.h"
+
 #define FRAME_POINTER_REACH (1 << 20)
 #define NO_CALLER -1	/* instead of a step's failure: it is the outermost frame */
 #define NO_INSTANCE ~0ULL	/* the list is at its end */

@@ -9,6 +9,15 @@
  * while the thread is held.
  */
 
+#include "abi.h"
+#include "allocations.bpf.h"
+#include "calls.bpf.h"
+#include "ids.bpf.h"
+#include "maps.bpf.h"
+#include "threads.bpf.h"
+#include "unwind.bpf.h"
+#include "verifier.h"
+
 /* A return address that was put back, and is the value of the map. */
 struct true_return {
 	u64 slot;

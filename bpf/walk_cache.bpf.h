@@ -3,6 +3,13 @@
 #ifndef REFLEAK_WALK_CACHE_H
 #define REFLEAK_WALK_CACHE_H
 
+#include "abi.h"
+#include "maps.bpf.h"
+#include "tables.bpf.h"
+#include "threads.bpf.h"
+#include "verifier.h"
+#include "walk_cache.h"
+
 /* rbp was read from `slot`: a word to compare only if the walk comes to depend on it. */
 INLINE void restore_bp(struct walk *walk, struct step *step, u64 slot, u64 value)
 {

@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tracer.capture.session import Progress
 from tracer.errors import RefleakError
+from tracer.lazy_names import names_of
 from tracer.model.selection import Selection
-from tracer.pipeline.background import BackgroundTrace
 from tracer.pipeline.judge_options import JudgeOptions
-from tracer.pipeline.recorder import Recorder
-from tracer.pipeline.report import Report, report_of_file
 from tracer.pipeline.trace import Trace
 from tracer.pipeline.trace_options import TraceOptions
+
+if TYPE_CHECKING:
+    from tracer.pipeline.background import BackgroundTrace
+    from tracer.pipeline.recorder import Recorder
+    from tracer.pipeline.report import Report
+else:
+    __getattr__ = names_of("tracer.pipeline", {"BackgroundTrace": "background", "Report": "report"})
 
 __all__ = [
     "BackgroundTrace", "JudgeOptions", "Progress", "RefleakError", "Report", "Selection", "Trace", "TraceOptions",
@@ -60,6 +66,8 @@ def launch(
             running.checkpoint()
         print(running.report.verdict)
     """
+    from tracer.pipeline.background import BackgroundTrace
+
     return BackgroundTrace(lambda: Trace.launched(command, options, _recorder(recording, options)), judging)
 
 
@@ -68,15 +76,21 @@ def attach(
     recording: _AnyPath | None = None,
 ) -> BackgroundTrace:  # fmt: skip
     """Trace a running process while the body of a `with` block runs."""
+    from tracer.pipeline.background import BackgroundTrace
+
     return BackgroundTrace(lambda: Trace.attached(pid, options, _recorder(recording, options)), judging)
 
 
 def read(path: _AnyPath, judging: JudgeOptions = _JUDGING) -> Report:
     """Return the report of a recording (`-o FILE.refleak`) or of a JSON report. Raises CannotRead."""
+    from tracer.pipeline.report import report_of_file
+
     return report_of_file(Path(path), judging)
 
 
 def _recorder(path: _AnyPath | None, options: TraceOptions) -> Recorder | None:
     if path is None:
         return None
+    from tracer.pipeline.recorder import Recorder
+
     return Recorder(Path(path), options.selection, force=False, with_symbols=True)

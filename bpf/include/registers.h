@@ -3,6 +3,8 @@
 #ifndef REFLEAK_REGISTERS_H
 #define REFLEAK_REGISTERS_H
 
+#include <uapi/linux/ptrace.h>
+
 #define RETURN_VALUE(ctx) ((ctx)->ax)
 
 /* The registers by DWARF number (enum register_id). Each is loaded at a constant offset: the verifier wants that of a context. */

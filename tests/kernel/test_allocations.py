@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from conftest import Refleak
-from traced_report import functions
+from traced_report import callers, functions
 
 BYTES = {"calloc": 91, "reallocarray": 91, "aligned_alloc": 128}
 SAME_CODE = {"aligned_alloc": ("aligned_alloc", "memalign"), "memalign": ("aligned_alloc", "memalign")}
@@ -25,10 +25,10 @@ def test_each_allocation_function(refleak: Refleak, function: str) -> None:
     assert leak["type"] in SAME_CODE.get(function, (function,))
     assert (leak["size_min"], leak["size_max"], leak["made"], leak["freed"]) == (size, size, 17, 0)
     inner = ["aligned"] if function == "posix_memalign" else []
-    assert functions(leak["stack"])[: len(inner) + 2] == [*inner, f"leak_{function}", "main"]
-    assert functions(leak["stack"])[-1] == "_start"
+    assert functions(callers(leak))[: len(inner) + 2] == [*inner, f"leak_{function}", "main"]
+    assert functions(callers(leak))[-1] == "_start"
     assert (leak["stack_complete"], leak["stack_status"]) == (True, "complete")
-    assert leak["own_frame"] == 0
+    assert leak["own_frame"] == 1
 
 
 def test_addresses_and_ages_of_a_sample_are_given(refleak: Refleak) -> None:
@@ -71,7 +71,7 @@ def test_an_allocator_over_another_counts_once(refleak: Refleak, targets: object
 def test_the_allocator_below_is_seen_where_the_one_above_is_not_named(refleak: Refleak) -> None:
     run = refleak(target=("nested_wrapped",))
     assert run.blocks[2:] == (18, 2748)
-    assert {leak["stack"][0]["module"] for leak in run.leaks} == {"libwrap.so"}
+    assert {callers(leak)[0]["module"] for leak in run.leaks} == {"libwrap.so"}
 
 
 def test_blocks_freed_by_other_threads(refleak: Refleak) -> None:
@@ -114,7 +114,7 @@ def test_cpp_new_and_delete_and_exceptions_in_threads(refleak: Refleak) -> None:
     assert one("leak_before_throw()") == (13, 559, "malloc", True)
     assert run.below("delete_both()") == []
     [leak] = run.below("leak_before_throw()")
-    names = functions(leak["stack"])
+    names = functions(callers(leak))
     at = names.index("leak_before_throw()")
     assert names[at + 1 : at + 21] == ["descend(int, bool)"] * 20
     assert names[at + 21] == "throw_in_thread(bool)"

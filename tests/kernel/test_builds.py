@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Refleak
-from traced_report import Json, functions
+from traced_report import Json, callers, functions
 
 NOTHING_TO_PROBE = 67
 
@@ -27,10 +27,10 @@ def test_allocation_functions(refleak: Refleak, targets: Path, build: str, funct
     assert (leak["kind"], leak["count"], leak["bytes"], leak["made"], leak["freed"]) == (
         "allocation", 17, 17 * size, 17, 0,
     )  # fmt: skip
-    names = functions(leak["stack"])
+    names = functions(callers(leak))
     if build == "stripped":
-        assert {frame["module"] for frame in leak["stack"][:2]} == {"alloc_functions-stripped"}
-        assert names[:2] == [None, None] and leak["stack"][0]["why_unknown"]
+        assert {frame["module"] for frame in callers(leak)[:2]} == {"alloc_functions-stripped"}
+        assert names[:2] == [None, None] and callers(leak)[0]["why_unknown"]
     else:
         assert names[:2] == [f"leak_{function}", "main"]
     check_end(leak, build)
@@ -40,7 +40,7 @@ def check_end(leak: Json, build: str) -> None:
     """Debian's musl has no unwind tables: a stack ends in it, above main, and says so."""
     if build == "musl":
         assert (leak["stack_complete"], leak["stack_status"]) == (False, "no-table")
-        assert leak["stack"][-1]["module"].startswith(("ld-musl", "libc.musl"))
+        assert callers(leak)[-1]["module"].startswith(("ld-musl", "libc.musl"))
     else:
         assert (leak["stack_complete"], leak["stack_status"]) == (True, "complete")
 
@@ -88,7 +88,7 @@ def test_musl_deep(refleak: Refleak, targets: Path) -> None:
     run = refleak(target=("deep-musl", 100))
     run.check_whole()
     [leak] = run.leaks
-    assert functions(leak["stack"])[:102] == ["leak_at_bottom"] + ["descend"] * 100 + ["main"]
+    assert functions(callers(leak))[:102] == ["leak_at_bottom"] + ["descend"] * 100 + ["main"]
     check_end(leak, "musl")
 
 
@@ -96,7 +96,7 @@ def test_a_signal_handler_in_a_static_program(refleak: Refleak) -> None:
     run = refleak(target=("signal_handler-static",))
     run.check_whole()
     [leak] = run.leaks
-    names = functions(leak["stack"])
+    names = functions(callers(leak))
     assert (leak["count"], leak["bytes"], leak["stack_complete"]) == (13, 1703, True)
     assert names[:2] == ["leak_in_handler", "on_alarm"]
     assert names.index("raise_alarm") + 1 == names.index("main")

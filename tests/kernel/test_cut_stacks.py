@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Refleak
-from traced_report import functions
+from traced_report import callers, functions
 
 LEAST_SENT, MOST_SENT = 400, 1024
 """Copies that the ring holds, if nobody reads it; that are made of stacks which were cut in the same code."""
@@ -33,17 +33,17 @@ def test_the_callers_of_a_frame_in_another_register(
 ) -> None:
     run = refleak(target=("cut_frames", case))
     run.check_whole()
-    found = {tuple(functions(leak["stack"])[:-3]): leak["count"] for leak in run.leaks}
+    found = {tuple(functions(callers(leak))[:-3]): leak["count"] for leak in run.leaks}
     assert found == expected
     assert {leak["stack_status"] for leak in run.leaks} == {"complete"}
-    assert {functions(leak["stack"])[-1] for leak in run.leaks} == {"_start"}
+    assert {functions(callers(leak))[-1] for leak in run.leaks} == {"_start"}
 
 
 def test_a_signal_that_interrupts(refleak: Refleak) -> None:
     run = refleak(target=("cut_frames", "signal"))
     run.check_whole()
     [leak] = run.leaks
-    names = functions(leak["stack"])
+    names = functions(callers(leak))
     assert (names[:3], leak["stack_status"]) == (["leak", "in_rbx", "on_signal"], "complete")
     assert names[names.index("raise_signal") :][:2] == ["raise_signal", "main"] and names[-1] == "_start"
 
@@ -52,7 +52,7 @@ def test_a_return_address_that_a_probe_has_replaced(refleak: Refleak) -> None:
     run = refleak("--type", "thing:create=thing_new,put=thing_put", target=("cut_frames", "return"))
     run.check_whole()
     [leak] = [leak for leak in run.leaks if leak["kind"] == "allocation"]
-    assert functions(leak["stack"])[:4] == ["leak", "in_rbx", "thing_new", "main"]
+    assert functions(callers(leak))[:4] == ["leak", "in_rbx", "thing_new", "main"]
     assert leak["stack_status"] == "complete"
 
 
@@ -61,14 +61,14 @@ def test_numbers_do_not_tell_stacks_apart(refleak: Refleak) -> None:
     run.check_whole()
     [leak] = run.leaks
     assert (leak["count"], leak["stack_status"]) == (3000, "complete")
-    assert functions(leak["stack"])[:4] == ["leak", "in_rbx", "among_noise", "main"]
+    assert functions(callers(leak))[:4] == ["leak", "in_rbx", "among_noise", "main"]
 
 
 def test_the_same_frames_elsewhere_on_the_stack_are_one_stack(refleak: Refleak) -> None:
     run = refleak(target=("cut_frames", "depths"))
     run.check_whole()
     [leak] = run.leaks
-    assert functions(leak["stack"])[:4] == ["churn", "in_rbx", "at_depth", "main"]
+    assert functions(callers(leak))[:4] == ["churn", "in_rbx", "at_depth", "main"]
     assert (leak["count"], leak["made"], leak["freed"]) == (10, 30, 20)
 
 
@@ -78,7 +78,7 @@ def test_more_continuations_than_are_followed_stay_cut(refleak: Refleak) -> None
     run.check_whole()
     whole, cut = sorted(run.leaks, key=lambda leak: leak["count"])
     assert LEAST_SENT <= whole["count"] <= MOST_SENT and whole["stack_status"] == "complete"
-    assert functions(whole["stack"])[:4] == ["leak", "in_rbx", "among_noise", "main"]
+    assert functions(callers(whole))[:4] == ["leak", "in_rbx", "among_noise", "main"]
     assert (cut["count"], cut["stack_status"]) == (3000 - whole["count"], "unsupported")
     assert functions(cut["stack"]) == ["leak", "in_rbx"]
 
@@ -87,7 +87,7 @@ def test_what_lies_beyond_the_copy_is_not_guessed(refleak: Refleak) -> None:
     run = refleak(target=("cut_frames", "far"))
     run.check_whole()
     [leak] = run.leaks
-    assert functions(leak["stack"]) == ["leak", "in_rbx", "far_away"] and not leak["stack_complete"]
+    assert functions(callers(leak)) == ["leak", "in_rbx", "far_away"] and not leak["stack_complete"]
 
 
 LAZY = {
@@ -117,9 +117,9 @@ def test_the_loader_s_resolver_of_lazy_bindings(refleak: Refleak, tmp_path: Path
     run = refleak("--no-default-suppressions", target=(tmp_path / "lazy", *libraries))
     run.check_whole()
     [leak] = run.below("of_two", "allocation")
-    names = functions(leak["stack"])
+    names = functions(callers(leak))
     assert leak["stack_status"] == "complete"
-    assert "ld-linux-x86-64.so.2" in {frame["module"] for frame in leak["stack"][: names.index("of_two")]}
+    assert "ld-linux-x86-64.so.2" in {frame["module"] for frame in callers(leak)[: names.index("of_two")]}
     assert names[names.index("of_two") :][:3] == ["of_two", "call", "main"]
 
 
@@ -172,7 +172,7 @@ def test_a_library_that_was_replaced_at_its_address(refleak: Refleak, tmp_path: 
     run.check_whole()
     found: Counter[str | None] = Counter()
     for leak in run.below("in_rbx", "allocation"):
-        found[functions(leak["stack"])[2]] += leak["count"]
+        found[functions(callers(leak))[2]] += leak["count"]
         assert leak["stack_status"] == "complete"
     assert found == {"only_in_a": 40, "only_in_b": 40}
 
@@ -183,7 +183,7 @@ def test_frames_of_a_script_beyond_the_cut(refleak: Refleak, tmp_path: Path) -> 
     script.write_text(f"import ctypes\ngo = ctypes.CDLL({str(library)!r}).go\ndef load():\n    go()\nload()\n")
     run = refleak("--top", 1000, target=("/usr/bin/python3", "-I", script))
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
-    [leak] = [leak for leak in run.leaks if functions(leak["stack"])[:3] == ["leak", "in_rbx", "go"]]
-    guests = [(frame["function"], frame["line"]) for frame in leak["stack"] if frame["kind"] == "guest"]
+    [leak] = [leak for leak in run.leaks if functions(callers(leak))[:3] == ["leak", "in_rbx", "go"]]
+    guests = [(frame["function"], frame["line"]) for frame in callers(leak) if frame["kind"] == "guest"]
     assert (guests, leak["stack_status"]) == ([("load", 4), ("<module>", 5)], "complete")
-    assert "_PyEval_EvalFrameDefault" not in functions(leak["stack"])
+    assert "_PyEval_EvalFrameDefault" not in functions(callers(leak))

@@ -28,7 +28,7 @@ def open_files() -> list[str]:
 
 
 def blocks(report: tracer.Report) -> list[tuple[str | None, int, int | None, str, str | None]]:
-    return [(k.stack[0].function, k.count, k.bytes, k.state, k.reachability) for k in report.leaks]
+    return [(k.callers[0].function, k.count, k.bytes, k.state, k.reachability) for k in report.leaks]
 
 
 def test_two_traces_in_one_process_leave_nothing_open(targets: Path, tmp_path: Path) -> None:

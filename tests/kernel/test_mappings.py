@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from conftest import Refleak
-from traced_report import functions
+from traced_report import callers, functions
 
 PAGE = 4096
 
@@ -16,7 +16,7 @@ def test_mmap(refleak: Refleak) -> None:
     assert run.report["totals"]["mappings"] == {"outstanding": 17, "outstanding_bytes": 17 * PAGE}
     [leak] = run.leaks
     assert (leak["kind"], leak["type"], leak["count"], leak["bytes"]) == ("mapping", "mmap", 17, 17 * PAGE)
-    assert functions(leak["stack"])[:3] == ["map", "leak_mmap", "main"]
+    assert functions(callers(leak))[:3] == ["map", "leak_mmap", "main"]
 
 
 def test_mremap(refleak: Refleak) -> None:
@@ -48,7 +48,7 @@ def test_what_is_left_of_a_mapping(refleak: Refleak, case: str, pages: list[int]
     sizes = [instance["size"] for leak in run.leaks for instance in leak["instances"]]
     assert sorted(sizes) == sorted(size * PAGE for size in pages)
     assert {leak["type"] for leak in run.leaks} == {"mmap"}
-    assert {leak["stack"][0]["function"] for leak in run.leaks} == {"map_pages"}
+    assert {callers(leak)[0]["function"] for leak in run.leaks} == {"map_pages"}
 
 
 def test_a_fixed_mapping_replaces_what_it_covers(refleak: Refleak) -> None:
@@ -77,7 +77,7 @@ def test_a_forked_childs_copy_is_no_leak_of_its_own(refleak: Refleak) -> None:
     run = refleak(target=("munmap_parts", "fork"))
     run.check_whole()
     assert run.report["totals"]["mappings"] == {"outstanding": 2, "outstanding_bytes": 9 * PAGE}
-    found = [(leak["state"], leak["stack"][0]["function"], leak["bytes"]) for leak in run.leaks]
+    found = [(leak["state"], callers(leak)[0]["function"], leak["bytes"]) for leak in run.leaks]
     assert sorted(found) == [
         ("inherited", "map_pages", 5 * PAGE), ("leaked", "map_over", 3 * PAGE), ("leaked", "map_pages", 6 * PAGE),
     ]  # fmt: skip

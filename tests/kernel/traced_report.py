@@ -15,6 +15,11 @@ def functions(stack: Sequence[Json]) -> list[str | None]:
     return [frame["function"] for frame in stack]
 
 
+def callers(leak: Json) -> list[Json]:
+    """Return the stack of an entry without the function that made it."""
+    return list(leak["stack"][leak["maker"] is not None :])
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of refleak: its report, exit status and what the target said."""
@@ -40,7 +45,7 @@ class Run:
     def alive(self, kind: str) -> list[tuple[str | None, str | None, int, int | None]]:
         """Return (type, leaf function, count, bytes) of each leak of a kind, sorted."""
         return sorted(
-            (leak["type"], leak["stack"][0]["function"] if leak["stack"] else None, leak["count"], leak["bytes"])
+            (leak["type"], callers(leak)[0]["function"] if leak["stack"] else None, leak["count"], leak["bytes"])
             for leak in self.leaks if leak["kind"] == kind
         )  # fmt: skip
 

@@ -1,14 +1,17 @@
 """Run a suite of kernel tests on each given kernel: python -m tests.kernels --suite smoke 6.1 6.12 7.2.
 
 Suites: programs (`refleak doctor --programs`), doctor (`refleak doctor`), smoke (tests/kernel/smoke.txt), all
-(tests/kernel), costs (tests/kernels/costs.py). Exit status: 0 all pass, 1 a kernel fails, 3 of a kernel nothing is
-known: no package, no machine.
+(tests/kernel), costs (tests/kernels/costs.py), verdicts (tests/kernel/test_every_kernel.py, beside what the first
+kernel gave). "here" is the kernel that runs. Exit status: 0 all pass, 1 a kernel fails, 3 of a kernel nothing is known:
+no package, no machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -17,17 +20,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.kernels.conditions import CONDITIONS, USUAL, Condition
 from tests.kernels.costs import COSTS
-from tests.kernels.machine import CACHE, CHECKOUT, TARGETS, Machine, NoMachine, machine_here
+from tests.kernels.document import write_results
+from tests.kernels.machine import CACHE, CHECKOUT, TARGETS, Machine, NoMachine, ThisMachine, machine_here
 from tests.kernels.packages import SUITES, Kernel, NoKernel, fetch
-from tests.kernels.results import Outcome, read_doctor, read_outcome, table, with_table
+from tests.kernels.results import Outcome, read_doctor, read_outcome, table
+from tests.kernels.verdicts import TESTS, Verdicts, differences, read_verdicts, side_by_side, summary
 from tracer.errors import ProgramRefused
 
 SMOKE = CHECKOUT / "tests" / "kernel" / "smoke.txt"
 PYTHON = CHECKOUT / ".venv" / "bin" / "python"
 _DOCTOR = {"programs": ["doctor", "--programs"], "doctor": ["doctor"]}
 _FAILS, _UNKNOWN = 1, 3
-_SECONDS = {"programs": 900.0, "doctor": 900.0, "costs": 1800.0, "smoke": 3600.0, "all": 6 * 3600.0}
+HERE = "here"
+"""The version of the kernel that runs."""
+_SECONDS = {"programs": 900.0, "doctor": 900.0, "costs": 1800.0, "verdicts": 3600.0, "smoke": 3600.0, "all": 6 * 3600.0}
 _LAST_LINES = 15
 _LONGEST_REASON = 200
 
@@ -45,6 +53,8 @@ def smoke_tests(text: str) -> list[str]:
 
 
 def tests_of(suite: str) -> list[str]:
+    if suite == "verdicts":
+        return [TESTS]
     return ["tests/kernel"] if suite == "all" else smoke_tests(SMOKE.read_text())
 
 
@@ -101,7 +111,7 @@ def costs_outcome(kernel: Kernel, status: int, said: str) -> Outcome:
     measured = next((line for line in said.splitlines() if line.startswith(COSTS)), "")
     if status or not measured:
         return replace(outcome, problem=f"nothing was measured, status {status}")
-    return replace(outcome, passed=1, told=measured.removeprefix(COSTS))
+    return replace(outcome, passed=1, costs=json.loads(measured.removeprefix(COSTS)))
 
 
 def why_not(folder: Path) -> str:
@@ -119,6 +129,12 @@ def build_targets() -> None:
     subprocess.run(["make", "-s", "-C", str(CHECKOUT), "examples/demo/leaky"], check=True, timeout=600)
 
 
+def compile_modules() -> None:
+    """Write bytecode for all modules: what has none would be compiled at each start of refleak in the machine."""
+    folders = [str(CHECKOUT / name) for name in ("tracer", "tests")]
+    subprocess.run([str(PYTHON), "-m", "compileall", "-q", *folders], check=True, timeout=600, stdout=sys.stderr)
+
+
 def _last_lines(folder: Path) -> str:
     try:
         lines = (folder / "output").read_text(errors="replace").splitlines()
@@ -129,34 +145,62 @@ def _last_lines(folder: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.kernels", description=__doc__)
-    parser.add_argument("versions", nargs="+", metavar="VERSION", help=f"of {', '.join(SUITES)}")
+    parser.add_argument("versions", nargs="+", metavar="VERSION", help=f"of {', '.join(SUITES)}, or {HERE}")
     parser.add_argument("--suite", choices=tuple(_SECONDS), default="smoke")
     parser.add_argument("--test", action="append", default=[], metavar="ID", help="these tests, not the suite's")
+    parser.add_argument("--under", choices=tuple(CONDITIONS), help="with a machine that differs in this")
     parser.add_argument("--write", type=Path, help="put the table into this document")
     arguments = parser.parse_args()
     if arguments.write and arguments.test:
         parser.error("--write needs a whole suite")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and take the machine along
     cache = cache_folder()
+    compile_modules()
     if arguments.suite not in _DOCTOR:
         build_targets()
-    outcomes, machine = [], None
-    for version in arguments.versions:
-        try:
-            kernel = fetch(version, cache)
-            machine = machine or machine_here(cache, kernel)
-        except (NoKernel, NoMachine) as error:
-            outcomes.append(Outcome(version, "", arguments.suite, problem=str(error)))
-            continue
-        folder = cache / f"run-{version}"
-        outcome = run_on(machine, kernel, arguments.suite, arguments.test, folder)
-        outcomes.append(outcome)
-        print(f"Linux {kernel.release}, {'KVM' if machine.kvm else 'emulated'}:", flush=True)
-        print(_last_lines(folder), flush=True)
+    condition = CONDITIONS.get(arguments.under, USUAL)
+    outcomes, found = run_all(arguments.versions, arguments.suite, arguments.test, cache, condition)
+    outcomes = [replace(outcome, under=arguments.under or "") for outcome in outcomes]
     print(table(outcomes))
+    print(side_by_side({outcome.release: outcome.verdicts for outcome in outcomes if outcome.verdicts}))
+    others = [
+        f"{version}: {line}" for version in found if version != arguments.versions[0]
+        for line in differences(found.get(arguments.versions[0], {}), found[version])
+    ]  # fmt: skip
+    print("".join(f"{line}\n" for line in others), end="")
     if arguments.write:
-        arguments.write.write_text(with_table(arguments.write.read_text(), outcomes))
-    return exit_status(outcomes)
+        write_results(arguments.write, outcomes)
+    return exit_status(outcomes) or (_FAILS if others else 0)
+
+
+def run_all(
+    versions: Sequence[str], suite: str, tests: Sequence[str], cache: Path, condition: Condition = USUAL
+) -> tuple[list[Outcome], dict[str, Verdicts]]:
+    """Run the suite on each kernel, one after the other; return how it went, and what was found by version."""
+    outcomes: list[Outcome] = []
+    found: dict[str, Verdicts] = {}
+    machine = None
+    for version in versions:
+        folder = cache / f"run-{version}"
+        try:
+            if version == HERE:
+                here: Machine = ThisMachine(Path(), kvm=False)
+                kernel = Kernel(HERE, Path(f"vmlinuz-{platform.release()}"))
+            else:
+                kernel = fetch(version, cache)
+                machine = machine or machine_here(cache, kernel)
+                here = replace(machine, condition=condition)
+        except (NoKernel, NoMachine) as error:
+            outcomes.append(Outcome(version, "", suite, problem=str(error)))
+            continue
+        outcome = run_on(here, kernel, suite, tests, folder)
+        if verdicts := read_verdicts(folder / "junit.xml"):
+            found[version] = verdicts
+        where = f"{here.kind}, load {os.getloadavg()[2]:.0f}"
+        outcomes.append(replace(outcome, where=where, verdicts=summary(verdicts)))
+        print(f"Linux {kernel.release}, {where}:", flush=True)
+        print(_last_lines(folder), flush=True)
+    return outcomes, found
 
 
 def exit_status(outcomes: Sequence[Outcome]) -> int:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.kernels.conditions import USUAL, Condition
 from tests.kernels.packages import Kernel
 
 CHECKOUT = Path(__file__).parents[2]
@@ -39,15 +40,22 @@ class Machine:
     vng: Path
     kvm: bool
     memory: str = "3G"
-    processors: int = 2
+    condition: Condition = USUAL
+
+    @property
+    def kind(self) -> str:
+        return "KVM" if self.kvm else "emulated"
 
     def command(self, kernel: Kernel, folder: Path, script: Path) -> list[str]:
         """Return the command that boots a kernel and runs a script; `folder` can be written there."""
-        # Emulated, the processors' counters seem to differ, and every look at the clock is one at an emulated device.
-        acceleration = [] if self.kvm else ["--disable-kvm", "--append", "tsc=reliable"]
+        # Emulated, the processors' counters seem to differ, and every look at the clock is one at an emulated device;
+        # what keeps real processors from guessing costs time there, and keeps nothing from nothing.
+        slow = ["--disable-kvm", "--append", "tsc=reliable", "--append", "mitigations=off"]
+        acceleration = [] if self.kvm else slow
+        words = [word for each in self.condition.append for word in ("--append", each)]
         return [
-            str(self.vng), "--run", str(kernel.image), *acceleration, "--memory", self.memory,
-            "--cpus", str(self.processors), "--force-9p", "--verbose", "--rwdir", str(folder),
+            str(self.vng), "--run", str(kernel.image), *acceleration, *words, "--memory", self.memory,
+            "--cpus", str(self.condition.processors), "--force-9p", "--verbose", "--rwdir", str(folder),
             "--", "bash", str(script),
         ]  # fmt: skip
 
@@ -59,7 +67,7 @@ class Machine:
         folder.mkdir(parents=True, exist_ok=True)
         status, run = folder / "status", folder / "run.sh"
         status.unlink(missing_ok=True)
-        run.write_text(guest_script(folder, words))
+        run.write_text(guest_script(folder, words, self.condition.setup))
         environment = os.environ | {"PATH": f"{self.vng.parent}:{os.environ.get('PATH', os.defpath)}"}
         with (folder / "console").open("wb") as console:
             process = subprocess.Popen(
@@ -74,6 +82,17 @@ class Machine:
         return int(status.read_text()) if status.exists() and status.read_text().strip() else None
 
 
+class ThisMachine(Machine):
+    """The kernel that runs here, beside which others are put: the same script, without a machine around it."""
+
+    @property
+    def kind(self) -> str:
+        return "this machine"
+
+    def command(self, kernel: Kernel, folder: Path, script: Path) -> list[str]:
+        return ["bash", str(script)]
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the machine with all that it consists of: a session of its own."""
     with suppress(ProcessLookupError):
@@ -81,8 +100,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def guest_script(folder: Path, words: Sequence[str]) -> str:
-    """Return what runs in the machine."""
+def guest_script(folder: Path, words: Sequence[str], setup: Sequence[str] = ()) -> str:
+    """Return what runs in the machine; without its last line, the status, where a line of `setup` fails."""
     home = folder / "home"
     exports = {
         **_VARIABLES, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TMPDIR": str(folder / "tmp"),
@@ -90,12 +109,13 @@ def guest_script(folder: Path, words: Sequence[str]) -> str:
     }  # fmt: skip
     lines = [
         "#!/bin/bash",
-        "mount -t tracefs none /sys/kernel/tracing 2>/dev/null",
-        "mount -t bpf none /sys/fs/bpf 2>/dev/null",
+        "test -e /sys/kernel/tracing/README || mount -t tracefs none /sys/kernel/tracing",
+        "mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf",
         *(f"export {name}={shlex.quote(value)}" for name, value in exports.items()),
         'mkdir -p "$HOME" "$TMPDIR"',
         f"cd {shlex.quote(str(CHECKOUT))}",
         f"uname -r >{shlex.quote(str(folder / 'release'))}",
+        *(f"{{ {line}; }} || exit 1" for line in setup),
         f"{shlex.join(words)} >{shlex.quote(str(folder / 'output'))} 2>&1",
         f"echo $? >{shlex.quote(str(folder / 'status'))}",
         "sync",
@@ -116,7 +136,17 @@ def install_vng(cache: Path) -> Path:
             subprocess.run([*pip, "virtme-ng"], check=True, timeout=600, stdout=sys.stderr)
         except (OSError, subprocess.SubprocessError) as error:
             raise NoMachine(f"virtme-ng cannot be installed: {error}") from error
+        _keep_what_was_read(folder)
     return folder / "bin" / "vng"
+
+
+def _keep_what_was_read(folder: Path) -> None:
+    """Have the machine keep the pages of files that it read here: without, each process reads its libraries again.
+
+    virtme-ng has no option for it. Emulated, that is half of the time in which numpy is imported.
+    """
+    for path in folder.glob("lib/python*/site-packages/virtme/mkinitramfs.py"):
+        path.write_text(path.read_text().replace("msize=524288 /dev/root", "msize=524288,cache=loose /dev/root"))
 
 
 def may_have_kvm(device: Path = _KVM) -> bool:

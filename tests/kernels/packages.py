@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from pathlib import Path
 
-SUITES = {"6.1": "bookworm", "6.12": "trixie", "7.2": "sid"}
-"""Of Debian, by the version of the kernel that it has."""
+SUITES = {"6.1": "bookworm", "6.1-rt": "bookworm", "6.12": "trixie", "6.12-rt": "trixie", "7.2": "sid"}
+"""Of Debian, by the version of the kernel that it has; with -rt the one with real-time preemption."""
 _SOURCES = Path("/etc/apt/sources.list.d")
 _OS_RELEASE = Path("/etc/os-release")
 _FLAVOURS = re.compile(r"-(rt|cloud|dbg|unsigned)(-|$)")
@@ -59,15 +59,19 @@ def for_suite(stanzas: str, codename: str, suite: str) -> str:
 
 
 def choose(names: Iterable[str], version: str) -> tuple[str, ...]:
-    """Return the packages that make the newest plain amd64 kernel of a version: one, or its image and its modules.
+    """Return the packages that make the newest amd64 kernel of a version: one, or its image and its modules.
+
+    A kernel is a plain one, or one of the flavour that the version ends in: 6.12-rt.
 
     `names`: of all packages. Raises NoKernel.
     """
-    release = re.compile(rf"linux-(image|binary|modules)-({re.escape(version)}[.-]\S*)-amd64")
+    number, _, flavour = version.partition("-")
+    end = f"-{flavour}-amd64" if flavour else "-amd64"
+    release = re.compile(rf"linux-(image|binary|modules)-({re.escape(number)}[.-]\S*){end}")
     found: dict[str, dict[str, str]] = {}
     for name in names:
         match = release.fullmatch(name)
-        if match and not _FLAVOURS.search(name):
+        if match and not _FLAVOURS.search(match[2]):
             found.setdefault(match[2], {})[match[1]] = name
     whole = {key: kinds for key, kinds in found.items() if "image" in kinds or kinds.keys() >= {"binary", "modules"}}
     if not whole:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
-BEGIN, END = "<!-- begin: written by make test-kernels -->", "<!-- end -->"
-_HEAD = "| kernel | release | suite | passed | failed | skipped | seconds | |"
+_HEAD = "| kernel | suite | passed | failed | skipped | seconds | where | |"
 _FAILURES = ("failure", "error")
 _LACKS = "the kernel lacks "
 _FEATURES = {"links": "uprobe_multi", "holds": "holds", "nops": "nop5"}
@@ -34,7 +33,15 @@ class Outcome:
     lacks: tuple[str, ...] = ()
     """What the kernel has not (tests/kernel/features.py): what skipped tests need, or what doctor says."""
     told: str = ""
-    """What doctor told of the BPF programs, or what was measured."""
+    """What doctor told of the BPF programs."""
+    under: str = ""
+    """In what the machine was different (tests/kernels/conditions.py)."""
+    where: str = ""
+    """Emulated, with KVM or on this machine, and beside how much load."""
+    costs: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Of each call: nanoseconds traced, and untraced."""
+    verdicts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What was found of each program: a summary (tests/kernels/verdicts.py)."""
 
     @property
     def is_good(self) -> bool:
@@ -84,17 +91,15 @@ def _name(case: ElementTree.Element) -> str:
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """Return a Markdown table with a row per kernel."""
-    return _with_head([_row(outcome) for outcome in outcomes])
+    rows = [_row(outcome) for outcome in outcomes]
+    return "\n".join((_HEAD, "|---|---|---|---|---|---|---|---|", *rows)) + "\n"
 
 
 def _row(outcome: Outcome) -> str:
     numbers = outcome.passed, len(outcome.failed), outcome.skipped, round(outcome.seconds)
-    cells = outcome.version, outcome.release, outcome.suite, *map(str, numbers), _remark(outcome)
+    suite = f"{outcome.suite}, {outcome.under}" if outcome.under else outcome.suite
+    cells = outcome.release or outcome.version, suite, *map(str, numbers), outcome.where, _remark(outcome)
     return f"| {' | '.join(cells)} |"
-
-
-def _with_head(rows: Sequence[str]) -> str:
-    return "\n".join((_HEAD, "|---|---|---|---|---|---|---|---|", *rows)) + "\n"
 
 
 def _remark(outcome: Outcome) -> str:
@@ -104,21 +109,3 @@ def _remark(outcome: Outcome) -> str:
         without = f"without {', '.join(outcome.lacks)}" if outcome.lacks else ""
         return ", ".join(filter(None, ("all pass", outcome.told, without)))
     return ", ".join(outcome.failed[:3]) + (", ..." if outcome.failed[3:] else "")
-
-
-def with_table(document: str, outcomes: Sequence[Outcome]) -> str:
-    """Return the document with its table between the marks brought up to date: rows of other runs stay.
-
-    Raises ValueError where it has no marks.
-    """
-    begin, end = document.index(BEGIN) + len(BEGIN), document.index(END)
-    rows = {_key(row): row for row in document[begin:end].splitlines() if re.match(r"\| \d", row)}
-    rows |= {_key(_row(outcome)): _row(outcome) for outcome in outcomes}
-    ordered = [rows[key] for key in sorted(rows)]
-    return f"{document[:begin]}\n\n{_with_head(ordered)}\n{document[end:]}"
-
-
-def _key(row: str) -> tuple[tuple[int, ...], str]:
-    """Return version and suite."""
-    cells = [cell.strip() for cell in row.split("|")]
-    return tuple(int(number) for number in cells[1].split(".")), cells[3]

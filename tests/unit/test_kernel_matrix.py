@@ -21,10 +21,12 @@ from tests.kernels.__main__ import (  # noqa: E402
     why_not,
     words_of,
 )
-from tests.kernels.costs import COSTS, ratios, read_times  # noqa: E402
-from tests.kernels.machine import Machine, guest_script, may_have_kvm  # noqa: E402
+from tests.kernels.costs import COSTS, pairs, read_times  # noqa: E402
+from tests.kernels.document import read_results, with_tables, write_results  # noqa: E402
+from tests.kernels.machine import Machine, ThisMachine, guest_script, may_have_kvm  # noqa: E402
 from tests.kernels.packages import Kernel, NoKernel, choose, for_suite  # noqa: E402
-from tests.kernels.results import BEGIN, END, Outcome, read_outcome, table, with_table  # noqa: E402
+from tests.kernels.results import Outcome, read_outcome, table  # noqa: E402
+from tests.kernels.verdicts import differences, read_verdicts, side_by_side, summary  # noqa: E402
 
 NAMES = """
     linux-image-6.1.0-9-amd64 linux-image-6.1.0-56-amd64 linux-image-6.1.0-57-cloud-amd64 linux-image-6.1.0-58-rt-amd64
@@ -39,11 +41,13 @@ NAMES = """
     ("version", "packages"),
     [
         ("6.1", ("linux-image-6.1.0-56-amd64",)),
+        ("6.1-rt", ("linux-image-6.1.0-58-rt-amd64",)),
         ("6.12", ("linux-image-6.12.107+deb13-amd64",)),
+        ("6.12-rt", ("linux-image-6.12.107+deb13-rt-amd64",)),
         ("7.2", ("linux-binary-7.2.13+deb14-amd64", "linux-modules-7.2.13+deb14-amd64")),
     ],
 )
-def test_the_newest_plain_kernel_is_chosen(version: str, packages: tuple[str, ...]) -> None:
+def test_the_newest_kernel_of_a_flavour_is_chosen(version: str, packages: tuple[str, ...]) -> None:
     assert choose(NAMES.split(), version) == packages
     assert choose(reversed(NAMES.split()), version) == packages
 
@@ -132,7 +136,7 @@ def test_a_result_that_is_none_is_never_good(tmp_path: Path, text: str | None, p
 
 
 OUTCOMES = [
-    Outcome("6.1", "6.1.0-56-amd64", "smoke", 40, 0, (), 301.6),
+    Outcome("6.1", "6.1.0-56-amd64", "smoke", 40, 0, (), 301.6, where="emulated, load 2"),
     Outcome("6.12", "6.12.107+deb13-amd64", "all", 36, 0, ("a::b", "a::c", "a::d", "a::e"), 250.0),
     Outcome("7.2", "", "smoke", problem="no package has Linux 7.2"),
 ]
@@ -140,23 +144,80 @@ OUTCOMES = [
 
 def test_the_table_has_a_row_for_each_kernel() -> None:
     assert table(OUTCOMES) == (
-        "| kernel | release | suite | passed | failed | skipped | seconds | |\n"
+        "| kernel | suite | passed | failed | skipped | seconds | where | |\n"
         "|---|---|---|---|---|---|---|---|\n"
-        "| 6.1 | 6.1.0-56-amd64 | smoke | 40 | 0 | 0 | 302 | all pass |\n"
-        "| 6.12 | 6.12.107+deb13-amd64 | all | 36 | 4 | 0 | 250 | a::b, a::c, a::d, ... |\n"
-        "| 7.2 |  | smoke | 0 | 0 | 0 | 0 | no package has Linux 7.2 |\n"
+        "| 6.1.0-56-amd64 | smoke | 40 | 0 | 0 | 302 | emulated, load 2 | all pass |\n"
+        "| 6.12.107+deb13-amd64 | all | 36 | 4 | 0 | 250 |  | a::b, a::c, a::d, ... |\n"
+        "| 7.2 | smoke | 0 | 0 | 0 | 0 |  | no package has Linux 7.2 |\n"
     )
     assert [outcome.is_good for outcome in OUTCOMES] == [True, False, False]
 
 
-def test_the_table_goes_between_its_marks() -> None:
-    document = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    written = with_table(document, OUTCOMES)
-    assert written.startswith(f"before\n{BEGIN}\n\n| kernel |")
-    assert written.endswith(f" |\n\n{END}\nafter\n")
-    assert with_table(written, OUTCOMES) == written
-    assert with_table(with_table(document, OUTCOMES[1:]), OUTCOMES[:1]) == written  # rows of other kernels stay
-    assert with_table((ROOT / "docs/kernels.md").read_text(), OUTCOMES).count("| kernel |") == 1
+MARKS = "\n".join(
+    f"<!-- {word}: {name}, by make test-kernels -->"
+    for name in ("suites", "verdicts", "costs") for word in ("begin", "end")
+)  # fmt: skip
+
+
+def test_results_are_kept_beside_the_document(tmp_path: Path) -> None:
+    document = tmp_path / "kernels.md"
+    document.write_text(f"before\n{MARKS}\nafter\n")
+    write_results(document, OUTCOMES[1:])
+    write_results(document, OUTCOMES[:1])
+    assert read_results(tmp_path / "kernels.json") == OUTCOMES[:2]  # of the third nothing is known
+    written = document.read_text()
+    assert written.startswith("before\n") and written.endswith("after\n")
+    assert table(OUTCOMES[:2]) in written
+    write_results(document, OUTCOMES[:1])
+    assert document.read_text() == written
+
+
+def test_this_machine_comes_first_and_then_older_kernels(tmp_path: Path) -> None:
+    document = tmp_path / "kernels.md"
+    document.write_text(MARKS)
+    write_results(document, [Outcome(version, version, "smoke", 1) for version in ("7.2", "6.12", "here", "6.1")])
+    assert [result.version for result in read_results(tmp_path / "kernels.json")] == ["here", "6.1", "6.12", "7.2"]
+
+
+def test_the_document_is_what_its_results_say() -> None:
+    written = (ROOT / "docs/kernels.md").read_text()
+    results = read_results(ROOT / "docs/kernels.json")
+    assert results
+    assert with_tables(written, results) == written
+
+
+RECORDED = """<testsuites><testsuite><testcase classname="tests.kernel.test_every_kernel" name="test_a_pipe" time="1">
+<properties><property name="verdict" value="LEAK: 1 block"/>
+<property name="entries" value="[[&quot;ab&quot;, 7], [&quot;cd&quot;, 11]]"/></properties></testcase>
+<testcase name="test_failed"><properties><property name="verdict" value="clean"/><property name="entries" value="[]"/>
+</properties><failure/></testcase></testsuite></testsuites>"""
+
+
+def test_verdicts_of_kernels_are_laid_side_by_side(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").write_text(RECORDED)
+    first = read_verdicts(tmp_path / "junit.xml")
+    assert first == {"a pipe": ("LEAK: 1 block", ['["ab", 7]', '["cd", 11]'])}
+    (tmp_path / "junit.xml").write_text(RECORDED.replace("11", "12"))
+    second = read_verdicts(tmp_path / "junit.xml")
+    assert list(differences(first, first)) == []
+    assert list(differences(first, second)) == ['a pipe: has also ["cd", 12]', 'a pipe: lacks ["cd", 11]']
+    assert list(differences(first, {})) == ["a pipe: there is no verdict"]
+    [one, other] = (entries for _, entries in (*summary(first).values(), *summary(second).values()))
+    assert one.startswith("2 entries (") and one != other
+    kernels = {"6.18": summary(first), "6.1": summary(first), "6.12": summary(second), "7.2": {}}
+    assert side_by_side(kernels) == (
+        "| | on 6.18 | | 6.1 | 6.12 | 7.2 |\n|---|---|---|---|---|---|\n"
+        f"| a pipe | LEAK: 1 block | {one} | the same | LEAK: 1 block, {other} | none |\n"
+    )
+
+
+def test_costs_stand_beside_what_the_kernel_lacks() -> None:
+    measured = Outcome("6.1", "6.1.0-56", "costs", 1, where="emulated, load 3", costs={"pair": (1250, 100.0)})
+    doctor = Outcome("6.1", "6.1.0-56", "doctor", 1, lacks=("nop5", "uprobe_multi"))
+    assert "| kernel | lacks | pair | measured |" in with_tables(MARKS, [measured])
+    row = "| 6.1.0-56 | {} | 1.25 µs, 12 x | emulated, load 3 |\n"
+    assert row.format("not asked") in with_tables(MARKS, [measured])
+    assert row.format("nop5, uprobe_multi") in with_tables(MARKS, [doctor, measured])
 
 
 def test_without_kvm_the_machine_is_emulated() -> None:
@@ -165,6 +226,7 @@ def test_without_kvm_the_machine_is_emulated() -> None:
     fast, slow = (machine.command(kernel, Path("/rw"), Path("/rw/run.sh")) for machine in machines)
     assert "--disable-kvm" in slow and "--disable-kvm" not in fast
     assert slow[-3:] == ["--", "bash", "/rw/run.sh"]
+    assert ThisMachine(Path(), kvm=False).command(kernel, Path("/rw"), Path("/rw/run.sh")) == ["bash", "/rw/run.sh"]
 
 
 def test_a_device_that_is_not_kvm(tmp_path: Path) -> None:
@@ -216,27 +278,27 @@ debuginfod    missing   fetches debug files of distributions
 def test_doctor_tells_what_the_kernel_lacks() -> None:
     outcome = doctors_outcome(Kernel("6.1", Path("/k/boot/vmlinuz-6.1.0-56-amd64")), "doctor", 0, DOCTOR)
     assert outcome.lacks == ("nop5", "uprobe_multi")
-    row = "| 6.1 | 6.1.0-56-amd64 | doctor | 1 | 0 | 0 | 0 |"
+    row = "| 6.1.0-56-amd64 | doctor | 1 | 0 | 0 | 0 |  |"
     assert table([outcome]).endswith(
         f"{row} all pass, 23 programs in 153,693 verified steps, without nop5, uprobe_multi |\n"
     )
-    both = with_table(f"{BEGIN}{END}", [outcome, OUTCOMES[0]])
-    assert [line.split(" | ")[2] for line in both.splitlines() if line.startswith("| 6")] == ["doctor", "smoke"]
 
 
-def test_costs_are_ratios() -> None:
+def test_costs_are_times_of_one_program_traced_and_not() -> None:
     alone = read_times("pair 10\nfork 2000\n")
-    assert ratios(read_times("pair 125\nfork 6200\n"), alone) == "pair 12, fork 3.1"
+    assert pairs(read_times("pair 125\nfork 6200\n"), alone) == {"pair": (125, 10), "fork": (6200, 2000)}
     for other in ("pair 3\n", ""):
         with pytest.raises(ValueError, match="untraced"):
-            ratios(read_times(other), alone)
+            pairs(read_times(other), alone)
 
 
-@pytest.mark.parametrize(("status", "said", "end"), [(0, f"{COSTS}pair 12\n", 0), (1, "no\n", 3), (0, "", 3)])
+@pytest.mark.parametrize(
+    ("status", "said", "end"), [(0, f'{COSTS}{{"pair": [12, 1]}}\n', 0), (1, "no\n", 3), (0, "", 3)]
+)
 def test_where_nothing_was_measured_nothing_is_known(status: int, said: str, end: int) -> None:
     outcome = costs_outcome(Kernel("6.1", Path("/k/boot/vmlinuz-6.1")), status, said)
     assert exit_status([outcome]) == end
-    assert ("all pass, pair 12" in table([outcome])) == (end == 0)
+    assert outcome.costs == ({"pair": [12, 1]} if end == 0 else {})
 
 
 def test_why_a_machine_gave_no_status(tmp_path: Path) -> None:

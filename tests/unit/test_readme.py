@@ -16,7 +16,7 @@ from tracer.cli.parsing import parse, parser_of
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-STAND_INS = {"PID": "1", "S": "1", "CMD": "true", "N": "1", "...": "argument"}
+STAND_INS = {"PID": "1", "./prog": "true", "S": "1", "CMD": "true", "N": "1", "...": "argument"}
 COMMAND_LINES = sorted(
     {
         re.sub(r"\s+#.*", "", line.strip().removeprefix("$ ").removeprefix("sudo "))
@@ -28,7 +28,7 @@ COMMAND_LINES = sorted(
 
 def test_commands_are_found() -> None:
     assert len(COMMAND_LINES) >= 8
-    assert {line.split()[1] for line in COMMAND_LINES} >= {"CMD", "--user", "-p", "report", "diff", "probes", "doctor"}
+    assert {line.split()[1] for line in COMMAND_LINES} >= {"CMD", "./prog", "-p", "report", "diff", "probes", "doctor"}
 
 
 @pytest.mark.parametrize("line", COMMAND_LINES)

@@ -44,9 +44,14 @@ class BadFrees:
         verdicts = [self._judge(event) for event in events]
         self.broken: Records = events[np.array([verdict is True for verdict in verdicts], dtype=bool)]
         """The errors, without what is none. Of an address inside a block, `value` is the stack of the block's birth."""
-        unjudged = [row for row, verdict in enumerate(verdicts) if verdict is None]
+        open_ = (row for row, verdict in enumerate(verdicts) if verdict is None)
+        unjudged = [row for row in open_ if not self._is_of_child(events[row])]
         self.unjudged = int(np.maximum(events["reserved"][unjudged], 1).sum())
-        """Frees that may be an error or not."""
+        """Frees that may be an error or not; in a forked child they are of what it inherited."""
+
+    def _is_of_child(self, event: np.void) -> bool:
+        process = self._evidence.processes.get((int(event["pid"]), int(event["generation"])))
+        return process is not None and process.forked_from is not None
 
     def _judge(self, event: np.void) -> bool | None:
         """Return whether it is an error; None where that is not known. Complete what it says of the block."""

@@ -11,8 +11,6 @@ from tracer.analysis.births import Births, births
 from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
-from tracer.analysis.identity import stable_id
-from tracer.analysis.other_lines import elsewhere_notes
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.reached import Reached, reachability, reached
 from tracer.model.findings import Instance, Leak
@@ -71,17 +69,16 @@ def merge_blocks(blocks: Blocks, kind: str, evidence: Evidence, inherited: bool 
     columns = (blocks.pid, blocks.generation, blocks.site, blocks.stack, reach, blocks.reached.owner)
     rows = zip(*(column[raw.first].tolist() for column in columns), strict=True)
     keys = [
-        (pid, generation, names[site], _id(names[site], stack, kind, evidence), reach, evidence.owner_id(owner) or "")
+        (
+            pid, generation, names[site], evidence.ids.of(kind, names[site] or None, stack, site), reach,
+            evidence.owner_id(owner) or "",
+        )
         for pid, generation, site, stack, reach, owner in rows
     ]
     members: defaultdict[Key, list[int]] = defaultdict(list)
     for group, key in enumerate(keys):
         members[key].append(group)
     return _measure(blocks, raw, members, kind, evidence, inherited)
-
-
-def _id(name: str, stack: int, kind: str, evidence: Evidence) -> str:
-    return stable_id(kind, name or None, evidence.book.get(stack).keys)
 
 
 def _measure(
@@ -95,14 +92,15 @@ def _measure(
     low, high = (f.reduceat(sizes, starts).tolist() for f in (np.minimum, np.maximum))
     whole = estimated(sizes, starts, evidence.snapshot.selection if kind == "allocation" else KEEPS_ALL)
     counts, total = whole.counts.tolist(), whole.bytes.tolist()
-    stacks, ends = blocks.stack[raw.first].tolist(), bounds.tolist()
+    stacks, sites, ends = blocks.stack[raw.first].tolist(), blocks.site[raw.first].tolist(), bounds.tolist()
     spans = [evidence.span(pid, generation) for pid, generation, *_ in members]
     born = births(blocks.time[order], sizes, bounds[np.cumsum([0, *map(len, members.values())])], spans)
     merged, at = [], 0
     for birth, (key, groups) in zip(born, members.items(), strict=True):
         span = slice(at, at + len(groups))
         at += len(groups)
-        parts = list(zip([stacks[group] for group in groups], counts[span], total[span], strict=True))
+        made_by = [stacks[group] for group in groups], [sites[group] for group in groups]
+        parts = list(zip(*made_by, counts[span], total[span], strict=True))
         rows = oldest(order[ends[span.start] : ends[span.stop]], blocks.time, blocks.address, evidence.samples)
         entry = _entry(
             key, kind, evidence, parts,
@@ -119,32 +117,32 @@ def _union(masks: list[int]) -> list[int]:
 
 
 def _entry(
-    key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int]], *, state: str, size_min: int,
+    key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int, int]], *, state: str, size_min: int,
     size_max: int, instances: tuple[Instance, ...], sample: Sample | None, root_kinds: list[int],
 ) -> Leak:
-    """`parts`: (stack id, count, bytes) of each raw stack; the one with most bytes stands for all."""
+    """`parts`: (stack id, site, count, bytes) of each raw stack; the one with most bytes stands for all."""
     pid, generation, name, id_, reach, owner = key
     word, reason = reachability(reach, root_kinds)
-    parts = sorted(parts, key=lambda part: (-part[2], -part[1], part[0]))
+    parts = sorted(parts, key=lambda part: (-part[3], -part[2], part[0]))
     stack = evidence.book.get(parts[0][0])
-    others = [(evidence.book.get(id_).frames, count, size) for id_, count, size in parts[1:]]
+    frames = evidence.makers.whole(stack.frames, parts[0][1])
     return Leak(
         id=id_,
         kind=kind,
         type=name or None,
         pid=pid,
         state=state,
-        count=sum(count for _, count, _ in parts),
-        bytes=sum(size for _, _, size in parts),
-        stack=stack.frames,
+        count=sum(count for _, _, count, _ in parts),
+        bytes=sum(size for _, _, _, size in parts),
+        stack=frames,
         stack_complete=stack.complete,
         stack_status=stack.status,
         instances=instances,
         sample=sample,
         size_min=size_min,
         size_max=size_max,
-        own_frame=own_frame(stack.frames),
-        notes=elsewhere_notes(stack.frames, others),
+        own_frame=own_frame(frames, len(frames) - len(stack.frames)),
+        maker=frames[0].function if len(frames) > len(stack.frames) else None,
         reachability=word,
         reachability_reason=reason or evidence.why_unknown.get((pid, generation)),
         owner=owner or None,

@@ -7,27 +7,40 @@ from collections.abc import Iterator
 from tracer.analysis.evidence import INHERITED
 from tracer.analysis.identity import keys_of, stable_id
 from tracer.analysis.own_frame import own_frame
+from tracer.analysis.stacks import CallSite, lines_of
 from tracer.analysis.verdict import failing_errors
 from tracer.model.comparison import Amount, Change, Comparison
 from tracer.model.findings import ErrorFinding, Findings, FrameList
 from tracer.model.selection import Sample
 
-_Row = tuple[str, str, str | None, FrameList, int, int | None, Sample | None]
+_Row = tuple["_Entry", int, int | None, Sample | None]
+_Functions = tuple[str, str | None, tuple[str, ...]]
 _WORDS = ("new", "grown", "shrunk", "gone", "same")
 
 
 def compare(before: Findings, after: Findings) -> Comparison:
-    """Match entries by stable id, over all processes; what is suppressed or inherited takes no part."""
+    """Match entries over all processes; what is suppressed or inherited takes no part.
+
+    By stable id, but for call sites of the same functions: where those of one side are among those of the other, line
+    by line, no line has moved, and each is held against itself.
+    """
     old, new = _entries(before), _entries(after)
     changes = []
-    for id_ in {**old, **new}:
-        entry = new.get(id_) or old[id_]
-        then, now = (side[id_].amount if id_ in side else None for side in (old, new))
+    for then, now in _matched(old, new):
+        entry = now or then
+        if entry is None:
+            continue
         blind = 0
         if entry.kind == "allocation" and (then is None or now is None):
             blind = (before if then is None else after).selection.sample_bytes
-        changes.append(Change(id_, entry.kind, entry.type, then, now, entry.stack, own_frame(entry.stack), blind))
+        changes.append(Change(
+            entry.id, entry.kind, entry.type, _amount(then), _amount(now), entry.stack, entry.own_frame, blind,
+        ))  # fmt: skip
     return Comparison(tuple(sorted(changes, key=_rank)))
+
+
+def _amount(entry: _Entry | None) -> Amount | None:
+    return None if entry is None else entry.amount
 
 
 def error_id(error: ErrorFinding) -> str:
@@ -40,8 +53,8 @@ def _error_type(error: ErrorFinding) -> str:
 
 
 class _Entry:
-    def __init__(self, kind: str, type_: str | None, stack: FrameList) -> None:
-        self.kind, self.type, self.stack = kind, type_, stack
+    def __init__(self, id_: str, kind: str, type_: str | None, stack: FrameList, own: int | None) -> None:
+        self.id, self.kind, self.type, self.stack, self.own_frame = id_, kind, type_, stack, own
         self.amount = Amount()
         self._sample = Sample()
 
@@ -55,17 +68,37 @@ class _Entry:
 
 def _entries(findings: Findings) -> dict[str, _Entry]:
     entries: dict[str, _Entry] = {}
-    for id_, kind, type_, stack, count, size, sample in _rows(findings):
-        entries.setdefault(id_, _Entry(kind, type_, stack)).add(count, size, sample)
+    for entry, count, size, sample in _rows(findings):
+        entries.setdefault(entry.id, entry).add(count, size, sample)
     return entries
+
+
+def _matched(old: dict[str, _Entry], new: dict[str, _Entry]) -> Iterator[tuple[_Entry | None, _Entry | None]]:
+    """Yield what is to be held against what; each entry once."""
+    groups: dict[_Functions, tuple[dict[CallSite, _Entry], dict[CallSite, _Entry]]] = {}
+    for side, entries in enumerate((old, new)):
+        for entry in entries.values():
+            keys, site = lines_of(entry.stack)
+            groups.setdefault((entry.kind, entry.type, keys), ({}, {}))[side].setdefault(site, entry)
+    taken: set[str] = set()
+    for then, now in groups.values():
+        if max(len(then), len(now)) > 1 and (then.keys() <= now.keys() or now.keys() <= then.keys()):
+            for site in then.keys() & now.keys():
+                yield then[site], now[site]
+                taken |= {f"old {then[site].id}", f"new {now[site].id}"}
+    left = [{id_: entry for id_, entry in side.items() if f"{name} {id_}" not in taken}
+            for name, side in (("old", old), ("new", new))]  # fmt: skip
+    for id_ in {**left[0], **left[1]}:
+        yield left[0].get(id_), left[1].get(id_)
 
 
 def _rows(findings: Findings) -> Iterator[_Row]:
     for leak in findings.leaks:
         if leak.state != INHERITED and not leak.is_held:
-            yield leak.id, leak.kind, leak.type, leak.stack, leak.count, leak.bytes, leak.sample
+            yield _Entry(leak.id, leak.kind, leak.type, leak.stack, leak.start), leak.count, leak.bytes, leak.sample
     for error in failing_errors(findings):
-        yield error_id(error), "error", _error_type(error), error.stack, error.count, None, None
+        own = own_frame(error.stack)
+        yield _Entry(error_id(error), "error", _error_type(error), error.stack, own), error.count, None, None
 
 
 def _rank(change: Change) -> tuple[int, int, int, str]:

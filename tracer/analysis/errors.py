@@ -58,7 +58,7 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
             count=count + (before.count if before else 0),
             address=before.address if before else int(event["address"]),
             stack=before.stack if before else stacks[0].frames,
-            created_at=before.created_at if before else stacks[1].frames or None,
+            created_at=before.created_at if before else _birth(evidence, event),
             released_at=before.released_at if before else None if is_freed else stacks[2].frames or None,
             last_get=before.last_get if before else stacks[2].frames or None if is_freed else None,
             probably=evidence.book.frames(put.stack) if put else before.probably if before else None,
@@ -69,6 +69,12 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
         before = merged.get(key)
         merged[key] = replace(before, count=before.count + error.count) if before else error
     return tuple(sorted(_without_followers(list(merged.values())), key=_rank))
+
+
+def _birth(evidence: Evidence, event: np.void) -> FrameList | None:
+    """Return the stack that an object or a block was made at, with what made it."""
+    stack, type_ = int(event["value"]), int(event["extra"])
+    return evidence.makers.whole(evidence.book.get(stack).frames, evidence.makers.site_of(stack, type_)) or None
 
 
 def _past(event: np.void) -> str:

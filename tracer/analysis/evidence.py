@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from tracer.analysis.call_sites import EntryIds
 from tracer.analysis.groups import group_rows
-from tracer.analysis.identity import stable_id
+from tracer.analysis.makers import Makers
 from tracer.analysis.reached import why_unknown
 from tracer.analysis.stacks import StackBook
 from tracer.model.frames import Symbols
@@ -24,6 +25,8 @@ class Evidence:
         self.book = StackBook(
             snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type}
         )
+        self.makers = Makers(snapshot)
+        self.ids = EntryIds(snapshot, self.book, self.makers)
         self.why_unknown = why_unknown(snapshot)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
 
@@ -40,8 +43,8 @@ class Evidence:
         if owner < 0:
             return None
         block = self.snapshot.allocations[owner]
-        name = self.allocator(int(block["site"]))
-        return stable_id("allocation", name or None, self.book.get(int(block["stack"])).keys)
+        site = int(block["site"])
+        return self.ids.of("allocation", self.allocator(site), int(block["stack"]), site)
 
     @property
     def is_judged(self) -> bool:
@@ -70,7 +73,7 @@ class Evidence:
         return (0 if process is None else process.started_ns), self.end_ns(pid, generation)
 
     def type_name(self, type_hash: int) -> str:
-        return self.snapshot.types.get(type_hash) or f"type {type_hash:#x}"
+        return self.makers.type_name(type_hash)
 
     def types_in_specs(self, made_at: npt.NDArray[np.uint16]) -> set[str]:
         """Return how specs call the types of objects made at these sites; the target may have named them otherwise."""
@@ -80,7 +83,4 @@ class Evidence:
 
     def allocator(self, site: int) -> str | None:
         """Return the name of the allocator of a site: its type, else its function."""
-        if site >= len(self.snapshot.sites):
-            return None
-        info = self.snapshot.sites[site]
-        return info.type or info.function
+        return self.makers.allocator(site)

@@ -8,12 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from tracer.analysis.evidence import Evidence
-from tracer.analysis.identity import keys_of
+from tracer.analysis.stacks import Lines
 from tracer.model.findings import FrameList, StackCount
 from tracer.model.records import Given
-
-Lines = tuple[tuple[str | None, str | None, str | None, int | None], ...]
-"""A stack as its reader sees it: function, module, file and line of each frame."""
 
 
 class FreeSites:
@@ -33,9 +30,8 @@ class FreeSites:
         frames: dict[Lines, FrameList] = {}
         for stack in stacks:
             for freed, count in self._by_stack.get(stack, ()):
-                found = self._book.get(freed).frames
-                lines = tuple((frame.function, frame.module, frame.file, frame.line) for frame in found)
+                lines = self._book.lines(freed)
                 counts[lines] += count
-                frames.setdefault(lines, found)
-        ranked = sorted(counts, key=lambda lines: (-counts[lines], keys_of(frames[lines]), str(lines)))
+                frames.setdefault(lines, self._book.get(freed).frames)
+        ranked = sorted(counts, key=lambda lines: (-counts[lines], lines))
         return tuple(StackCount(frames[lines], counts[lines]) for lines in ranked)

@@ -11,10 +11,10 @@ def freed_by_stack(evidence: Evidence) -> tuple[FreedAt, ...]:
     """Return one entry per symbolized stack of which blocks were freed, most bytes first; estimated where sampled."""
     totals = evidence.snapshot.totals
     sums: dict[FrameList, tuple[int, int]] = {}
-    columns = (totals[name].tolist() for name in ("stack", "freed", "freed_bytes"))
-    for stack, count, size in zip(*columns, strict=True):
+    columns = (totals[name].tolist() for name in ("stack", "site", "freed", "freed_bytes"))
+    for stack, site, count, size in zip(*columns, strict=True):
         if count:
-            frames = evidence.book.get(stack).frames
+            frames = evidence.makers.whole(evidence.book.get(stack).frames, site)
             count, size = alike(count, size, evidence.snapshot.selection)
             before = sums.get(frames, (0, 0))
             sums[frames] = before[0] + count, before[1] + size

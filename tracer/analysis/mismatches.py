@@ -10,7 +10,7 @@ import numpy as np
 from tracer.analysis.bad_frees import C_LIBRARIES, byte_words
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.families import Call, call_of, called
-from tracer.model.findings import ErrorFinding
+from tracer.model.findings import ErrorFinding, FrameList
 from tracer.model.records import Given
 from tracer.model.snapshot import SiteInfo
 
@@ -32,8 +32,6 @@ class Mismatches:
         self._births: dict[int, Call] = {}
         self._frees: dict[int, Call] = {}
         self._plain = not any(binary.has_operators for binary in snapshot.binaries)
-        totals = snapshot.totals
-        self._made_at = dict(zip(totals["stack"].tolist(), totals["site"].tolist(), strict=True))
 
     def findings(self) -> Iterator[ErrorFinding]:
         """Yield an error for each pair that is one, if nothing was lost: else a block may be taken for an older one."""
@@ -46,7 +44,7 @@ class Mismatches:
                 made, freed = int(row["made"]), int(row["freed"])
                 yield ErrorFinding(
                     MISMATCHED_FREE, None, int(row["pid"]), int(row["count"]), int(row["address"]),
-                    self._evidence.book.get(freed).frames, self._evidence.book.frames(made), None, reason=reason,
+                    self._evidence.book.get(freed).frames, self._birth_stack(made), None, reason=reason,
                 )  # fmt: skip
 
     def _judge(self, row: np.void) -> str | None:
@@ -75,7 +73,7 @@ class Mismatches:
 
     def _of_other_allocators(self, row: np.void) -> str | None:
         """Tell a block of one of the allocators that are known to have all functions from a free of another."""
-        made = self._site(self._made_at.get(int(row["made"])))
+        made = self._site(self._evidence.makers.site_of(int(row["made"])))
         freed = None if int(row["given"]) & Given.REALLOC else self._site(int(row["site"]))
         if made is None or freed is None or made.module == freed.module:
             return None
@@ -84,6 +82,10 @@ class Mismatches:
             return None
         block = f"a block of {byte_words(int(row['size']))} of {made.module}"
         return f"{block}, freed by {freed.function} of {freed.module}"
+
+    def _birth_stack(self, stack: int) -> FrameList | None:
+        made_by = self._evidence.makers.site_of(stack)
+        return self._evidence.makers.whole(self._evidence.book.get(stack).frames, made_by) or None
 
     def _site(self, index: int | None) -> SiteInfo | None:
         sites = self._evidence.snapshot.sites

@@ -6,15 +6,15 @@ from tracer.analysis.runtime import is_distributed, is_interpreter, is_machinery
 from tracer.model.findings import FrameList
 
 
-def own_frame(stack: FrameList) -> int | None:
+def own_frame(stack: FrameList, makers: int = 0) -> int | None:
     """Return the index of the first frame outside libc, libstdc++, loader, allocators and stubs; None without one.
 
     Code in no binary and without a name is nobody's that we could tell, so it is passed over. Where there are frames
     of a script, those of its interpreter are passed over too; so are those of the distribution's libraries that the
-    program called.
+    program called. `makers`: how many frames at the leaf are the function that makes what the entry is of.
     """
     first = None
-    for index, frame in enumerate(stack):
+    for index, frame in enumerate(stack[makers:], makers):
         if frame.function is None and frame.module is None:
             continue
         if is_machinery(frame) or (is_interpreter(frame) and _has_script(stack)):

@@ -10,16 +10,13 @@ import numpy as np
 
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.groups import Column, group_rows
-from tracer.analysis.identity import stable_id
 from tracer.analysis.own_frame import own_frame
-from tracer.model.operations import Operation
 from tracer.model.periods import Period, PeriodRow
 from tracer.model.snapshot import Records, Snapshot
 from tracer.model.statistics import CHECKPOINT_TOTALS
 
 _Made = tuple[int, int]
 """Stack, and type of a counted object or 0."""
-_MAPS = (Operation.MAP, Operation.REMAP)
 
 
 @dataclass
@@ -31,6 +28,7 @@ class _Sum:
     outstanding: int = 0
     size: int = 0
     stack: int = 0
+    site: int = 0
 
 
 def periods(evidence: Evidence) -> tuple[Period, ...]:
@@ -107,29 +105,21 @@ def _rows(
         outstanding, size = born.get(place, (0, 0))
         if not (made or freed or outstanding):
             continue
-        kind, type_ = _what(evidence, place, sites)
-        id_ = stable_id(kind, type_, evidence.book.get(place[0]).keys)
-        entry = sums.setdefault((id_, kind, type_), _Sum(stack=place[0]))
+        made_at = evidence.makers.of_totals(*place, sites.get(place, len(evidence.snapshot.sites)))
+        entry = sums.setdefault((evidence.ids.of(*made_at), *made_at[:2]), _Sum(stack=place[0], site=made_at[3]))
         entry.made, entry.freed = entry.made + made, entry.freed + freed
         entry.outstanding, entry.size = entry.outstanding + outstanding, entry.size + size
     return tuple(sorted(_described(evidence, sums), key=_rank))
 
 
-def _what(evidence: Evidence, place: _Made, sites: dict[_Made, int]) -> tuple[str, str | None]:
-    _, type_ = place
-    if type_:
-        return "reference", evidence.type_name(type_)
-    site = sites.get(place, len(evidence.snapshot.sites))
-    known = evidence.snapshot.sites[site] if site < len(evidence.snapshot.sites) else None
-    kind = "mapping" if known is not None and known.operation in _MAPS else "allocation"
-    return kind, evidence.allocator(site) or None
-
-
 def _described(evidence: Evidence, sums: dict[tuple[str, str, str | None], _Sum]) -> Iterator[PeriodRow]:
     for (id_, kind, type_), entry in sums.items():
-        stack = evidence.book.get(entry.stack).frames
+        called = evidence.book.get(entry.stack).frames
+        stack = evidence.makers.whole(called, entry.site)
+        own = own_frame(stack, len(stack) - len(called))
+        own = min(len(stack) - len(called), len(stack) - 1) if own is None and stack else own
         yield PeriodRow(
-            id_, kind, type_, stack, own_frame(stack), entry.made, None if kind == "mapping" else entry.freed,
+            id_, kind, type_, stack, own, entry.made, None if kind == "mapping" else entry.freed,
             entry.outstanding, None if kind == "reference" else entry.size,
         )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,17 +15,15 @@ from tracer.analysis.drift import drifted
 from tracer.analysis.evidence import INHERITED, LEAKED, OUTSTANDING, Evidence
 from tracer.analysis.groups import Column, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.history import Calls, calls, owners
-from tracer.analysis.identity import stable_id
-from tracer.analysis.other_lines import elsewhere_notes
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.pairing import verdicts
 from tracer.analysis.reached import reachability, reached
 from tracer.analysis.signature import signatures
-from tracer.analysis.stacks import SymbolizedStack
+from tracer.analysis.stacks import Lines, SymbolizedStack, lines_of
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import TurnoverBook, object_turnover
 from tracer.analysis.unpaired import Verdict
-from tracer.model.findings import Balance, Instance, Leak, StackCount
+from tracer.model.findings import Balance, Instance, Leak, StackCount, UnpairedGet
 from tracer.model.operations import Operation
 from tracer.model.reachability import KIND_REFERENCE
 from tracer.model.records import EVENT, ObjectFlag
@@ -50,9 +48,10 @@ def inherited_references(evidence: Evidence) -> list[Leak]:
 
 @dataclass(frozen=True)
 class _Part:
-    """Objects of one raw stack id."""
+    """Objects of one raw stack id that functions of one site created."""
 
     stack: int
+    site: int
     rows: Indices
 
 
@@ -79,7 +78,7 @@ class _Merge:
         if len(objects) == 0:
             return []
         signature = signatures(objects, self._calls, self._evidence.book)
-        names = ("pid", "generation", "type", "stack", "count")
+        names = ("pid", "generation", "type", "stack", "count", "site")
         known = self._reached
         raw = group_rows(
             *(objects[name] for name in names), signature, known.reach, self._evidence.owner_groups(known.owner)
@@ -87,11 +86,13 @@ class _Merge:
         order, bounds = sorted_runs(raw.label, len(raw))
         members: defaultdict[Key, list[_Part]] = defaultdict(list)
         for group, row in enumerate(raw.first.tolist()):
-            pid, generation, type_, stack, count = (int(objects[name][row]) for name in names)
-            id_ = stable_id(_KIND, self._evidence.type_name(type_), self._evidence.book.get(stack).keys)
+            pid, generation, type_, stack, count, site = (int(objects[name][row]) for name in names)
+            id_ = self._evidence.ids.of(_KIND, self._evidence.type_name(type_), stack, site)
             rows = order[bounds[group] : bounds[group + 1]]
             reach, owner = int(known.reach[row]), self._evidence.owner_id(int(known.owner[row])) or ""
-            members[pid, generation, type_, id_, count, int(signature[row]), reach, owner].append(_Part(stack, rows))
+            members[pid, generation, type_, id_, count, int(signature[row]), reach, owner].append(
+                _Part(stack, site, rows)
+            )
         groups = {key: np.concatenate([part.rows for part in parts]) for key, parts in members.items()}
         found = {} if self._inherited else verdicts(self._evidence, objects, self._owner, self._calls, groups)
         return [self._entry(key, parts, found.get(key, Verdict())) for key, parts in members.items()]
@@ -102,7 +103,7 @@ class _Merge:
         book = self._evidence.book
         stack = book.get(parts[0].stack)
         rows = np.concatenate([part.rows for part in parts])
-        others = [(book.get(part.stack).frames, len(part.rows), 0) for part in parts[1:]]
+        frames = self._evidence.makers.whole(stack.frames, parts[0].site)
         made = self._calls_of(rows)
         word, reason = reachability(reach, self._reached.root_kind[rows].tolist())
         return Leak(
@@ -113,22 +114,28 @@ class _Merge:
             state=self._state(pid, generation, rows, type_),
             count=len(rows),
             bytes=None,
-            stack=stack.frames,
+            stack=frames,
             stack_complete=stack.complete,
             stack_status=stack.status,
             instances=self._instances(rows),
-            own_frame=own_frame(stack.frames),
+            own_frame=own_frame(frames, len(frames) - len(stack.frames)),
+            maker=frames[0].function if len(frames) > len(stack.frames) else None,
             gets=self._by_stack(made, _GET),
             puts=self._by_stack(made, _PUT),
-            unpaired=verdict.unpaired,
+            unpaired=tuple(self._of_birth(get, parts[0].stack) for get in verdict.unpaired),
             healthy=verdict.healthy,
             balance=None if self._inherited else self._balance(rows, made),
             trend=None if self._inherited else self._trend(pid, generation, type_, parts, rows),
-            notes=(*self._doubts(rows, type_), *elsewhere_notes(stack.frames, others), *self._notes(rows, made)),
+            notes=(*self._doubts(rows, type_), *self._notes(rows, made)),
             reachability=word,
             reachability_reason=reason or self._evidence.why_unknown.get((pid, generation)),
             owner=owner or None,
         )
+
+    def _of_birth(self, get: UnpairedGet, birth: int) -> UnpairedGet:
+        """Give the creator's own reference the very stack of the entry: it may be that of another one of its births."""
+        is_own = lines_of(get.stack) == self._evidence.book.lines(birth)
+        return replace(get, stack=self._evidence.book.get(birth).frames) if is_own else get
 
     def _state(self, pid: int, generation: int, rows: Indices, type_: int) -> str:
         """Judge; nothing is a leak for certain that may have been put where no probe is."""
@@ -201,14 +208,14 @@ class _Merge:
 
     def _by_stack(self, made: Calls, operation: int) -> tuple[StackCount, ...]:
         chosen = made.operation == operation
-        counts: Counter[int] = Counter()
-        stacks: dict[int, SymbolizedStack] = {}
+        counts: Counter[Lines] = Counter()
+        stacks: dict[Lines, SymbolizedStack] = {}
         for stack, count in zip(made.stack[chosen].tolist(), made.count[chosen].tolist(), strict=True):
-            symbolized = self._evidence.book.get(stack)
-            counts[symbolized.number] += count
-            stacks[symbolized.number] = symbolized
-        ranked = sorted(counts, key=lambda number: (-counts[number], stacks[number].keys))
-        return tuple(StackCount(stacks[number].frames, counts[number]) for number in ranked)
+            lines = self._evidence.book.lines(stack)
+            counts[lines] += count
+            stacks.setdefault(lines, self._evidence.book.get(stack))
+        ranked = sorted(counts, key=lambda lines: (-counts[lines], lines))
+        return tuple(StackCount(stacks[lines].frames, counts[lines]) for lines in ranked)
 
     def _notes(self, rows: Indices, made: Calls) -> list[str]:
         objects = self._objects[rows]

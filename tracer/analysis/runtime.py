@@ -53,6 +53,8 @@ _INTERPRETER_MODULE = re.compile(
 )
 _SYSTEM_LIBRARY = re.compile(r"(/usr)?/lib(32|64|x32|exec)?/.+")
 """Not /usr/local and /opt, where one's own are put."""
+_SYSTEM_HEADERS = ("/usr/include/", "/usr/lib/")
+"""Functions of theirs are compiled into programs."""
 _FROZEN = "<frozen "
 """What CPython says of modules that are part of it: importlib, site, ..."""
 LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
@@ -102,8 +104,12 @@ def is_machinery(frame: Frame) -> bool:
 
 
 def is_distributed(frame: Frame) -> bool:
-    """Tell whether a frame is code of a shared library of the system, which its user did not write."""
-    if frame.kind == "guest" or frame.path is None or frame.module is None or ".so" not in frame.module:
+    """Tell whether a frame is code of a library of the system or of its headers, which its user did not write."""
+    if frame.kind == "guest":
+        return False
+    if (frame.file or "").startswith(_SYSTEM_HEADERS):
+        return True
+    if frame.path is None or frame.module is None or ".so" not in frame.module:
         return False
     return _SYSTEM_LIBRARY.fullmatch(frame.path) is not None
 

@@ -46,7 +46,7 @@ class FrameLine:
 class StackSuppression:
     """A block of a suppression file: matches stacks that begin, at the leaf, with its lines.
 
-    The first line may name an allocator that the stack does not: valgrind's leaf is always it, ours may be its caller.
+    The first line may name an allocator that the stack does not, or the caller of what made it.
     """
 
     name: str
@@ -59,13 +59,13 @@ class StackSuppression:
 
     def matches(self, leak: Leak) -> bool:
         """Follow all ways through the stack at once, so that many `...` cost no more than one."""
-        places = {0}
+        places = {0, int(leak.maker is not None)}  # those without what made it too
         for index, line in enumerate(self.lines):
             if line.kind == ELLIPSIS:
                 places = set(range(min(places), len(leak.stack) + 1))
             else:
                 passed = {p + 1 for p in places if p < len(leak.stack) and line.matches(leak.stack[p])}
-                places = passed | {0} if index == 0 and line.is_allocator else passed
+                places = passed | places if index == 0 and line.is_allocator else passed
             if not places:
                 return False
         return True

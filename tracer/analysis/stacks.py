@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
 
 from tracer.analysis.identity import frame_key
-from tracer.model.findings import FrameList
+from tracer.model.findings import FrameList, StackCount
 from tracer.model.frames import Frame, Symbols
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus
 from tracer.model.snapshot import Binary, Stack
@@ -22,6 +23,10 @@ STATUS_WORDS: Mapping[StackStatus, str] = {
     StackStatus.FRAME_POINTER: "frame-pointer",
 }
 LOST = "lost"
+CallSite = tuple[tuple[str, int], ...]
+"""File and line of each frame; "" and the offset in its function where it has no line."""
+Lines = tuple[tuple[str, ...], CallSite]
+"""Functions and call site: equal for stacks that read the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class StackBook:
         self._frame_numbers: dict[Frame, int] = {}
         self._numbers: dict[tuple[int, ...], int] = {(): 0}
         self._keys: dict[str, str] = {}
+        self._sites: dict[int, CallSite] = {}
 
     def get(self, stack_id: int) -> SymbolizedStack:
         """Return a stack's frames; an empty stack with status "lost" for an id that is not known."""
@@ -78,6 +84,16 @@ class StackBook:
     def frames(self, stack_id: int) -> FrameList | None:
         """Return a stack's frames, or None where nothing is known of it."""
         return self.get(stack_id).frames or None
+
+    def call_site(self, stack_id: int) -> CallSite:
+        """Return what tells a stack from others of the same functions, as far as a reader can see."""
+        site = self._sites.get(stack_id)
+        if site is None:
+            site = self._sites[stack_id] = call_site(self.get(stack_id).frames)
+        return site
+
+    def lines(self, stack_id: int) -> Lines:
+        return self.get(stack_id).keys, self.call_site(stack_id)
 
     def _symbolize(self, stack_id: int) -> SymbolizedStack:
         stack = self._stacks.get(stack_id)
@@ -113,6 +129,32 @@ class StackBook:
             None, module, binary.path if binary else None, binary.build_id if binary else None,
             address=key & FRAME_ADDRESS_MASK, why_unknown="not symbolized",
         )  # fmt: skip
+
+
+def lines_of(frames: FrameList) -> Lines:
+    return tuple(map(frame_key, frames)), call_site(frames)
+
+
+def same_lines(calls: Iterable[tuple[FrameList, int]]) -> tuple[StackCount, ...]:
+    """Sum calls whose stacks read the same, most first."""
+    counts: Counter[Lines] = Counter()
+    stacks: dict[Lines, FrameList] = {}
+    for frames, count in calls:
+        lines = lines_of(frames)
+        counts[lines] += count
+        stacks.setdefault(lines, frames)
+    return tuple(StackCount(stacks[lines], count) for lines, count in counts.most_common())
+
+
+def call_site(frames: FrameList) -> CallSite:
+    """Return the lines of a stack: equal for calls that read the same, if their functions do."""
+    return tuple(map(_line, frames))
+
+
+def _line(frame: Frame) -> tuple[str, int]:
+    if frame.line is not None:
+        return frame.file or "", frame.line
+    return "", (0 if frame.kind == "jit" else frame.address) if frame.offset is None else frame.offset
 
 
 def _is_trampoline(call: _Call, callee: _Call) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tracer.analysis.glob import LONGEST, Glob
+from tracer.analysis.runtime import is_allocator
 from tracer.analysis.stack_suppression import StackSuppression, parse_block
 from tracer.errors import SpecInvalid
-from tracer.model.findings import ErrorFinding, Leak
+from tracer.model.findings import ErrorFinding, FrameList, Leak
 from tracer.model.frames import Frame
 
 _HINT = (
@@ -39,7 +40,7 @@ class Suppression:
     def matches(self, leak: Leak) -> bool:
         if self.kind == "ref":
             return leak.kind == "reference" and self._whole.matches(leak.type or "")
-        return self.kind == "leak" and any(self._found_in(frame) for frame in leak.stack)
+        return self.kind == "leak" and any(self._found_in(frame) for frame in _searched(leak))
 
     def matches_error(self, error: ErrorFinding) -> bool:
         kind, colon, _ = self.pattern.partition(":")
@@ -71,6 +72,12 @@ class Suppression:
 
 
 Rule = Suppression | StackSuppression
+
+
+def _searched(leak: Leak) -> FrameList:
+    """Return the frames that a pattern may be in; an allocator that is the leaf of all stacks tells none apart."""
+    is_said = leak.kind != "reference" and bool(leak.stack) and is_allocator(leak.stack[0])
+    return leak.callers if is_said else leak.stack
 
 
 def parse_suppressions(text: str, name: str) -> tuple[Rule, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tracer.analysis.evidence import INHERITED
-from tracer.analysis.own_frame import own_frame
+from tracer.analysis.verdict import failing_errors
 from tracer.model.findings import Findings, Leak
 from tracer.model.top import TopRow, TopSample
 
@@ -53,7 +53,7 @@ def top_sample(findings: Findings, before: TopSample | None) -> TopSample:
                 id_, first.kind, first.type, count, None if first.bytes is None else size,
                 grown[0] / seconds if seconds else 0.0, grown[1] / seconds if seconds else 0.0,
                 new.outstanding if new else 0, (new.outstanding_bytes or 0) if new else 0, entry.word,
-                first.stack, own_frame(first.stack),
+                first.stack, first.start,
             )
         )  # fmt: skip
     rows.sort(key=lambda row: (-(row.bytes or 0), -row.count, row.id))
@@ -67,4 +67,5 @@ def top_sample(findings: Findings, before: TopSample | None) -> TopSample:
         mark_ns=findings.periods[-1].from_ns if findings.periods else None,
         rows=tuple(rows[:MOST_ROWS]),
         types=findings.types,
+        errors=failing_errors(findings),
     )

@@ -16,8 +16,9 @@ from tracer.analysis.reference_sites import Level
 from tracer.analysis.representatives import Representative, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
+from tracer.analysis.stacks import Lines, same_lines
 from tracer.analysis.suspect import CONFIDENCES, EXACT, STRONG, WEAK, Suspect
-from tracer.model.findings import FrameList, StackCount, UnpairedGet
+from tracer.model.findings import StackCount, UnpairedGet
 
 _SURE = 0.15
 _WORTH = 0.3
@@ -54,19 +55,19 @@ def _group(
             counts[suspect] += count * one.objects
             weights[suspect] += weight * one.objects
     ranked = sorted(counts, key=lambda one: (CONFIDENCES.index(one.confidence), -weights[one], -counts[one], one.stack))
-    merged: dict[FrameList, UnpairedGet] = {}
+    merged: dict[Lines, UnpairedGet] = {}
     for suspect in ranked:
-        frames = evidence.book.get(suspect.stack).frames
-        before = merged.get(frames)
+        frames, lines = evidence.book.get(suspect.stack).frames, evidence.book.lines(suspect.stack)
+        before = merged.get(lines)
         count = counts[suspect] + (before.count if before else 0)
         if suspect.confidence == EXACT:
             reason = reasons.exact(holders[suspect.stack], count)
         else:
             reason = reasons.by_siblings(suspect, count)
-        merged[frames] = UnpairedGet(frames, count, before.confidence if before else suspect.confidence, reason)
+        confidence = before.confidence if before else suspect.confidence
+        merged[lines] = UnpairedGet(before.stack if before else frames, count, confidence, reason)
     ends = siblings.deaths(group[0].life.gets[0]) if group else {}
-    healthy = sorted(ends.items(), key=lambda item: -item[1])
-    return Verdict(tuple(merged.values())[:_MOST], tuple(StackCount(frames, count) for frames, count in healthy))
+    return Verdict(tuple(merged.values())[:_MOST], same_lines(ends.items()))
 
 
 def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, int, float]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -17,21 +16,22 @@ from tracer.aggregation.history import History
 from tracer.aggregation.mapped import MappedMemory
 from tracer.binaries.open_binaries import Binaries, FindSites, OpenBinary
 from tracer.binaries.start_up import start_up_binaries
+from tracer.capture.beside import beside
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.follower import Follower
 from tracer.capture.hold_counts import HoldCounts
 from tracer.capture.launch import Launched
 from tracer.capture.losses import read_losses
-from tracer.interpreters.frames import InterpreterFrames
+from tracer.capture.stack_book import StackBook
 from tracer.interpreters.runtimes import InterpreterRuntimes
 from tracer.jit.code_logs import CodeLogs
 from tracer.jit.frame_registry import FrameRegistry
 from tracer.jit.jit_interface import JitInterface
 from tracer.jit.seen_frames import SeenFrames
 from tracer.kernel import bpf
-from tracer.kernel.btf import kernel_offsets
 from tracer.kernel.closer import Closer
 from tracer.kernel.heartbeat import Heartbeat
+from tracer.kernel.known_offsets import known_offsets
 from tracer.kernel.links import Attacher
 from tracer.kernel.maps import COPY_RING_BYTES, Constants, Limits, Maps
 from tracer.kernel.programs import has_uprobe_multi, load_programs
@@ -41,7 +41,7 @@ from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.records import ProcessState
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.snapshot import Stack, Untraced
+from tracer.model.snapshot import Untraced
 from tracer.probing.prober import Prober
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import older_children
@@ -54,6 +54,8 @@ from tracer.unwinding.stack_completion import StackCompletion
 from tracer.unwinding.stack_writer import StackWriter
 
 _TICK_SECONDS = 0.02
+_SPARE_SECONDS = 0.001
+"""Of a tick in which nobody was held, for what could be done at the end too."""
 _NICE = -10
 _PATIENCE_SECONDS = 1.0
 """So long may what is under way go on when the trace is to end."""
@@ -61,7 +63,6 @@ _EVERYWHERE = (
     "tracefs is not to be had (see `refleak doctor`): while the trace went on, the places of forks and execs had a "
     "breakpoint in every process that maps the same libc"
 )
-_STACK_HEADER = struct.Struct("<QII")
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,8 @@ class CaptureOptions:
     constants: Constants = field(default_factory=Constants)
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
+    meanwhile: Callable[[], None] = lambda: None
+    """Called while the kernel makes maps and looks at programs: 0.2 s on another processor, if there is one."""
 
 
 class Session:
@@ -111,11 +114,11 @@ class Session:
     def _open(self, options: CaptureOptions) -> None:
         self._uprobe_events = UprobeEvents()
         self._closer = Closer(self._uprobe_events)
+        self._leaves_links = False
         self._opened.callback(self._end_closer)
         self.options = options
         self.mode = "attached"
         self.stopped = False
-        self.stacks: dict[int, Stack] = {}
         self.book = ProcessTable()
         self.history = History()
         self.mapped = MappedMemory()
@@ -123,17 +126,11 @@ class Session:
         self.mishaps = Mishaps()
         self.binaries = Binaries()
         self._opened.callback(self.binaries.close)
-        self.maps = Maps.create(options.limits, options.constants)
-        self._opened.callback(self.maps.close)
-        self.programs = load_programs(
-            self.maps, kernel_offsets(), options.cache, multi=has_uprobe_multi(), guests=options.guests,
-            on_compile=options.on_compile,
-        )
-        self._opened.callback(self.programs.close)
+        with beside(lambda: self._make_kernel_side(options)):
+            options.meanwhile()
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
         self.guest_runtimes = InterpreterRuntimes(self.maps, self.programs.guests, self.mishaps)
-        self.guests = InterpreterFrames()
         self.tables = MappingTables(self.maps, self.guest_runtimes)
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
         self.attacher = Attacher(self.programs, self._uprobe_events)
@@ -154,20 +151,28 @@ class Session:
             self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
+        self.stacks = StackBook(self.completion, self.seen, self.mishaps)
         self._open_rings(options.limits)
-        self._opened.callback(self.attacher.detach_all)
-        self._keys: dict[int, int] = {}
-        """Frame keys, each one number in memory."""
+        self._opened.callback(self._detach)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._heartbeat = Heartbeat(self._shared)
         self._opened.callback(self._heartbeat.stop)
         self._select(options.selection)
         self._started_ns = time.monotonic_ns()
-        self._ended_ns = self._stacks_until_ns = 0
+        self._ended_ns = 0
         self.older_children: tuple[Untraced, ...] = ()
         """Of the process that was attached to: they are not traced."""
         self._launched: Launched | None = None
         self._pid = 0
+
+    def _make_kernel_side(self, options: CaptureOptions) -> None:
+        self.maps = Maps.create(options.limits, options.constants)
+        self._opened.callback(self.maps.close)
+        self.programs = load_programs(
+            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(), guests=options.guests,
+            on_compile=options.on_compile,
+        )
+        self._opened.callback(self.programs.close)
 
     def _open_rings(self, limits: Limits) -> None:
         self.rings, self.holds = dict[str, Ring](), HoldCounts(enabled=self.options.constants.counts)
@@ -262,8 +267,10 @@ class Session:
         deadline = None if self.options.duration_s is None else time.monotonic() + self.options.duration_s
         try:
             while not self._is_over(deadline):
-                poll.poll(_TICK_SECONDS)
+                is_quiet = not poll.poll(_TICK_SECONDS)
                 self.drain()
+                if is_quiet:
+                    self.stacks.settle(_SPARE_SECONDS)
                 self._take_checkpoints()
                 if on_turn is not None:
                     on_turn()
@@ -327,25 +334,7 @@ class Session:
         began = time.monotonic_ns()
         guests, stacks = self._guest_ring.read_blobs(), self._stack_ring.read_blobs()
         self._copied()  # each was sent before its stack
-        self.completion.walk(self.mishaps)
-        for blob in guests:
-            with self.mishaps.attempt():
-                self.guests.add((blob,))
-        for blob in stacks:
-            self._keep_stack(blob)
-        with self.mishaps.attempt():
-            self.guests.settle(self.stacks, self.completion.places)
-        self._stacks_until_ns = began
-
-    def _keep_stack(self, blob: bytes) -> None:
-        number, status, depth = _STACK_HEADER.unpack_from(blob)
-        if number in self.completion.places:
-            return  # sent by two threads at once, and walked further before
-        keys = struct.unpack_from(f"<{depth}Q", blob, _STACK_HEADER.size)
-        frames = tuple(map(self._keys.setdefault, keys, keys))
-        stack = self.completion.completed(number, Stack(frames, records.StackStatus(status)))
-        self.stacks[number] = stack
-        self.seen.note(stack.frames, self._stacks_until_ns, time.monotonic_ns())
+        self.stacks.take(guests, stacks, began)
 
     def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Have the books copied before any later event of either is read."""
@@ -363,7 +352,7 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         why = self.programs.guests.refused if self.programs.guests else ""
         refused = (f"no frames of interpreters are shown: {why}",) if why else ()
-        guests = (*self.guest_runtimes.notes, *self.guests.notes)
+        guests = (*self.guest_runtimes.notes, *self.stacks.guests.notes)
         everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
         return (*refused, *guests, *self.code.notes, *everywhere)
 
@@ -388,13 +377,24 @@ class Session:
             return None
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
-    def close(self) -> None:
-        """Detach everything from the target, which runs on if it still does, and close all that was opened."""
+    def close(self, *, exits: bool = False) -> None:
+        """Detach everything from the target, which runs on if it still does, and close all that was opened.
+
+        `exits`: this process is about to end. The links of a target that has ended are then left to the closer: to
+        wait for the kernel, some 0.4 s, is of no use to anybody.
+        """
+        self._leaves_links = exits and self.target_ended and self._closer.is_ready
         self._shared["armed"] = 0
         self._opened.close()
         self.mishaps.calm()
 
+    def _detach(self) -> None:
+        if self._leaves_links:
+            self.attacher.leave_all()
+        else:
+            self.attacher.detach_all()
+
     def _end_closer(self) -> None:
-        """End it, unless it has to remove names that the kernel still has in use."""
-        if self._uprobe_events.close():
+        """End it, unless it has links to close, or to remove names that the kernel still has in use."""
+        if not self._leaves_links and self._uprobe_events.close():
             self._closer.stop()

@@ -27,3 +27,8 @@ def is_recording(path: Path | None) -> bool:
 
 def next_command(recording: Path) -> str:
     return f"refleak report {visible(str(recording))}"
+
+
+def is_stream(arguments: argparse.Namespace) -> bool:
+    """Tell whether the reports are lines of JSON, the last one the whole report."""
+    return arguments.interval is not None and arguments.format == "json" and arguments.output is None

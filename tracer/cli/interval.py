@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from tracer.analysis.comparison import compare
 from tracer.api import Trace
-from tracer.cli.choices import is_recording, judge_options
+from tracer.cli.choices import is_recording, is_stream, judge_options
 from tracer.cli.reporting import write_report
 from tracer.cli.standard_streams import complain
 from tracer.model.findings import AllocationTotals, Findings
@@ -82,11 +82,6 @@ def _report(
     elif not arguments.quiet:
         write_interval(number, findings, comparison, usual, arguments.top)
     return _Memory(symbols, findings)
-
-
-def is_stream(arguments: argparse.Namespace) -> bool:
-    """Tell whether the reports are lines of JSON, the last one the whole report."""
-    return arguments.interval is not None and arguments.format == "json" and arguments.output is None
 
 
 def numbered(output: Path | None, number: int) -> Path | None:

@@ -8,21 +8,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from tracer.analysis.policy import ANY_FINDING
 from tracer.cli.choices import is_recording
 from tracer.errors import CannotWrite, UsageError
-from tracer.model.findings import Findings
 from tracer.model.visible import visible
-from tracer.pipeline.judge_options import JudgeOptions
-from tracer.pipeline.judgement import check
-from tracer.pipeline.report import Report
-from tracer.pipeline.report_file import report_file
-from tracer.recording.output_place import check_writable
+from tracer.pipeline.judge_options import JudgeOptions, check
 from tracer.report.formats import ReportOptions, format_for
-from tracer.report.suppression_text import write_suppressions
-from tracer.report.text import TextOptions
+
+if TYPE_CHECKING:
+    from tracer.model.findings import Findings
+    from tracer.pipeline.report import Report
 
 _FAILED = 1
 """Exit status where --fail-on says so and --error-exitcode does not say which."""
@@ -32,6 +29,8 @@ def write_report(report: Report, arguments: argparse.Namespace, usual: TextIO, o
     """Write the report where the user wants it, or else to `usual`. `output`: another file than the user's."""
     output = output or _report_output(arguments)
     if arguments.gen_suppressions is not None:
+        from tracer.report.suppression_text import write_suppressions
+
         with output_stream(output, usual) as stream:
             write_suppressions(report.findings, stream, arguments.gen_suppressions)
     elif output is not None:
@@ -46,6 +45,8 @@ def _report_output(arguments: argparse.Namespace) -> Path | None:
 
 
 def _report_options(arguments: argparse.Namespace) -> ReportOptions:
+    from tracer.report.text import TextOptions
+
     root = arguments.source_root.resolve() if arguments.source_root is not None else None
     text = TextOptions(top=arguments.top, tree=arguments.tree, show=arguments.show)
     return ReportOptions(text, str(root) if root is not None else None)
@@ -69,6 +70,8 @@ def check_output(arguments: argparse.Namespace, judging: JudgeOptions) -> None:
             f"{path} is to be a recording: it has no format {arguments.format}",
             f"record first, then: refleak report {path} --format {arguments.format} -o FILE",
         )
+    from tracer.recording.output_place import check_writable
+
     try:
         check_writable(path)
     except OSError as error:
@@ -81,6 +84,8 @@ def output_stream(path: Path | None, usual: TextIO) -> Iterator[TextIO]:
         yield usual
         usual.flush()
         return
+    from tracer.pipeline.report_file import report_file
+
     with report_file(path) as file:
         stream = io.TextIOWrapper(file, "utf-8", write_through=True)
         yield stream

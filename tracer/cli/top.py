@@ -2,8 +2,8 @@
 
 A live view in the terminal: outstanding bytes and objects over time, what grows, the stacks and types that most is left
 of. Keys: up and down select an entry, Enter shows its whole stack, `s` sorts by another column, `t` shows the counted
-types, `m` sets a mark (a checkpoint: the column "since mark" counts what is newer), `p` pauses, `q` ends the trace and
-leaves the report. The target runs on.
+types, `e` the errors, `m` sets a mark (a checkpoint: the column "since mark" counts what is newer), `p` pauses, `q`
+ends the trace and leaves the report. The target runs on.
 
 A launched command gets no terminal: its standard input is /dev/null and its output goes to a file, unless they were
 redirected.
@@ -38,7 +38,7 @@ from tracer.model.top import TopSample
 from tracer.pipeline.analyst import Analyst
 from tracer.pipeline.judgement import judge
 from tracer.pipeline.naming import symbols_so_far
-from tracer.report.top_screen import DETAILS, ENTRIES, SORTS, TYPES, TopState, render
+from tracer.report.top_screen import DETAILS, ENTRIES, ERRORS, SORTS, TYPES, TopState, render
 
 NAME = "top"
 TAKES_TARGET = True
@@ -155,6 +155,8 @@ class TopView:
             state.paused = not state.paused
         elif key == "t":
             state.view = ENTRIES if state.view == TYPES else TYPES
+        elif key == "e":
+            state.view, state.scroll = ENTRIES if state.view == ERRORS else ERRORS, 0
         elif key in ("enter", "escape"):
             state.view, state.scroll = ENTRIES if state.view != ENTRIES or key == "escape" else DETAILS, 0
             if state.view == DETAILS and state.rows():

@@ -12,23 +12,22 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tracer.api import JudgeOptions, Report, Trace, TraceOptions
+from tracer.api import JudgeOptions, Trace, TraceOptions
 from tracer.cli import options
 from tracer.cli.checkpoint_notice import CheckpointNotice
-from tracer.cli.choices import is_recording, judge_options, next_command
-from tracer.cli.interval import IntervalReports, is_stream
+from tracer.cli.choices import is_recording, is_stream, judge_options, next_command
 from tracer.cli.reporting import check_output, failure_status, write_report
 from tracer.cli.status_line import StatusLine
 from tracer.cli.step_line import StepLine
+from tracer.cli.time_line import TimeLine
 from tracer.cli.trace_choices import recorder_of, trace_options
 from tracer.errors import CannotWrite, UsageError
-from tracer.model.findings import Findings
-from tracer.pipeline.missing import check_found
-from tracer.report.json_report import write_json_line
-from tracer.report.run_statistics import statistics_text
-from tracer.report.text import TextOptions, write_text
+
+if TYPE_CHECKING:
+    from tracer.api import Report
+    from tracer.model.findings import Findings
 
 NAME = "trace"
 TAKES_TARGET = True
@@ -77,40 +76,52 @@ class Watcher(Protocol):
 
 def run(arguments: argparse.Namespace) -> int:
     """Trace, report, and return the exit status: the target's, or --error-exitcode's."""
-    return run_watched(arguments, None if arguments.interval is None else IntervalReports(arguments))
+    if arguments.interval is None:
+        return run_watched(arguments, None)
+    from tracer.cli.interval import IntervalReports
+
+    return run_watched(arguments, IntervalReports(arguments))
 
 
 def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     """Trace as `run` does, with someone who looks on."""
     if (arguments.pid is None) == (not arguments.command):
         raise UsageError("say what to trace: a command or -p PID", "refleak --help shows examples")
+    line = TimeLine(enabled=arguments.stats)
+    line.mark("imports, options")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
     judging = judge_options(arguments)
     check_output(arguments, judging)
     chosen = trace_options(arguments)
     _ = chosen.catalogue  # raises what is wrong with the specs, before anything is started
-    trace = _begun(arguments, chosen)
+    trace = _begun(arguments, chosen, line)
     try:
         _run_until_end(trace, arguments, reports)
+        line.mark("the trace itself")
         findings = _reported(trace, judging, arguments)
+        line.mark("names, findings, the report")
         if arguments.stats:
-            sys.stderr.write(statistics_text(trace.statistics))
+            _write_statistics(trace)
     finally:
         if reports is not None:
             reports.close()
-        trace.close()
+        trace.close(exits=True)
+    line.mark("the end of the probes")
+    line.write(sys.stderr)
     return _exit_status(trace, findings, arguments)
 
 
-def _begun(arguments: argparse.Namespace, chosen: TraceOptions) -> Trace:
+def _begun(arguments: argparse.Namespace, chosen: TraceOptions, times: TimeLine) -> Trace:
     recorder = recorder_of(arguments, chosen)
     line = StepLine(sys.stderr, enabled=not arguments.quiet)
     if arguments.command:
         trace = Trace.launched(arguments.command, chosen, recorder, line.show)
     else:
         trace = Trace.attached(arguments.pid, chosen, recorder, line.show)
+    times.mark("maps and programs in the kernel")
     _handle_signals(trace)
     trace.begin()
+    times.mark("sites found, probes in place")
     return trace
 
 
@@ -132,11 +143,15 @@ def _write(report: Report, arguments: argparse.Namespace) -> CannotWrite | None:
     """Return why the user's file could not be written: then the report goes to stderr."""
     usual = sys.stdout if arguments.command is None else sys.stderr
     if is_stream(arguments):
+        from tracer.report.json_report import write_json_line
+
         write_json_line(report.findings, usual)
         return None
     try:
         write_report(report, arguments, usual)
     except CannotWrite as error:
+        from tracer.report.text import TextOptions, write_text
+
         write_text(report.findings, sys.stderr, TextOptions(top=arguments.top, tree=arguments.tree))
         return error
     return None
@@ -186,7 +201,15 @@ def _run_until_end(trace: Trace, arguments: argparse.Namespace, reports: Watcher
         line.clear()
 
 
+def _write_statistics(trace: Trace) -> None:
+    from tracer.report.run_statistics import statistics_text
+
+    sys.stderr.write(statistics_text(trace.statistics))
+
+
 def _exit_status(trace: Trace, findings: Findings, arguments: argparse.Namespace) -> int:
+    from tracer.pipeline.missing import check_found
+
     failed = failure_status(findings, arguments)
     if failed is not None:
         return failed

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracer.api import Selection, TraceOptions
 from tracer.cli.choices import is_recording
 from tracer.errors import CannotWrite
 from tracer.kernel.maps import Limits
 from tracer.model.visible import visible
-from tracer.pipeline.recorder import Recorder
+
+if TYPE_CHECKING:
+    from tracer.pipeline.recorder import Recorder
 
 
 def trace_options(arguments: argparse.Namespace) -> TraceOptions:
@@ -54,6 +56,8 @@ def recorder_of(arguments: argparse.Namespace, options: TraceOptions) -> Recorde
     """Open the recording that the user wants, if any. Raises CannotWrite before anything is traced."""
     if not is_recording(arguments.output):
         return None
+    from tracer.pipeline.recorder import Recorder
+
     return Recorder(
         arguments.output, options.selection, force=arguments.force, with_symbols=not arguments.no_symbols,
         on_failure=_say_failure,

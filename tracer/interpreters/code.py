@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -41,23 +42,31 @@ class ScriptCode:
         `__init__` (3.12 and later; codeobject.c, specialize.c), and which its tracebacks leave out too."""
         return (self.kind, self.name, self.file, self.first_line) != (GuestRecord.PYTHON, *_INIT_CLEANUP)
 
-    def frame(self, where: int) -> Frame:
-        """Return the frame of a call that stands at `where`: an instruction, or with LUA_LINES the line."""
-        return Frame(
-            self.name, module=PurePosixPath(self.file).name or self.file if self.file else None, file=self.file,
-            line=self._line(where), kind="guest",
-            language="Python" if self.kind is GuestRecord.PYTHON else "Lua",
-            why_unknown=None if self.name else "its name could not be read",
-        )  # fmt: skip
+    def frames(self, wheres: Sequence[int]) -> list[Frame]:
+        """Return the frame of each call that stands at one of these: an instruction, or with LUA_LINES the line.
 
-    def _line(self, where: int) -> int | None:
-        if where == records.GUEST_NO_LINE:
-            return None
-        if self.kind is GuestRecord.LUA_LINES:
-            return where
-        if self.kind is GuestRecord.LUA:
-            return lines.line_at(self.table, self.extra, self.first_line, where)
-        return location_table.line_at(self.table, self.first_line, where)
+        For all at once, since the table of lines is read from its start.
+        """
+        module = PurePosixPath(self.file).name or self.file if self.file else None
+        language = "Python" if self.kind is GuestRecord.PYTHON else "Lua"
+        why_unknown = None if self.name else "its name could not be read"
+        return [
+            Frame(self.name, module=module, file=self.file, line=line, kind="guest", language=language,
+                  why_unknown=why_unknown)
+            for line in self._lines(wheres)
+        ]  # fmt: skip
+
+    def frame(self, where: int) -> Frame:
+        return self.frames([where])[0]
+
+    def _lines(self, wheres: Sequence[int]) -> list[int | None]:
+        if self.kind is GuestRecord.PYTHON:
+            found = location_table.lines_at(self.table, self.first_line, wheres)
+        elif self.kind is GuestRecord.LUA_LINES:
+            found = list(wheres)
+        else:
+            found = [lines.line_at(self.table, self.extra, self.first_line, where) for where in wheres]
+        return [None if where == records.GUEST_NO_LINE else line for where, line in zip(wheres, found, strict=True)]
 
 
 def read_code(blob: bytes) -> ScriptCode | None:

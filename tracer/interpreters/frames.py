@@ -1,110 +1,161 @@
-"""The frames of interpreters that the kernel side has sent, and the stacks that they belong to."""
+"""The frames of interpreters that the kernel side has sent, and the stacks that they belong to.
+
+Who reads the rings only keeps what comes, for somebody may be held meanwhile: stacks are put together when there is
+time, or when they are asked for, and lines are looked up for the frames that are asked for.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
-
-import numpy as np
+import struct
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 
 from tracer.interpreters.code import ScriptCode, read_code
 from tracer.interpreters.merging import Run, merged
 from tracer.model import records
 from tracer.model.frames import Frame
 from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY, GuestRecord, StackStatus
-from tracer.model.snapshot import Records, Stack
+from tracer.model.snapshot import Stack
 
-_HEAD_BYTES = records.GUEST_STACK.itemsize - records.GUEST_STACK["frames"].itemsize
-_KIND_OFFSET = 8
+_PLACE_BYTES, _FRAME_BYTES = 4, records.GUEST_FRAME.itemsize
+_HEAD = struct.Struct("<QIIQII")
+"""Number, kind, depth, native stack, its depth, whether it was cut: what comes before `places`."""
+_PLACES_AT = _HEAD.size
+_FRAMES_AT = _PLACES_AT + (records.MAX_FRAMES + 1) * _PLACE_BYTES
+_KIND = struct.Struct("<QI")
 _LOST = Frame(None, kind="guest", why_unknown="its code was not kept")
 _NONE: Mapping[int, tuple[int, ...]] = {}
-_Frames = list[tuple[int, int, int]]
-
-
-@dataclass(frozen=True)
-class _Pending:
-    """A stack whose native part may still be in its own ring."""
-
-    id: int
-    native: int
-    places: tuple[int, ...]
-    frames: _Frames
-    is_cut: bool
+_HIDDEN = -1
+_Call = tuple[int, int]
+"""A code's number, and where in it."""
 
 
 class InterpreterFrames:
-    """Guest frames are numbered as they come; `frames` are those of Snapshot.guests."""
+    """Guest frames are numbered as they are met; `frames` are those of Snapshot.guests."""
 
     def __init__(self) -> None:
-        self.frames: list[Frame] = []
-        self._codes: dict[int, ScriptCode] = {}
-        self._keys: dict[tuple[int, int], int] = {}
-        self._pending: list[_Pending] = []
+        self._frames: list[Frame] = []
+        self._codes: dict[int, ScriptCode | None] = {}
+        self._sent: dict[int, bytes] = {}
+        """Codes as they came, until one of their frames is met."""
+        self._calls: dict[_Call, tuple[int, bool]] = {}
+        self._shown: list[_Call] = []
+        """By the numbers of their frames."""
+        self._waiting: deque[bytes] = deque()
+        """Stacks as they came, without what is empty in them."""
         self._troubles: Counter[str] = Counter()
 
     def add(self, blobs: Iterable[bytes]) -> None:
         """Take records of the guest ring, in their order."""
         for blob in blobs:
-            if int.from_bytes(blob[_KIND_OFFSET : _KIND_OFFSET + 4], "little") == GuestRecord.STACK:
-                self._pending.append(_read_stack(blob))
-            elif (code := read_code(blob)) is not None:
-                self._codes[int.from_bytes(blob[:8], "little")] = code
+            if len(blob) < _HEAD.size:
+                continue
+            number, kind = _KIND.unpack_from(blob)
+            if kind == GuestRecord.STACK:
+                self._waiting.append(_trimmed(blob))
+            else:
+                self._sent[number] = blob
 
-    def settle(self, stacks: MutableMapping[int, Stack], completed: Mapping[int, tuple[int, ...]] = _NONE) -> None:
-        """Merge what has come with its native stacks, which must have been read after it.
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def settle(
+        self, stacks: MutableMapping[int, Stack], completed: Mapping[int, tuple[int, ...]] = _NONE, most: int = -1
+    ) -> None:
+        """Merge stacks that wait with their native ones, which must have been read after them; `most`: -1 for all.
 
         `completed`: the places of the frames of those native stacks that were walked further than the kernel side did.
         """
-        for stack in self._pending:
-            native = stacks.get(stack.native)
-            if native is not None:
-                stacks[stack.id] = self._merged(native, stack, completed.get(stack.native, stack.places))
-        self._pending.clear()
+        while self._waiting and most:
+            most -= 1
+            blob = self._waiting.popleft()
+            number, _, depth, native_number, native_depth, is_cut = _HEAD.unpack_from(blob)
+            native = stacks.get(native_number)
+            if native is None:
+                continue
+            behind = _HEAD.size + native_depth * _PLACE_BYTES
+            places = completed.get(native_number)
+            if places is None:
+                places = struct.unpack_from(f"<{native_depth}I", blob, _HEAD.size)
+            words = struct.unpack_from(f"<{2 * depth}Q", blob, behind)
+            stacks[number] = self._merged(native, places, words, bool(is_cut))
 
-    def _merged(self, native: Stack, stack: _Pending, places: tuple[int, ...]) -> Stack:
-        frames, missed = merged(native.frames, places[: len(native.frames)], list(self._runs(stack)))
+    def _merged(self, native: Stack, places: Sequence[int], words: Sequence[int], is_cut: bool) -> Stack:
+        frames, missed = merged(native.frames, places[: len(native.frames)], list(self._runs(words)))
         if missed:
             self._troubles["whose place on the C stack was not found"] += 1
         status = native.status
-        if stack.is_cut:
+        if is_cut:
             self._troubles["that are deeper than refleak follows, or could not be read"] += 1
             status = StackStatus.TRUNCATED if native.complete else status
         return Stack(frames, status)
 
-    def _runs(self, stack: _Pending) -> Iterable[Run]:
-        """Split at the ends of runs; one with a frame that could not be told, or without an end, is left out."""
-        run: _Frames = []
-        for code, where, place in stack.frames:
-            if code or not place:
-                run.append((code, where, place))
-            if not place:
-                continue
-            if all(code for code, _, _ in run):
-                known = [self._codes.get(code) for code, _, _ in run]
-                is_python = not any(code is not None and code.kind is not GuestRecord.PYTHON for code in known)
-                shown = (frame for frame, code in zip(run, known, strict=True) if code is None or code.is_shown)
-                yield Run(tuple(self._key(code, where) for code, where, _ in shown), place & ~1, is_python)
-            run = []
+    def _runs(self, words: Sequence[int]) -> Iterator[Run]:
+        """Split at the ends of runs; one with a frame that could not be told, or without an end, is left out.
 
-    def _key(self, code: int, where: int) -> int:
-        key = self._keys.get((code, where))
-        if key is None:
-            known = self._codes.get(code)
-            key = self._keys[code, where] = GUEST_BINARY << FRAME_BINARY_SHIFT | len(self.frames)
-            self.frames.append(known.frame(where) if known is not None else _LOST)
-        return key
+        `words`: two for each frame, its code and, in the upper half, its place.
+        """
+        calls: list[_Call] = []
+        is_whole = True
+        for code, word in zip(words[::2], words[1::2], strict=True):
+            place = word >> 32
+            if code:
+                calls.append((code, word & 0xFFFFFFFF))
+            elif not place:
+                is_whole = False
+            if place:
+                if is_whole:
+                    yield self._run(calls, place & ~1)
+                calls, is_whole = [], True
+
+    def _run(self, calls: Sequence[_Call], place: int) -> Run:
+        known = [self._calls.get(call) or self._met(call) for call in calls]
+        keys = tuple([key for key, _ in known if key != _HIDDEN])
+        return Run(keys, place, all(of_python for _, of_python in known))
+
+    def _met(self, call: _Call) -> tuple[int, bool]:
+        """Number a frame that was not met before; return its key, and whether it is Python's."""
+        code = self._code(call[0])
+        if code is not None and not code.is_shown:
+            key = _HIDDEN
+        else:
+            key = GUEST_BINARY << FRAME_BINARY_SHIFT | len(self._shown)
+            self._shown.append(call)
+        self._calls[call] = key, code is None or code.kind is GuestRecord.PYTHON
+        return self._calls[call]
+
+    def _code(self, number: int) -> ScriptCode | None:
+        if number in self._sent:
+            self._codes[number] = read_code(self._sent.pop(number)) or self._codes.get(number)
+        return self._codes.get(number)
+
+    @property
+    def frames(self) -> Sequence[Frame]:
+        """The frame of each key, in the order of their numbers."""
+        new = self._shown[len(self._frames) :]
+        places: dict[int, list[int]] = defaultdict(list)
+        for at, (number, _) in enumerate(new):
+            places[number].append(at)
+        made = [_LOST] * len(new)
+        for number, ats in places.items():
+            code = self._code(number)
+            if code is not None:
+                for at, frame in zip(ats, code.frames([new[at][1] for at in ats]), strict=True):
+                    made[at] = frame
+        self._frames += made
+        return self._frames
 
     @property
     def notes(self) -> tuple[str, ...]:
         return tuple(f"{count:,} stacks lack frames of an interpreter {why}" for why, count in self._troubles.items())
 
 
-def _read_stack(blob: bytes) -> _Pending:
-    row: Records = np.frombuffer(blob.ljust(records.GUEST_STACK.itemsize, b"\0"), records.GUEST_STACK, 1)
-    depth = min(int(row["depth"][0]), (len(blob) - _HEAD_BYTES) // records.GUEST_FRAME.itemsize)
-    native_depth = min(int(row["native_depth"][0]), records.MAX_FRAMES)
-    return _Pending(
-        int(row["id"][0]), int(row["native"][0]), tuple(row["places"][0][:native_depth].tolist()),
-        row["frames"][0][:depth].tolist(), bool(row["is_cut"][0]),
-    )  # fmt: skip
+def _trimmed(blob: bytes) -> bytes:
+    """Return a stack's record with its places and frames one behind the other, as many as there are."""
+    number, kind, depth, native, native_depth, is_cut = _HEAD.unpack_from(blob)
+    depth = max(0, min(depth, (len(blob) - _FRAMES_AT) // _FRAME_BYTES))
+    native_depth = min(native_depth, records.MAX_FRAMES)
+    places = blob[_PLACES_AT : _PLACES_AT + native_depth * _PLACE_BYTES]
+    frames = blob[_FRAMES_AT : _FRAMES_AT + depth * _FRAME_BYTES]
+    return _HEAD.pack(number, kind, depth, native, native_depth, is_cut) + places + frames

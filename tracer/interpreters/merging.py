@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Run:
     """Frames that one call of an interpreter runs, leaf first."""
 
@@ -27,8 +28,8 @@ def merged(native: Sequence[int], places: Sequence[int], runs: Sequence[Run]) ->
     `places`: the stack pointer of each native frame. A Python run replaces the frame of its evaluation loop; a Lua
     run stands before the function that entered Lua, behind all that this called.
     """
-    frames, reach = list(native), max(places, default=0)
-    found = [(index, run) for run in runs if (index := _index(places, run)) is not None]
+    frames, reach, end = list(native), max(places, default=0), _descent(places)
+    found = [(index, run) for run in runs if (index := _index(places, end, run)) is not None]
     missed = sum(bool(run.frames) and run.place <= reach for run in runs) - sum(bool(run.frames) for _, run in found)
     for index, run in sorted(found, key=lambda pair: pair[0], reverse=True):
         if run.frames:
@@ -36,9 +37,13 @@ def merged(native: Sequence[int], places: Sequence[int], runs: Sequence[Run]) ->
     return tuple(frames), missed
 
 
-def _index(places: Sequence[int], run: Run) -> int | None:
-    """Return the index of a run's native frame. A stack pointer that is below the one before ends the search."""
-    end = next((i for i in range(1, len(places)) if places[i] < places[i - 1]), len(places))
+def _descent(places: Sequence[int]) -> int:
+    """Return the index of the first stack pointer that is below the one before."""
+    return next((at for at, (before, here) in enumerate(pairwise(places), 1) if here < before), len(places))
+
+
+def _index(places: Sequence[int], end: int, run: Run) -> int | None:
+    """Return the index of a run's native frame, of those before `end`."""
     after = bisect_right(places, run.place, 0, end)
     if run.is_python:
         return after - 1 if 0 < after < end else None

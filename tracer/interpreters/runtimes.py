@@ -10,7 +10,7 @@ from tracer.binaries.open_binaries import OpenBinary
 from tracer.interpreters.lua.layout import LAYOUTS, VERSIONS
 from tracer.interpreters.python.debug_offsets import TABLE_BYTES
 from tracer.interpreters.python.layout import Offsets, python_layout
-from tracer.kernel.interpreter_programs import InterpreterPrograms
+from tracer.kernel.later_programs import InterpreterPrograms
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records

@@ -14,6 +14,7 @@ from tracer.kernel import bpf
 from tracer.kernel.bpf import MapType, ProgramType
 from tracer.kernel.btf import MEMBERS, kernel_offsets
 from tracer.kernel.bytecode import bcc_version
+from tracer.kernel.lockdown import LOCKED_DOWN, REMEDY, is_locked_down
 from tracer.kernel.namespaces import check_namespaces, is_own_namespace_initial
 from tracer.kernel.programs import has_uprobe_multi
 from tracer.kernel.uprobe_events import UprobeEvents
@@ -37,6 +38,7 @@ def kernel_checks(missing_capabilities: list[str]) -> Iterator[Check]:
     yield namespaces
     privileged = not missing_capabilities and namespaces.state is CheckState.OK
     yield _ring_buffer(privileged)
+    yield _memory(privileged)
     yield _type_information()
     yield _uprobes()
     yield _multi(privileged)
@@ -98,6 +100,15 @@ def _ring_buffer(privileged: bool) -> Check:
     except OSError as error:
         return _needed("BPF", False, f"{meaning} ({error.strerror})", "Linux 6.1 or newer with BPF is needed")
     return Check("BPF", CheckState.OK, meaning)
+
+
+def _memory(privileged: bool) -> Check:
+    meaning = "BPF programs may read memory"
+    if not privileged:
+        return _untested("lockdown", meaning)
+    if is_locked_down():
+        return Check("lockdown", CheckState.MISSING, LOCKED_DOWN, REMEDY, NotPermitted.exit_code)
+    return Check("lockdown", CheckState.OK, meaning)
 
 
 def _type_information() -> Check:

@@ -1,4 +1,5 @@
-"""A small process that closes refleak's links, many at a time, where refleak cannot: when it was killed.
+"""A small process that closes refleak's links, many at a time, where refleak cannot or need not wait for that: when it
+was killed, or has ended before.
 
 The kernel closes the files of a process that dies one after the other, and each link waits some 40 ms or more for
 readers: a minute where hundreds were open. This process shares the table of open files (CLONE_FILES, clone(2)), so that
@@ -37,6 +38,14 @@ class Closer:
         self._pid: int = ctypes.PyDLL(None).syscall(_NR_CLONE, _CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0)
         if self._pid == 0:
             _work(tracer, self._handle, events)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it waits for this process to end."""
+        try:
+            return self._pid > 0 and os.waitpid(self._pid, os.WNOHANG) == (0, 0)
+        except ChildProcessError:  # where this process ignores its children's ends
+            return False
 
     def stop(self) -> None:
         """End it: nothing is left to close."""

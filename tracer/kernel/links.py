@@ -204,6 +204,13 @@ class Attacher:
             _close_quietly(fd)
             self._being_closed = None
 
+    def leave_all(self) -> None:
+        """Leave all open, for who closes it when this process has ended."""
+        self._closer.shutdown(wait=True, cancel_futures=True)
+        self._ended.clear()
+        self._fds.clear()
+        self._to_close.clear()
+
     def detach_all(self) -> None:
         """Close everything and wait for it."""
         self._closer.shutdown(wait=False, cancel_futures=True)

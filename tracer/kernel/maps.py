@@ -141,6 +141,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
     }
 
 
+NAMES = tuple(_definitions(Limits()))
 VIEWED = ("SITES", "SHARED", "RULES", "PYTHONS", "LUAS")
 """Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
 RINGS = ("EVENTS", "STACK_RING", "GUEST_RING", "COPY_RING", "CONTROL", "STACK_REQUESTS")

@@ -15,6 +15,7 @@ from pathlib import Path
 from tracer.errors import KernelLacks, NotPermitted
 from tracer.kernel import bpf
 from tracer.kernel.bpf import MapType, ProgramType
+from tracer.kernel.lockdown import check_lockdown
 
 _MAP_UPDATE, _CURRENT_TASK, _READ_KERNEL = 2, 35, 113
 _MOVE, _MOVE_REGISTER, _ADD, _ADD_REGISTER, _SHIFT_LEFT = 0xB7, 0xBF, 0x07, 0x0F, 0x67
@@ -73,7 +74,10 @@ def _program(offsets: Mapping[str, int], answer: int) -> bytes:
 
 
 def own_pid_namespace(offsets: Mapping[str, int]) -> PidNamespace:
-    """Return this process's namespace; `offsets` are the kernel's (btf.kernel_offsets). Raises KernelLacks."""
+    """Return this process's namespace; `offsets` are the kernel's (btf.kernel_offsets).
+
+    Raises KernelLacks, and NotPermitted where the kernel is locked down.
+    """
     answer = program = -1
     try:
         answer = bpf.create_map(MapType.ARRAY, 4, 16, 1, name="namespace")
@@ -81,6 +85,7 @@ def own_pid_namespace(offsets: Mapping[str, int]) -> PidNamespace:
         bpf.run_program(program)
         return PidNamespace(*struct.unpack("<QQ", bpf.lookup_element(answer, bytes(4), 16) or bytes(16)))
     except OSError as error:
+        check_lockdown()
         raise KernelLacks(f"cannot tell the pid namespace of refleak: {error.strerror}") from None
     finally:
         for fd in (answer, program):

@@ -22,7 +22,7 @@ from tracer.kernel.bytecode import (
     relocate,
     write_cached,
 )
-from tracer.kernel.interpreter_programs import InterpreterPrograms
+from tracer.kernel.later_programs import InterpreterPrograms, LaterPrograms
 from tracer.kernel.linking import Linked, link, marks
 from tracer.kernel.loading import load, verify
 from tracer.kernel.maps import (
@@ -44,12 +44,6 @@ HOLD_TURNS, HOLD_READS = 1 << 17, 5
 bpf/abi.h), the turns are more than fit into that time."""
 _AT_ONCE = 4
 
-_HEADERS = (
-    "abi.h", "maps.bpf.h", "ids.bpf.h", "locations.bpf.h", "draws.h", "threads.bpf.h", "tables.bpf.h",
-    "walk_cache.bpf.h", "epilogue.h", "epilogue.bpf.h", "trails.bpf.h", "unwind.bpf.h", "stacks.bpf.h",
-    "interpreters.bpf.h", "python.bpf.h", "lua.bpf.h", "luajit.bpf.h", "events.bpf.h", "programs.bpf.h",
-    "selection.bpf.h", "freed.bpf.h", "allocations.bpf.h", "calls.bpf.h",
-)
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "stack_dump.bpf.c",
             "interpreters.bpf.c", "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "turns.bpf.c")  # fmt: skip
 _TAIL_CALLED = (
@@ -58,15 +52,17 @@ _TAIL_CALLED = (
 _GUEST_TAIL_CALLED = ("guest", "guest_luajit", "guest_keep")
 """Together in the order of `enum program`."""
 _ON_GUEST = "on_guest"
-_PROBES = ("on_entry", "on_return", "on_call", "on_call_return")
+_PROBES = ("on_entry", "on_return")
+_DESCRIBED = ("on_call", "on_call_return")
+"""For functions that specs describe: few targets have any, and a third of the verifier's time goes into these."""
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
 HOLD_OF_TREE = "on_hold_of_tree"
 """on_hold once more, to be attached to perf events, which uprobe_multi programs cannot."""
 _ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
 _NAMES = (
-    *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_TRACEPOINTS, *_HOLDS, "on_mapping_passing",
-    *_ON_UNWINDING,
+    *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_DESCRIBED, *_TRACEPOINTS, *_HOLDS,
+    "on_mapping_passing", *_ON_UNWINDING,
 )  # fmt: skip
 _DISPENSABLE = {*_GUEST_TAIL_CALLED, _ON_GUEST, *_HOLDS}
 """Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
@@ -85,12 +81,24 @@ def bpf_directory() -> Path:
     return installed if installed.is_dir() else package.parent / "bpf"
 
 
-def _source(directory: Path) -> str:
-    lines = ["#include <uapi/linux/ptrace.h>", "#define REFLEAK_BPF 1"]
-    lines += [f'#include "{name}"' for name in _HEADERS]
+def source_text(directory: Path) -> str:
+    """Return all sources as the one text that BCC compiles: each includes what it uses."""
+    lines = []
     for name in _SOURCES:
         lines += [f'#line 1 "{name}"', (directory / name).read_text()]
     return "\n".join(lines)
+
+
+def compiler_flags(maps: Sequence[str], offsets: Mapping[str, int]) -> list[str]:
+    """Return the macros that the sources are compiled with; `maps`: the names of all, in their order."""
+    macros = {
+        "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
+        "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES,
+        "FREED_SET_BYTES": FREED_SET_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
+        **offsets,
+    }
+    values = (f"-D{name}={value}" for name, value in macros.items())
+    return ["-DREFLEAK_BPF=1", *values, *placeholders(maps), *marks(_TURNS)]
 
 
 def compiled(
@@ -98,16 +106,10 @@ def compiled(
 ) -> dict[str, Linked]:  # fmt: skip
     """Return the programs' code by name, made for these maps; from the cache where it was compiled before."""
     directory = bpf_directory()
-    source = _source(directory)
-    macros = {
-        "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
-        "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES,
-        "FREED_SET_BYTES": FREED_SET_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
-        **offsets,
-    }
-    flags = [*(f"-D{name}={value}" for name, value in macros.items()), *placeholders(list(maps.fds)), *marks(_TURNS)]
+    source = source_text(directory)
+    flags = compiler_flags(list(maps.fds), offsets)
     turns = [f"turn_{name}" for name in _TURNS]
-    headers = [directory / name for name in _HEADERS] + sorted(directory.glob("include/**/*.h"))
+    headers = [*sorted(directory.glob("*.h")), *sorted(directory.glob("include/**/*.h"))]
     path = cache / f"programs-{cache_key(source, flags, headers)}"
     found = read_cached(path)
     if found is None:
@@ -125,27 +127,30 @@ def compiled(
 
 @dataclass(frozen=True)
 class Programs:
-    """File descriptors of the loaded programs by name."""
+    """File descriptors of the programs by name."""
 
     fds: Mapping[str, int]
+    """Of those that every trace needs."""
     multi: bool
     """Probes go through uprobe_multi links; else through one perf event each."""
     can_hold: bool
+    described: LaterPrograms
     guests: InterpreterPrograms | None = None
     """None where frames of interpreters are not wanted."""
 
     def get(self, name: str) -> int | None:
-        """Return a program, or None where it is not to be had."""
+        """Return a program, which is loaded now if it is not yet; None where it is not to be had."""
         if name == _ON_GUEST:
             return self.guests.fds.get(name) if self.guests else None
-        return self.fds.get(name)
+        return self.described.fds[name] if name in _DESCRIBED else self.fds.get(name)
 
     def __getitem__(self, name: str) -> int:
         return self.fds[name]
 
     def close(self) -> None:
-        if self.guests is not None:
-            self.guests.close()
+        for later in (self.described, self.guests):
+            if later is not None:
+                later.close()
         for fd in set(self.fds.values()):  # with perf events, both holds are one program
             os.close(fd)
 
@@ -163,14 +168,15 @@ def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool)
         fds[_ON_UNWINDING[0]] = unwinder
     fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
     _enter(maps, _TAIL_CALLED, fds)
-    later = InterpreterPrograms(partial(_load_guests, load_one, maps)) if guests else None
+    described = LaterPrograms(partial(_load_described, load_one))
+    walkers = InterpreterPrograms(partial(_load_guests, load_one, maps)) if guests else None
     try:
         fds |= {name: made.result() for name, made in zip(_HOLDS, holds, strict=True)}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
-        return Programs(fds, multi, can_hold=False, guests=later)
+        return Programs(fds, multi, can_hold=False, described=described, guests=walkers)
     fds[HOLD_OF_TREE] = load(code, "on_hold", ProgramType.KPROBE, sleepable=True) if multi else fds["on_hold"]
-    return Programs(fds, multi, can_hold=True, guests=later)
+    return Programs(fds, multi, can_hold=True, described=described, guests=walkers)
 
 
 def _load_unwinding(hold: Callable[[str], int], load_one: Callable[[str], int]) -> int | None:
@@ -181,6 +187,11 @@ def _load_unwinding(hold: Callable[[str], int], load_one: Callable[[str], int]) 
         with suppress(ProgramRefused):
             return loads(name)
     return None
+
+
+def _load_described(load_one: Callable[[str, ProgramType], int]) -> dict[str, int]:
+    with ThreadPoolExecutor(len(_DESCRIBED)) as pool:
+        return dict(zip(_DESCRIBED, pool.map(lambda name: load_one(name, ProgramType.KPROBE), _DESCRIBED), strict=True))
 
 
 def _load_guests(load_one: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:

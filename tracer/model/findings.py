@@ -124,6 +124,7 @@ class Leak:
     """Of all there are: estimated where blocks were sampled, and so are `bytes`, `made` and `freed`."""
     bytes: int | None
     stack: FrameList
+    """Leaf first. The leaf is the function that made it, where `maker` says so; else the caller of that."""
     stack_complete: bool
     stack_status: str
     instances: tuple[Instance, ...] = ()
@@ -140,6 +141,8 @@ class Leak:
     size_max: int | None = None
     own_frame: int | None = None
     """Index into `stack` of the first frame outside libc, libstdc++, the allocator and the stubs."""
+    maker: str | None = None
+    """The function that made it, if it is the leaf of `stack`."""
     gets: tuple[StackCount, ...] = ()
     puts: tuple[StackCount, ...] = ()
     unpaired: tuple[UnpairedGet, ...] = ()
@@ -163,6 +166,17 @@ class Leak:
     def kept(self) -> int:
         """How many of the objects or blocks were kept: all, or those that were drawn."""
         return self.count if self.sample is None else self.sample.count
+
+    @property
+    def callers(self) -> FrameList:
+        """Return the stack without the function that made it."""
+        return self.stack[1:] if self.maker is not None else self.stack
+
+    @property
+    def start(self) -> int | None:
+        """Return the index of the frame at which to start to read; None where no stack was kept."""
+        first = min(len(self.stack) - len(self.callers), len(self.stack) - 1)
+        return first if self.own_frame is None and self.stack else self.own_frame
 
     @property
     def is_held(self) -> bool:

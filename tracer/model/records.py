@@ -126,6 +126,7 @@ PROCESS = np.dtype(
     [
         ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
         ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("is_copy", "<u2"),
+        ("source", "<u4"), ("source_generation", "<u4"),
     ],
     align=True,
 )

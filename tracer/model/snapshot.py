@@ -171,6 +171,8 @@ class SiteInfo:
     type: str | None
     counter: bool = True
     """It says where the counter is."""
+    address: int = 0
+    """Of the function as linked; 0 where it is not known."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracer.model.findings import FrameList, TypeRow
+from tracer.model.findings import ErrorFinding, FrameList, TypeRow
 
 
 @dataclass(frozen=True)
@@ -41,3 +41,5 @@ class TopSample:
     """When the last mark was set; None before the first."""
     rows: tuple[TopRow, ...] = ()
     types: tuple[TypeRow, ...] = ()
+    errors: tuple[ErrorFinding, ...] = ()
+    """Rules that were broken so far, the most frequent first; without remarks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from pathlib import Path
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import Rule, parse_suppressions
 from tracer.errors import CannotRead
-from tracer.files.plain_file import read_named
+from tracer.files.plain_file import open_plain, read_named
 from tracer.symbols.options import SymbolOptions
 
 _LARGEST_SUPPRESSIONS = 1 << 24
@@ -42,6 +43,20 @@ class JudgeOptions:
             tuple(_suppressions(self.suppressions)), default_suppressions=self.default_suppressions,
             older_ns=self.older_ns,
         )
+
+
+def check(options: JudgeOptions) -> None:
+    """Raise what is wrong with the files that the options name, before anything is traced."""
+    _ = options.analysis
+    for directory in options.debug_directories:
+        if not Path(directory).is_dir():
+            raise CannotRead(f"there is no directory {directory}", "check the path after --debug-dir")
+    if options.baseline is not None:
+        try:
+            os.close(open_plain(options.baseline))
+        except OSError as error:
+            reason = f"cannot read {options.baseline}: {error.strerror}"
+            raise CannotRead(reason, "check the path after --baseline") from None
 
 
 def _suppressions(paths: Iterable[Path]) -> Iterator[Rule]:

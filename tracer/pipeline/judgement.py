@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from tracer.analysis.analysis import analyse
 from tracer.analysis.baseline import against_baseline
 from tracer.analysis.setting_aside import set_aside_again
 from tracer.errors import CannotRead
-from tracer.files.plain_file import open_plain, read_plain, read_start
+from tracer.files.plain_file import read_plain, read_start
 from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
@@ -18,23 +17,8 @@ from tracer.pipeline.judge_options import JudgeOptions
 from tracer.pipeline.naming import recorded_symbols, with_class_names
 from tracer.recording.chunks import MAGIC
 from tracer.recording.reader import read_recording
-from tracer.report.json_reader import read_json
 
 _LARGEST_REPORT = 1 << 28
-
-
-def check(options: JudgeOptions) -> None:
-    """Raise what is wrong with the files that the options name, before anything is traced."""
-    _ = options.analysis
-    for directory in options.debug_directories:
-        if not Path(directory).is_dir():
-            raise CannotRead(f"there is no directory {directory}", "check the path after --debug-dir")
-    if options.baseline is not None:
-        try:
-            os.close(open_plain(options.baseline))
-        except OSError as error:
-            reason = f"cannot read {options.baseline}: {error.strerror}"
-            raise CannotRead(reason, "check the path after --baseline") from None
 
 
 def judge(snapshot: Snapshot, symbols: Symbols, options: JudgeOptions, *, freed_stacks: bool = False) -> Findings:
@@ -69,6 +53,8 @@ def read_findings(path: Path, options: JudgeOptions) -> Findings:
 
 def read_report(path: Path, options: JudgeOptions) -> Findings:
     """Return what a JSON report says: of its entries only that is judged again what sets them aside."""
+    from tracer.report.json_reader import read_json
+
     try:
         return set_aside_again(read_json(read_plain(path, _LARGEST_REPORT), str(path)), options.analysis)
     except OSError as error:

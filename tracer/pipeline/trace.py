@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from tracer.binaries.open_files import raise_limit
-from tracer.capture.assembly import take_snapshot
 from tracer.capture.launch import Launched, find_command, launch, user_of
 from tracer.capture.session import CaptureOptions, Progress, Session
 from tracer.capture.statistics import read_statistics
@@ -18,18 +19,27 @@ from tracer.model.frames import Symbols
 from tracer.model.periods import Checkpoint
 from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot
-from tracer.pipeline.analyst import Analyst, Job
-from tracer.pipeline.judge_options import JudgeOptions
-from tracer.pipeline.missing import with_missing
-from tracer.pipeline.naming import symbols_of
-from tracer.pipeline.recorder import Recorder
-from tracer.pipeline.report import Report, report_of
 from tracer.pipeline.site_finder import site_finder
 from tracer.pipeline.steps import OnStep, step, unseen
 from tracer.pipeline.target_check import check_pid, check_privileges, check_program
 from tracer.pipeline.trace_options import TraceOptions
 
+if TYPE_CHECKING:
+    from tracer.pipeline.analyst import Analyst, Job
+    from tracer.pipeline.judge_options import JudgeOptions
+    from tracer.pipeline.recorder import Recorder
+    from tracer.pipeline.report import Report
+
 Turn = Callable[[], None]
+_OF_THE_END = ("tracer.capture.assembly", "tracer.pipeline.missing", "tracer.pipeline.naming", "tracer.pipeline.report",
+               "tracer.analysis.analysis", "tracer.report.text")  # fmt: skip
+"""Imported while the kernel looks at the programs: what a trace needs only when its target has ended."""
+
+
+def _import_the_rest() -> None:
+    for module in _OF_THE_END:
+        import_module(module)
+
 
 
 class Trace:
@@ -138,6 +148,9 @@ class Trace:
 
         The recording is written even where names cannot be looked up.
         """
+        from tracer.pipeline.naming import symbols_of
+        from tracer.pipeline.report import report_of
+
         snapshot = self.snapshot()
         try:
             with step(self._on_step, "looking up names"):
@@ -150,6 +163,9 @@ class Trace:
 
     def snapshot(self) -> Snapshot:
         """Return all that is known, once `run` has returned."""
+        from tracer.capture.assembly import take_snapshot
+        from tracer.pipeline.missing import with_missing
+
         return with_missing(take_snapshot(self._session), self._options)
 
     def _finish_recording(self, snapshot: Snapshot, symbols: Symbols | None) -> None:
@@ -179,9 +195,12 @@ class Trace:
         """Return a launched target's status as a shell gives it; None where it is not known or there is none."""
         return self._session.exit_status
 
-    def close(self) -> None:
-        """Take all probes out of the target, which runs on if it still does, and let go of everything."""
-        self._session.close()
+    def close(self, *, exits: bool = False) -> None:
+        """Take all probes out of the target, which runs on if it still does, and let go of everything.
+
+        `exits`: this process is about to end, and need not wait for the kernel where the target has ended too.
+        """
+        self._session.close(exits=exits)
 
 
 @contextmanager
@@ -200,7 +219,7 @@ def _capture_options(options: TraceOptions, on_step: OnStep, *, launched: bool) 
         site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
         guests=options.guests, reachability=launched and options.reachability, hindrance=_hindrance(options),
         constants=Constants(counts=options.statistics),
-        on_compile=lambda: on_step("compiling the BPF programs, which is done once"),
+        on_compile=lambda: on_step("compiling the BPF programs, which is done once"), meanwhile=_import_the_rest,
     )
 
 

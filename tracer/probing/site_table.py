@@ -40,7 +40,7 @@ class SiteTable:
             spec = placement.site.function
             self._rows[index : index + 1] = self._row(placement)
             self.infos.append(SiteInfo(spec.operation, spec.function, Path(binary.path).name, spec.type_name,
-                                       bool(spec.flags & SiteFlag.COUNTER)))  # fmt: skip
+                                       bool(spec.flags & SiteFlag.COUNTER), placement.site.link_address))  # fmt: skip
             binary.placements.append((index, placement))
 
     def _row(self, placement: Placement) -> Records:

@@ -1,8 +1,18 @@
 """Findings for people and for programs."""
 
-from tracer.report.formats import FORMATS, Format, ReportOptions, format_for, write_to_file
-from tracer.report.json_report import write_json
-from tracer.report.text import TextOptions, write_text
+from typing import TYPE_CHECKING
+
+from tracer.lazy_names import names_of
+
+if TYPE_CHECKING:
+    from tracer.report.formats import FORMATS, Format, ReportOptions, format_for, write_to_file
+    from tracer.report.json_report import write_json
+    from tracer.report.text import TextOptions, write_text
+else:
+    __getattr__ = names_of(__name__, {
+        "FORMATS": "formats", "Format": "formats", "ReportOptions": "formats", "format_for": "formats",
+        "write_to_file": "formats", "write_json": "json_report", "TextOptions": "text", "write_text": "text",
+    })  # fmt: skip
 
 __all__ = [
     "FORMATS",

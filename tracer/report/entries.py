@@ -9,7 +9,7 @@ from tracer.report.balance import PRUNED, add_balance
 from tracer.report.class_words import CLASSES, below_words, state_word
 from tracer.report.page import Page
 from tracer.report.selection_words import sampled_count, sampled_size
-from tracer.report.stack_lines import add_stack, chain
+from tracer.report.stack_lines import add_stack, read_alike
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.unpaired import add_probable_put, add_unpaired
 
@@ -87,14 +87,15 @@ def _add_calls(page: Page, word: str, calls: tuple[StackCount, ...]) -> None:
 
 
 def _add_stacks(page: Page, calls: tuple[StackCount, ...]) -> None:
-    column = len(f"{calls[0].count:,}")
-    for call in calls[:_CALL_STACKS]:
-        lead = f"      {call.count:>{column},}  "
-        for index, line in enumerate(chain(call.stack, page.width - len(lead))):
+    column = len(f"{sum(call.count for call in calls):,}")
+    read = read_alike(calls, page.width - column - 8)
+    for lines, count in read[:_CALL_STACKS]:
+        lead = f"      {count:>{column},}  "
+        for index, line in enumerate(lines):
             page.line(lead if index == 0 else " " * len(lead), line)
-    rest = calls[_CALL_STACKS:]
+    rest = read[_CALL_STACKS:]
     if rest:
-        more = sum(call.count for call in rest)
+        more = sum(count for _, count in rest)
         page.line(f"      {more:>{column},}  from {counted(len(rest), 'other stack')}")
 
 

@@ -9,17 +9,8 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from tracer.errors import UsageError
+from tracer.lazy_names import called_later
 from tracer.model.findings import Findings
-from tracer.report.flame_svg import write_flame_svg
-from tracer.report.folded import write_folded, write_folded_objects
-from tracer.report.gperftools import write_heap_profile
-from tracer.report.html_page import write_html
-from tracer.report.json_report import write_json
-from tracer.report.junit import write_junit
-from tracer.report.markdown import write_markdown
-from tracer.report.pprof import write_pprof
-from tracer.report.sarif import write_sarif
-from tracer.report.speedscope import write_speedscope
 from tracer.report.text import TextOptions, write_text
 
 
@@ -50,28 +41,35 @@ class Format:
     """Whether it tells what was freed: AnalysisOptions.freed_stacks."""
 
 
-def _plain(write: Callable[[Findings, TextIO], None]) -> TextWriter:
+def _later(module: str, name: str) -> Callable[..., None]:
+    """Return a writer of this package, which is imported when it writes."""
+    return called_later(f"tracer.report.{module}", name)
+
+
+def _plain(module: str, name: str) -> TextWriter:
+    write = _later(module, name)
     return lambda findings, stream, _: write(findings, stream)
 
 
 FORMATS = (
     Format("text", (".txt",), "for people",
            lambda findings, stream, options: write_text(findings, stream, options.text)),
-    Format("json", (".json",), "for programs: docs/report.schema.json", _plain(write_json)),
-    Format("html", (".html", ".htm"), "one interactive page", _plain(write_html)),
+    Format("json", (".json",), "for programs: docs/report.schema.json", _plain("json_report", "write_json")),
+    Format("html", (".html", ".htm"), "one interactive page", _plain("html_page", "write_html")),
     Format("markdown", (".md",), "for a merge request",
-           lambda findings, stream, options: write_markdown(findings, stream, options.text.top)),
-    Format("svg", (".svg",), "flame graph as a picture", _plain(write_flame_svg)),
-    Format("pprof", (".pb.gz",), "profile.proto, for pprof", write_binary=write_pprof, needs_freed=True),
-    Format("gperftools", (".heap",), "heap profile of gperftools, as text", _plain(write_heap_profile),
+           lambda findings, stream, options: _later("markdown", "write_markdown")(findings, stream, options.text.top)),
+    Format("svg", (".svg",), "flame graph as a picture", _plain("flame_svg", "write_flame_svg")),
+    Format("pprof", (".pb.gz",), "profile.proto, for pprof", write_binary=_later("pprof", "write_pprof"),
            needs_freed=True),
-    Format("folded", (".folded",), "stacks by bytes, for flamegraph.pl", _plain(write_folded)),
-    Format("folded-objects", (".objects.folded",), "stacks by objects", _plain(write_folded_objects)),
-    Format("speedscope", (".speedscope.json",), "for speedscope", _plain(write_speedscope)),
+    Format("gperftools", (".heap",), "heap profile of gperftools, as text", _plain("gperftools", "write_heap_profile"),
+           needs_freed=True),
+    Format("folded", (".folded",), "stacks by bytes, for flamegraph.pl", _plain("folded", "write_folded")),
+    Format("folded-objects", (".objects.folded",), "stacks by objects", _plain("folded", "write_folded_objects")),
+    Format("speedscope", (".speedscope.json",), "for speedscope", _plain("speedscope", "write_speedscope")),
     Format("sarif", (".sarif", ".sarif.json"), "for code scanning: SARIF 2.1.0",
-           lambda findings, stream, options: write_sarif(findings, stream, options.source_root)),
+           lambda findings, stream, options: _later("sarif", "write_sarif")(findings, stream, options.source_root)),
     Format("junit", (".xml",), "for test dashboards: JUnit's XML",
-           lambda findings, stream, options: write_junit(findings, stream, options.source_root)),
+           lambda findings, stream, options: _later("junit", "write_junit")(findings, stream, options.source_root)),
 )  # fmt: skip
 NAMES = tuple(format_.name for format_ in FORMATS)
 

@@ -100,6 +100,7 @@ def _leak(leak: Leak, frames: _Frames) -> Json:
         "at": [hex(instance.address) for instance in leak.instances],
         "stack": frames.of(leak.stack),
         "own": leak.own_frame,
+        "start": leak.start or 0,
         "status": leak.stack_status,
         "gets": _calls(leak.gets, frames),
         "puts": _calls(leak.puts, frames),

@@ -82,6 +82,7 @@ def _leak(leak: Mapping[str, Any]) -> Leak:
         stack=_stack(leak, "stack"),
         stack_complete=_get(leak, "stack_complete", bool), stack_status=_maybe(leak, "stack_status", str) or "complete",
         suppressed_by=_maybe(leak, "suppressed_by", str), reachability=_class(leak), owner=_maybe(leak, "owner", str),
+        maker=_maybe(leak, "maker", str), own_frame=_maybe(leak, "own_frame", int),
     )  # fmt: skip
 
 

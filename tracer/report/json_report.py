@@ -180,6 +180,7 @@ def _leak(leak: Leak) -> Json:
         "stack_complete": leak.stack_complete,
         "stack_status": leak.stack_status,
         "own_frame": leak.own_frame,
+        "maker": leak.maker,
         "instances": [_instance(instance) for instance in leak.instances],
         "gets": _calls(leak.gets) if leak.kind == "reference" else None,
         "puts": _calls(leak.puts) if leak.kind == "reference" else None,

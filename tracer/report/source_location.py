@@ -51,7 +51,7 @@ def main_frame(leak: Leak) -> Frame | None:
     """Return the frame at which a developer starts to read: the first own one, or else the first with a file."""
     if leak.own_frame is not None and leak.own_frame < len(leak.stack):
         return leak.stack[leak.own_frame]
-    return first_named(leak.stack)
+    return first_named(leak.callers or leak.stack)
 
 
 def first_named(stack: FrameList) -> Frame | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import PurePath
 
-from tracer.model.findings import FrameList
+from tracer.model.findings import FrameList, StackCount
 from tracer.model.frames import NO_SYMBOL, Frame
 from tracer.report.names import shorten
 from tracer.report.page import Page, Span
@@ -104,6 +106,14 @@ def chain(stack: FrameList, room: int, most: int = 4) -> list[str]:
         else:
             lines.append(f"< {part}")
     return lines
+
+
+def read_alike(calls: Iterable[StackCount], room: int) -> list[tuple[tuple[str, ...], int]]:
+    """Return the lines of `chain` with how many calls they stand for, most first: no lines twice."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for call in calls:
+        counts[tuple(chain(call.stack, room))] += call.count
+    return counts.most_common()
 
 
 def _joined(frame: Frame, room: int) -> str:

@@ -23,9 +23,10 @@ def write_suppressions(findings: Findings, stream: TextIO, syntax: str) -> None:
     done: set[tuple[str, ...]] = set()
     for leak in findings.leaks:
         text = tuple(lines(leak))
-        if leak.state == "inherited" or leak.is_held or leak.owner is not None or text[1:] in done:
+        said = text[3:] or text[1:]  # without the name, which is the entry's
+        if leak.state == "inherited" or leak.is_held or leak.owner is not None or said in done:
             continue
-        done.add(text[1:])
+        done.add(said)
         stream.write("\n".join(text) + "\n")
 
 
@@ -46,16 +47,16 @@ def _lsan(leak: Leak) -> Iterator[str]:
 def _valgrind(leak: Leak) -> Iterator[str]:
     """A block (Valgrind manual, section 2.5): from the leaf to main, the outermost that valgrind names.
 
-    It begins with the allocator: valgrind's leaf is that function itself, ours may be its caller.
+    It begins with the allocator, by a pattern: valgrind has replaced malloc and operator new by its own.
     """
     yield f"# {leak.state}: {amount([leak])}, id {leak.id}"
     yield "{"
     yield f"   refleak-{leak.id}"
     yield "   Memcheck:Leak"
     yield "   match-leak-kinds: all"
-    if leak.kind == "allocation" and not (leak.stack and _ALLOCATOR.search(leak.stack[0].function or "")):
+    if leak.kind == "allocation" and not (leak.callers and _ALLOCATOR.search(leak.callers[0].function or "")):
         yield "   fun:_Zn*" if (leak.type or "").startswith("new") else "   fun:*alloc*"
-    for frame in leak.stack[:_DEEPEST]:
+    for frame in leak.callers[:_DEEPEST]:
         yield f"   {_line(frame)}"
         if frame.function == "main":
             break

@@ -12,14 +12,14 @@ from rich.text import Text
 
 from tracer.model.top import TopRow, TopSample
 from tracer.report.amounts import counted, duration, size
-from tracer.report.entry_sentence import short_place, stack_text
+from tracer.report.entry_sentence import error_sentence, short_place, stack_text
 
 SORTS = ("bytes", "count", "growth", "since mark")
-ENTRIES, TYPES, DETAILS = "entries", "types", "details"
+ENTRIES, TYPES, DETAILS, ERRORS = "entries", "types", "details", "errors"
 _BARS = " ▁▂▃▄▅▆▇█"
 _HEAD = 6
 """Lines above the rows."""
-_KEYS = "q quit  enter stack  s sort  t types  m mark  p pause  up/down"
+_KEYS = "q quit  enter stack  s sort  t types  e errors  m mark  p pause  up/down"
 
 
 @dataclass
@@ -33,7 +33,7 @@ class TopState:
     selected: str | None = None
     """Id of an entry; None for the first."""
     scroll: int = 0
-    """Of the details: lines above the screen."""
+    """Of the details or the errors: lines above the screen."""
     paused: bool = False
 
     @property
@@ -55,7 +55,7 @@ class TopState:
 
     def move(self, by: int) -> None:
         """Select another entry, or scroll the details."""
-        if self.view == DETAILS:
+        if self.view in (DETAILS, ERRORS):
             self.scroll = max(0, self.scroll + by)
             return
         rows = self.rows()
@@ -106,8 +106,17 @@ def _head(state: TopState, width: int) -> list[Text]:
         Text(f"{duration(now.time_ns)}: {blocks}{objects}, {growth}; {mark}{lost}"),
         Text(f"bytes    {sparkline(total, width - 10)}", style="cyan"),
         Text(f"objects  {sparkline(count, width - 10)}", style="cyan"),
-        Text(),
+        _broken_rules(now),
     ]
+
+
+def _broken_rules(now: TopSample) -> Text:
+    """Return a line on the errors, blank without one."""
+    if not now.errors:
+        return Text()
+    more = f" and {len(now.errors) - 1:,} more" if len(now.errors) > 1 else ""
+    count = counted(sum(error.count for error in now.errors), "error")
+    return Text(f"{count}: {error_sentence(now.errors[0])}{more}", style="red")
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
@@ -122,6 +131,8 @@ def _body(state: TopState, width: int, room: int) -> list[Text]:
         return _types(state, room)
     if state.view == DETAILS:
         return _details(state, room)
+    if state.view == ERRORS:
+        return _errors(state, room)
     return _entries(state, width, room)
 
 
@@ -172,7 +183,23 @@ def _details(state: TopState, room: int) -> list[Text]:
     nouns = ("mapping", "mappings") if row.kind == "mapping" else ("block", "blocks")
     amount = f"{counted(row.count, *nouns)}, {size(row.bytes or 0)} by {row.type}"
     what = f"{row.count:,} x {row.type}" if row.kind == "reference" else amount
-    lines = [f"  {line}" for line in stack_text(row.stack)]
-    state.scroll = min(state.scroll, max(0, len(lines) - room))
+    lines = [Text(f"  {line}") for line in stack_text(row.stack)]
     head = Text(f"id {row.id}: {what}{f', {row.word}' if row.word else ''}", style="bold")
-    return [head, *(Text(line) for line in lines[state.scroll : state.scroll + room])]
+    return [head, *_scrolled(state, lines, room)]
+
+
+def _errors(state: TopState, room: int) -> list[Text]:
+    """Return each error with its stacks: the offending call, the release, the birth."""
+    lines = []
+    for error in state.last.errors:
+        lines.append(Text(f"{error_sentence(error)}, pid {error.pid}", style="bold"))
+        stacks = ("", error.stack), ("  released at", error.released_at), ("  made at", error.created_at)
+        for what, stack in stacks:
+            if stack is not None:
+                lines += [Text(line) for line in filter(None, (what, *(f"    {line}" for line in stack_text(stack))))]
+    return _scrolled(state, lines, room) if lines else [Text("  no rule was broken")]
+
+
+def _scrolled(state: TopState, lines: list[Text], room: int) -> list[Text]:
+    state.scroll = min(state.scroll, max(0, len(lines) - room))
+    return lines[state.scroll : state.scroll + room]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from tracer.model.findings import ErrorFinding, Leak, UnpairedGet
 from tracer.report.amounts import counted
 from tracer.report.page import Page
-from tracer.report.stack_lines import chain
+from tracer.report.stack_lines import chain, read_alike
 
 _INDENT = 6
 _MOST_ENDS = 3
@@ -13,26 +16,38 @@ _MOST_ENDS = 3
 
 def add_unpaired(page: Page, leak: Leak) -> None:
     """Add the references that were never put, the surest first; where healthy objects ended, if that says more."""
-    for number, get in enumerate(leak.unpaired):
+    for number, get in enumerate(_read_alike(page, leak.unpaired)):
         _add_get(page, leak, get, first=number == 0)
-    certain = any(get.confidence != "weak" and get.stack != leak.stack for get in leak.unpaired)
+    certain = any(get.confidence != "weak" and get.stack != leak.callers for get in leak.unpaired)
     if leak.healthy and not certain:
         _add_ends(page, leak)
 
 
+def _read_alike(page: Page, gets: Iterable[UnpairedGet]) -> list[UnpairedGet]:
+    """Sum those that would be printed twice with the same words."""
+    found: dict[tuple[str, ...], UnpairedGet] = {}
+    for get in gets:
+        words = (get.confidence, get.reason, *chain(get.stack, page.width - _INDENT))
+        before = found.get(words)
+        found[words] = get if before is None else replace(before, count=before.count + get.count)
+    return list(found.values())
+
+
 def _add_ends(page: Page, leak: Leak) -> None:
     page.line(f"    {counted(sum(end.count for end in leak.healthy), 'object')} created there ended at")
-    for end in leak.healthy[:_MOST_ENDS]:
-        lead = f"      {end.count:,}  "
-        for index, line in enumerate(chain(end.stack, page.width - len(lead))):
+    column = len(f"{max(end.count for end in leak.healthy):,}")
+    read = read_alike(leak.healthy, page.width - column - 8)
+    for lines, count in read[:_MOST_ENDS]:
+        lead = f"      {count:,}  "
+        for index, line in enumerate(lines):
             page.line(lead if index == 0 else " " * len(lead), line)
-    rest = leak.healthy[_MOST_ENDS:]
+    rest = read[_MOST_ENDS:]
     if rest:
-        page.line(f"      {sum(end.count for end in rest):,}  elsewhere")
+        page.line(f"      {sum(count for _, count in rest):,}  elsewhere")
 
 
 def _add_get(page: Page, leak: Leak, get: UnpairedGet, first: bool) -> None:
-    birth = get.stack == leak.stack
+    birth = get.stack == leak.callers
     what = f"{counted(get.count, 'reference')} of the creator" if birth else counted(get.count, "get")
     rank = "never put" if first or get.confidence != "weak" else "or never put"
     page.heading(f"    {rank}: {what} [{get.confidence}]", "bad" if first else "warn", "      ")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any
-
-import capstone
-from capstone import x86_const
 
 from tracer.model.operations import Register
 
@@ -134,8 +135,34 @@ def flow_of(code: bytes, address: int) -> Flow:
     return Flow(frozenset(targets), certain and reached == end)
 
 
-@lru_cache(maxsize=1)
+@contextmanager
+def _without_setuptools() -> Iterator[None]:
+    """Have the standard library's distutils found where there is one.
+
+    setuptools puts a finder of its own before it (_distutils_hack), which imports all of setuptools: 0.1 s, for one
+    folder's name that capstone asks distutils for.
+    """
+    finders = list(sys.meta_path)
+    sys.meta_path[:] = [finder for finder in finders if type(finder).__module__ != "_distutils_hack"]
+    try:
+        yield
+    finally:
+        sys.meta_path[:] = finders
+
+
+@cache
+def _capstone() -> ModuleType:
+    """Import capstone when the first instruction is decoded."""
+    try:
+        with _without_setuptools():
+            return import_module("capstone")
+    except ModuleNotFoundError:  # Python 3.12 has no distutils any more, but setuptools does
+        return import_module("capstone")
+
+
+@cache
 def _decoder() -> Any:
+    capstone = _capstone()
     decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     decoder.detail = True
     return decoder
@@ -155,10 +182,10 @@ def _convert(raw: Any) -> Instruction:
 
 
 def _operand(raw: Any, operand: Any) -> Operand:
-    if operand.type == x86_const.X86_OP_REG:
+    if operand.type == _capstone().x86.X86_OP_REG:
         name = raw.reg_name(operand.reg)
         return Operand(1 if name in _HIGH_BYTES else operand.size, register=_NUMBERS.get(name))
-    if operand.type == x86_const.X86_OP_MEM:
+    if operand.type == _capstone().x86.X86_OP_MEM:
         base = _NUMBERS.get(raw.reg_name(operand.mem.base) or "") if operand.mem.base else None
         plain = not operand.mem.index and not operand.mem.segment
         return Operand(operand.size, memory=Memory(base, operand.mem.disp, plain))

@@ -75,7 +75,7 @@ def score(site: Site, recording: Path, unmodified: Path) -> Scored | None:
 
 def _first(kind: str, leak: Leak) -> set[str]:
     first = leak.unpaired[0]
-    return get_slots(kind, as_calls(first.stack), first.stack == leak.stack)
+    return get_slots(kind, as_calls(first.stack), first.stack == leak.callers)
 
 
 def print_table(runs: Iterator[tuple[Site, Path, Scored]], show_wrong: bool) -> None:

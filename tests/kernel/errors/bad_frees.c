@@ -12,12 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
 
-enum { SIZE = 101, OTHERS = 60, POOL = 4096 };
+enum { SIZE = 101, OTHERS = 60, POOL = 4096, GENERATIONS = 7 };
 
 static char data[POOL] = { 1 };
 static char pool[POOL];
@@ -42,6 +43,13 @@ NOINLINE static void again(void *block)
 NOINLINE static void again_by_realloc(void *block, size_t size)
 {
 	kept = realloc(block, size);
+}
+
+NOINLINE static void again_by_pointer(void *block)
+{
+	void (*volatile function)(void *) = free;
+
+	function(block);
 }
 
 NOINLINE static void my_free(void *block)
@@ -133,6 +141,73 @@ static void in_child(int inherits)
 	free(block);
 }
 
+static void bad_in_child(const char *what)
+{
+	void *block = make(SIZE);
+	char room[512] = { 0 };
+
+	if (!fork()) {
+		if (is(what, "child-inner"))
+			again((char *)make(SIZE) + 24);
+		else if (is(what, "child-stack"))
+			again(room + 32);
+		else
+			again(data + 64);
+		_exit(0);
+	}
+	wait(0);
+	free(block);
+}
+
+/* Sizes of 0, calls that fail, and memory that is not mapped: no rule is broken. */
+static void use_odd_sizes(void)
+{
+	void *block = malloc(0), *page = mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t huge = (size_t)-1 >> 1;
+
+	free(realloc(block, 0));
+	free(realloc(0, 0));
+	free(0);
+	block = calloc(0, SIZE);
+	kept = realloc(block, huge);
+	kept = reallocarray(block, huge, 4);
+	kept = realloc(block, SIZE);
+	free(kept);
+	kept = malloc(huge);
+	free(kept);
+	kept = 0;
+	if (posix_memalign((void **)&kept, 3, SIZE))
+		kept = 0;
+	free(kept);
+	munmap(page, 4096);
+	munmap(page, 4096);
+	munmap((void *)1, 4096);
+	kept = mremap(page, 4096, 8192, 0);
+}
+
+/* Each frees what the others before it made, those too that have freed it since, or have ended. */
+static void use_generations(void)
+{
+	void *blocks[GENERATIONS] = { 0 };
+
+	for (int i = 0; i < GENERATIONS; i++) {
+		blocks[i] = make(SIZE + i);
+		if (fork()) {
+			if (i & 1) {
+				drop(blocks[i]);
+				blocks[i] = 0;
+			}
+			if (i != 2)
+				wait(0);
+			break;
+		}
+	}
+	for (int i = 0; i < GENERATIONS; i++)
+		blocks[i] = realloc(blocks[i], 1000 + i);
+	for (int i = 0; i < GENERATIONS; i++)
+		drop(blocks[i]);
+}
+
 static void use_pool(void)
 {
 	void *block = pool_make();
@@ -152,6 +227,18 @@ int main(int count, char **arguments)
 		in_child(is(what, "inherited"));
 		return 0;
 	}
+	if (!strncmp(what, "child-", 6)) {
+		bad_in_child(what);
+		return 0;
+	}
+	if (is(what, "odd-sizes")) {
+		use_odd_sizes();
+		return 0;
+	}
+	if (is(what, "generations")) {
+		use_generations();
+		return 0;
+	}
 	if (is(what, "pool")) {
 		use_pool();
 		return 0;
@@ -169,6 +256,10 @@ int main(int count, char **arguments)
 	block = make(SIZE);
 	if (is(what, "inner")) {
 		again((char *)block + 24);
+	} else if (is(what, "inner-pointer")) {
+		again_by_pointer((char *)block + 24);
+	} else if (is(what, "inner-realloc")) {
+		again_by_realloc((char *)block + 24, SIZE);
 	} else if (is(what, "stack")) {
 		again(room + 32);
 	} else if (is(what, "thread-stack")) {
@@ -189,6 +280,8 @@ int main(int count, char **arguments)
 			again_by_realloc(block, 3 * SIZE);
 		else if (is(what, "realloc-zero"))
 			again_by_realloc(block, 0);
+		else if (is(what, "pointer"))
+			again_by_pointer(block);
 		else if (is(what, "wrapper"))
 			again_by_wrapper(block);
 		else

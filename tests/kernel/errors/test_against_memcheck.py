@@ -16,8 +16,6 @@ from conftest import Refleak
 from heap_programs import DOUBLE, HeapProgram, generate
 from peers import SOURCE, Told, told_by_memcheck, told_by_refleak, told_by_sanitizer
 
-NOT_TOLD = "invalid-free/child/"
-"""A forked child frees so many blocks of its parent's that no free of what it did not make itself is looked at."""
 EVERY = 1 if os.environ.get("REFLEAK_ALL_HEAP_PROGRAMS") else 13
 
 
@@ -58,7 +56,7 @@ def test_the_same_errors_at_the_same_lines(
         pytest.skip("needs valgrind")
     wanted = expected(program, twin)
     run = refleak("--heap-only", target=(built.plain, program.name, twin))
-    assert told_by_refleak(run.report) == (frozenset() if program.name.startswith(NOT_TOLD) else wanted)
+    assert told_by_refleak(run.report) == wanted
     assert told_by_memcheck(built.plain, program.name, twin, built.folder) == in_memchecks_words(wanted)
     assert told_by_sanitizer(built.sanitized, program.name, twin) == wanted
 

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from traced_perf import Json, TracedPerf, built
+from traced_report import callers
 
 TYPES = ("dso", "map", "thread")
 CREATED_IN = {"dso": "dso__new_id", "map": "map__", "thread": "thread__new"}
@@ -24,7 +25,7 @@ def alive(report: Json) -> Counter[tuple[str, tuple[str, ...], int]]:
     for leak in report["leaks"]:
         type_ = leak["type"].removeprefix("&").partition("->")[0]
         if type_ in TYPES:
-            makers = [frame["function"] for frame in leak["stack"]]
+            makers = [frame["function"] for frame in callers(leak)]
             outer = tuple(name for name in makers if not name.startswith(CREATED_IN[type_]))
             found[type_, outer, leak["instances"][0]["references"]] += leak["count"]
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from traced_perf import EXAMPLE, Json, TracedPerf, built
+from traced_report import callers
 
 sys.path.append(str(EXAMPLE / "mutants"))
 
@@ -42,7 +43,7 @@ def test_the_reference_without_its_put_is_named(
     for leak in perf.trace(mutant, "report")["leaks"]:
         if family(leak["type"]) == kind and leak["id"] not in known:
             first = leak["unpaired"][0]
-            slots = get_slots(kind, calls(first["stack"]), first["stack"] == leak["stack"])
+            slots = get_slots(kind, calls(first["stack"]), first["stack"] == callers(leak))
             words[put_slot(kind, (place,)) in slots, first["confidence"]] += leak["count"]
     right = sum(count for (is_right, _), count in words.items() if is_right)
     assert words.total() > 100 and right >= 0.97 * words.total(), words

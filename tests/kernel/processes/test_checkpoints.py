@@ -21,7 +21,7 @@ def checkpoint(live: LiveRefleak, number: int) -> None:
 
 def rows(period: dict[str, Any]) -> Rows:
     return {
-        (row["kind"], row["stack"][0]["function"]): (
+        (row["kind"], row["stack"][1]["function"]): (
             row["made"], row["freed"], row["outstanding"], row["outstanding_bytes"]
         )
         for row in period["entries"]

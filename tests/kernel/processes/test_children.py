@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import Refleak
-from traced_report import Run, functions
+from traced_report import Run, callers, functions
 
 pytestmark = pytest.mark.needs("holds")
 
@@ -118,9 +118,9 @@ def test_a_library_that_only_a_child_loads(refleak: Refleak) -> None:
     _, child = processes(run)
     [leak] = run.below("leak_in_a", "allocation")
     assert (leak["pid"], leak["state"], leak["count"], leak["bytes"]) == (child["pid"], "leaked", 13, 1157)
-    assert functions(leak["stack"])[:2] == ["leak_in_a", "construct_a"]
-    assert leak["stack"][0]["module"] == "liba.so"
-    assert functions(leak["stack"])[-1] == "_start"
+    assert functions(callers(leak))[:2] == ["leak_in_a", "construct_a"]
+    assert callers(leak)[0]["module"] == "liba.so"
+    assert functions(callers(leak))[-1] == "_start"
     assert leak["stack_complete"]
 
 

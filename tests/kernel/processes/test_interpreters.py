@@ -12,7 +12,7 @@ import pytest
 from conftest import REFLEAK, Refleak
 from interpreters import PYTHONS, installed_lua
 from live_refleak import live_refleak
-from traced_report import Json, Run
+from traced_report import Json, Run, callers
 
 SCRIPTS = Path(__file__).parent / "scripts"
 LUAS = ("lua5.1", "lua5.2", "lua5.3", "lua5.4", "luajit -joff", "luajit -jon")
@@ -23,14 +23,14 @@ Calls = list[tuple[str | None, str | None, int | None]]
 
 
 def guests(leak: Json) -> Calls:
-    frames = [frame for frame in leak["stack"] if frame["kind"] == "guest"]
+    frames = [frame for frame in callers(leak) if frame["kind"] == "guest"]
     return [(frame["function"], Path(frame["file"]).name, frame["line"]) for frame in frames]
 
 
 def of_size(run: Run, size: int) -> list[Json]:
     """Return the leaks of blocks of one size; not a forked child's copies."""
     return [leak for leak in run.leaks if leak["state"] == "leaked" and leak["bytes"] == size * leak["count"]
-            and leak["stack"][0]["function"] in ("leak_block", "leak_for_lua")]  # fmt: skip
+            and callers(leak)[0]["function"] in ("leak_block", "leak_for_lua")]  # fmt: skip
 
 
 def calls(run: Run, size: int) -> dict[tuple[tuple[str | None, str | None, int | None], ...], int]:
@@ -66,17 +66,17 @@ def python_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) 
 def test_a_map_in_c_between_two_runs_of_python(python_run: Run) -> None:
     assert calls(python_run, 2003) == {(LOAD, EACH, python_line("<module>", "each(2003)")): 3}
     for leak in of_size(python_run, 2003):
-        kinds = [frame["kind"] for frame in leak["stack"]]
-        names = [frame["function"] for frame in leak["stack"]]
+        kinds = [frame["kind"] for frame in callers(leak)]
+        names = [frame["function"] for frame in callers(leak)]
         inner, outer = names.index("Loader.load"), names.index("each")
         assert set(kinds[:inner]) == {"native"} and set(kinds[inner + 1 : outer]) == {"native"}
         assert names[0] == "leak_block" and leak["stack_complete"]
-        assert {f["language"] for f in leak["stack"] if f["kind"] == "guest"} == {"Python"}
+        assert {f["language"] for f in callers(leak) if f["kind"] == "guest"} == {"Python"}
 
 
 def test_no_frame_of_the_loop_is_left(python_run: Run) -> None:
     for size in (2003, 1009, 3001, 4001, 6007):
-        assert not any(frame["function"] == LOOP for leak in of_size(python_run, size) for frame in leak["stack"])
+        assert not any(frame["function"] == LOOP for leak in of_size(python_run, size) for frame in callers(leak))
 
 
 def test_threads_of_python(python_run: Run) -> None:
@@ -121,7 +121,7 @@ def test_a_class_that_is_called_often(python_run: Run) -> None:
 
 def test_python_deeper_than_is_followed_is_cut_and_says_so(python_run: Run) -> None:
     [leak] = of_size(python_run, 7001)
-    own = [frame for frame in leak["stack"] if frame["function"] == "deep"]
+    own = [frame for frame in callers(leak) if frame["function"] == "deep"]
     assert len(own) == 128 and leak["stack_status"] == "truncated"
     assert own[0]["line"] == line_of("leaky.py", "def deep(levels, size):") + 4
     assert {frame["line"] for frame in own[1:]} == {line_of("leaky.py", "def deep(levels, size):") + 2}
@@ -199,8 +199,8 @@ def lua_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> 
 def test_lua_lines(lua_run: Run, size: int, count: int, lines: tuple[tuple[int, int], ...]) -> None:
     assert calls(lua_run, size) == {lua_frames(*lines): count}
     for leak in of_size(lua_run, size):
-        assert leak["stack"][0]["function"] == "leak_for_lua" and leak["stack_complete"]
-        assert {f["language"] for f in leak["stack"] if f["kind"] == "guest"} == {"Lua"}
+        assert callers(leak)[0]["function"] == "leak_for_lua" and leak["stack_complete"]
+        assert {f["language"] for f in callers(leak) if f["kind"] == "guest"} == {"Lua"}
 
 
 def test_a_chunk_that_is_in_no_file(lua_run: Run) -> None:
@@ -210,7 +210,7 @@ def test_a_chunk_that_is_in_no_file(lua_run: Run) -> None:
 def test_a_callback_stands_between_the_c_functions(lua_run: Run) -> None:
     """Leaf, the callback's frame, the function that called it, the caller's frame, the function that called that."""
     [leak] = of_size(lua_run, 7001)
-    names = [frame["function"] for frame in leak["stack"]]
+    names = [frame["function"] for frame in callers(leak)]
     enters = [name for name in names if name and name.startswith(("lua_", "function <", "main chunk"))]
     if "lua_callk" not in enters and "lua_call" not in enters:  # LuaJIT has its own way in, and one frame for the loop
         between = names[names.index("function <leaky.lua:27>") + 1 : names.index("main chunk")]

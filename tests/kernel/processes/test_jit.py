@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import REFLEAK, LiveTarget, Refleak
 from live_refleak import live_refleak
-from traced_report import Json, Run, functions
+from traced_report import Json, Run, callers, functions
 
 CODE = "code.c"
 HERE = Path(__file__).parent
@@ -27,12 +27,12 @@ def check_leak(leak: Json, letter: str, caller: str) -> None:
     call_of_malloc, call_of_leak = lines(
         Path(__file__).parents[1] / "targets" / "jitted" / CODE, "block = allocate(size)", "block = NAMED"
     )
-    names = functions(leak["stack"])
+    names = functions(callers(leak))
     assert names[:3] == [f"leak_{letter}", f"enter_{letter}", caller] and names[-1] == "_start"
-    assert [(Path(f["file"]).name, f["line"], f["kind"], f["module"]) for f in leak["stack"][:2]] == [
+    assert [(Path(f["file"]).name, f["line"], f["kind"], f["module"]) for f in callers(leak)[:2]] == [
         (CODE, call_of_malloc, "jit", "[jit]"), (CODE, call_of_leak, "jit", "[jit]"),
     ]  # fmt: skip
-    assert {frame["kind"] for frame in leak["stack"][2:]} == {"native"}
+    assert {frame["kind"] for frame in callers(leak)[2:]} == {"native"}
     assert leak["stack_status"] == "complete"
 
 
@@ -79,8 +79,8 @@ OUTERMOST = ("main", "__libc_start_call_main", "__libc_start_main", "_start")
 def below_code(run: Run) -> set[tuple[object, ...]]:
     """Return count, size, status and callers of what code without a name has leaked."""
     return {
-        (leak["count"], leak["bytes"] // leak["count"], leak["stack_status"], *functions(leak["stack"])[1:])
-        for leak in run.leaks if leak["stack"][0]["function"] is None and leak["state"] == "leaked"
+        (leak["count"], leak["bytes"] // leak["count"], leak["stack_status"], *functions(callers(leak))[1:])
+        for leak in run.leaks if callers(leak)[0]["function"] is None and leak["state"] == "leaked"
     }  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def test_many_tables_registered_with_the_runtime(refleak: Refleak, how: str) -> 
 
 
 def check_perf_map_leak(leak: Json, names: list[str | None], count: int) -> None:
-    assert functions(leak["stack"])[: len(names)] == names and functions(leak["stack"])[-1] == "_start"
+    assert functions(callers(leak))[: len(names)] == names and functions(callers(leak))[-1] == "_start"
     assert (leak["count"], leak["stack_status"]) == (count, "frame-pointer")
 
 
@@ -122,7 +122,7 @@ def test_a_perf_map_whose_code_is_replaced(refleak: Refleak) -> None:
     [first], [second] = run.below("run_first"), run.below("run_second")
     check_perf_map_leak(first, ["first", "run_first", "main"], 11)
     check_perf_map_leak(second, ["second one", "run_second", "main"], 13)
-    assert {(leak["stack"][0]["kind"], leak["stack"][0]["module"]) for leak in (first, second)} == {("jit", "[jit]")}
+    assert {(callers(leak)[0]["kind"], callers(leak)[0]["module"]) for leak in (first, second)} == {("jit", "[jit]")}
 
 
 def test_code_that_may_have_been_either_has_no_name(refleak: Refleak) -> None:
@@ -130,7 +130,7 @@ def test_code_that_may_have_been_either_has_no_name(refleak: Refleak) -> None:
     run.check_whole()
     [first], [second] = run.below("run_first"), run.below("run_second")
     check_perf_map_leak(first, [None, "run_first", "main"], 11)
-    assert first["stack"][0]["why_unknown"] == "code was replaced here: first or second one"
+    assert callers(first)[0]["why_unknown"] == "code was replaced here: first or second one"
     check_perf_map_leak(second, ["second one", "run_second", "main"], 13)
 
 
@@ -140,8 +140,8 @@ def test_code_that_runs_straight_to_its_return(refleak: Refleak) -> None:
     run.check_whole()
     outermost = ["main", "__libc_start_call_main", "__libc_start_main", "_start"]
     found = {
-        (leak["count"], leak["bytes"] // leak["count"], leak["stack_status"], *functions(leak["stack"]))
-        for leak in run.leaks if any(frame["kind"] == "jit" for frame in leak["stack"])
+        (leak["count"], leak["bytes"] // leak["count"], leak["stack_status"], *functions(callers(leak)))
+        for leak in run.leaks if any(frame["kind"] == "jit" for frame in callers(leak))
     }  # fmt: skip
     signalled = {stack for stack in found if "on_signal" in stack}
     assert found - signalled == {
@@ -173,7 +173,7 @@ def test_a_recording_keeps_the_names(targets: Path, tmp_path: Path) -> None:
                        capture_output=True)  # fmt: skip
         for file, has_lines in ((recording, name == "gdb"), (bare, False)):
             printed = subprocess.run([REFLEAK, "report", file, "--format", "json"], check=True, stdout=subprocess.PIPE)
-            frames = [f for leak in json.loads(printed.stdout)["leaks"] for f in leak["stack"] if f["kind"] == "jit"]
+            frames = [f for leak in json.loads(printed.stdout)["leaks"] for f in callers(leak) if f["kind"] == "jit"]
             expected = {"first", "second one"} if name == "map" else {"leak_a", "enter_a"}
             assert {frame["function"] for frame in frames} == expected
             assert all((frame["line"] is not None) == has_lines for frame in frames)
@@ -185,10 +185,10 @@ def test_llvm(refleak: Refleak) -> None:
     assert run.stdout == "same address\n"
     for name, count, size in (("first", 7, 10007), ("second", 5, 10009)):
         [found] = run.below(f"leak_{name}")
-        frames = [(f["function"], f["file"], f["line"], f["kind"]) for f in found["stack"][:2]]
+        frames = [(f["function"], f["file"], f["line"], f["kind"]) for f in callers(found)[:2]]
         file = f"/nowhere/{name}.source"
         assert frames == [(f"leak_{name}", file, 11, "jit"), (f"enter_{name}", file, 21, "jit")]
-        assert "ffi_call" in functions(found["stack"]) and functions(found["stack"])[-1] == "_start"
+        assert "ffi_call" in functions(callers(found)) and functions(callers(found))[-1] == "_start"
         assert (found["count"], found["bytes"], found["stack_status"]) == (count, count * size, "complete")
 
 
@@ -198,8 +198,8 @@ def test_llvm_by_the_runtime_s_tables(refleak: Refleak) -> None:
     run.check_whole()
     for size, names in ((10007, ["leak_first", "enter_first"]), (10009, [None, None])):
         [found] = [leak for leak in run.leaks if leak["bytes"] == size * leak["count"]]
-        assert functions(found["stack"])[:2] == names
-        assert "ffi_call" in functions(found["stack"]) and functions(found["stack"])[-1] == "_start"
+        assert functions(callers(found))[:2] == names
+        assert "ffi_call" in functions(callers(found)) and functions(callers(found))[-1] == "_start"
         assert (found["count"], found["stack_status"]) == (7 if size == 10007 else 5, "complete")
 
 
@@ -210,9 +210,9 @@ def test_node(refleak: Refleak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     run.check_whole(128 + signal.SIGKILL)
     leaks = [leak for leak in run.below("leaky") if leak["bytes"] == 13 * 100003]
     assert [leak["count"] for leak in leaks] == [13]
-    names = functions(leaks[0]["stack"])
+    names = functions(callers(leaks[0]))
     at = names.index("leaky")
     assert names[at : at + 3] == ["leaky", "outer", "(anonymous):1:1"] and names[-1] == "_start"
-    for frame in leaks[0]["stack"][at : at + 3]:
+    for frame in callers(leaks[0])[at : at + 3]:
         assert (frame["kind"], frame["language"], frame["file"]) == ("jit", "JavaScript", str(HERE / "jit_node.js"))
     assert leaks[0]["stack_complete"]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 from conftest import Refleak
-from traced_report import Run
+from traced_report import Run, callers
 
 pytestmark = pytest.mark.needs("holds")
 
 
 def blocks_below(run: Run, function: str, loader: str) -> tuple[int, int]:
     found = [
-        leak for leak in run.below(function, "allocation") if loader in {frame["function"] for frame in leak["stack"]}
+        leak for leak in run.below(function, "allocation") if loader in {frame["function"] for frame in callers(leak)}
     ]
-    assert {leak["stack"][0]["function"] for leak in found} == {function}
+    assert {callers(leak)[0]["function"] for leak in found} == {function}
     assert {leak["stack_status"] for leak in found} == {"complete"}
     return sum(leak["count"] for leak in found), sum(leak["bytes"] for leak in found)
 
@@ -25,5 +25,5 @@ def test_two_libraries_at_one_address(refleak: Refleak) -> None:
     assert blocks_below(run, "leak_in_a", "load_a_first") == (13, 1157)
     assert blocks_below(run, "leak_in_b", "load_b") == (17, 1649)
     assert blocks_below(run, "leak_in_a", "load_a_again") == (13, 1157)
-    modules = {leak["stack"][0]["module"] for leak in run.below("leak_in_b", "allocation")}
+    modules = {callers(leak)[0]["module"] for leak in run.below("leak_in_b", "allocation")}
     assert modules == {"libb.so"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from conftest import LiveTarget
 from live_refleak import live_refleak
+from traced_report import callers
 
 from benchmarks.many_libraries import FIRST_SIZE, build_libraries
 
@@ -25,6 +26,6 @@ def test_attach_to_a_process_with_300_libraries(live_target: LiveTarget, tmp_pat
         run = refleak.end()
     run.check_whole()
     leaks = run.below("leak_in_each", "allocation")
-    found = {(leak["stack"][0]["function"], leak["stack"][0]["module"], leak["bytes"]) for leak in leaks}
+    found = {(callers(leak)[0]["function"], callers(leak)[0]["module"], leak["bytes"]) for leak in leaks}
     assert found == {(f"leak_in_{n}", f"libmany{n}.so", n + FIRST_SIZE) for n in range(LIBRARIES)}
     assert {leak["stack_status"] for leak in leaks} == {"complete"} and len(leaks) == LIBRARIES

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from conftest import Refleak
-from traced_report import Run
+from traced_report import Run, callers
 
 pytestmark = pytest.mark.needs("holds")
 
@@ -19,7 +19,7 @@ def leaks_by_code(run: Run) -> Counter[tuple[str | None, str | None]]:
     for leak in run.leaks:
         is_of_code = leak["bytes"] in (leak["count"] * 89, leak["count"] * 97)
         if leak["state"] == "leaked" and leak["kind"] == "allocation" and is_of_code:
-            found[leak["stack"][0]["function"], leak["stack"][0]["module"]] += leak["count"]
+            found[callers(leak)[0]["function"], callers(leak)[0]["module"]] += leak["count"]
     return found
 
 
@@ -45,7 +45,7 @@ def test_each_leak_has_the_name_of_its_code(
     assert leaks_by_code(run) == expected
     leaked = [leak for leak in run.below(caller, "allocation") if leak["state"] == "leaked"]
     for leak in leaked:
-        names = [frame["function"] for frame in leak["stack"]]
+        names = [frame["function"] for frame in callers(leak)]
         assert (names[1:4], names[-1]) == (["call", caller, "main"], "_start")
         assert leak["stack_status"] == "complete"
     assert sum(leak["count"] for leak in leaked) == sum(expected.values())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Refleak
 from test_interpreters import EACH, LOAD, LOOP, PYTHONS, SCRIPTS, calls, of_size, python_line
-from traced_report import Json, Run
+from traced_report import Json, Run, callers
 
 VERSIONS = {version: tuple(map(int, version.split("."))) for version in PYTHONS}
 OPTIONS = [(name, "perf") for name, number in VERSIONS.items() if number >= (3, 12)]
@@ -28,7 +28,7 @@ def traced(refleak: Refleak, targets: Path, version: str, option: str, guest: st
 
 
 def generated(leak: Json) -> list[tuple[str | None, str]]:
-    return [(f["function"], Path(f["file"]).name) for f in leak["stack"] if f["kind"] == "jit"]
+    return [(f["function"], Path(f["file"]).name) for f in callers(leak) if f["kind"] == "jit"]
 
 
 @pytest.mark.parametrize(("version", "option"), OPTIONS)
@@ -39,7 +39,7 @@ def test_trampolines_name_the_functions_of_a_script(refleak: Refleak, targets: P
         assert leaks
         for leak in leaks:
             assert (generated(leak), leak["stack_status"]) == (functions, "complete")
-            names = [frame["function"] for frame in leak["stack"]]
+            names = [frame["function"] for frame in callers(leak)]
             assert names.count(LOOP) in (len(functions), 0) and names[-1] == "_start"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import LiveTarget
 from live_refleak import REFLEAK, environment, live_refleak
+from traced_report import callers
 
 
 def _plain() -> None:
@@ -142,8 +143,8 @@ def test_a_killed_program_whose_file_is_gone(targets: Path, tmp_path: Path) -> N
     run.check_whole(128 + signal.SIGKILL)
     assert run.alive("allocation") == [("malloc", "before_attach", 17, 17 * 163)]
     [leak] = run.leaks
-    assert [frame["function"] for frame in leak["stack"]][1] == "main"
-    assert {frame["file"] for frame in leak["stack"][:2]} != {None}
+    assert [frame["function"] for frame in callers(leak)][1] == "main"
+    assert {frame["file"] for frame in callers(leak)[:2]} != {None}
 
 
 def test_an_attached_program_whose_file_goes_away(

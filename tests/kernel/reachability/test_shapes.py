@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 from conftest import Refleak
-from traced_report import Json, Run, functions
+from traced_report import Json, Run, callers, functions
 
 HERE = Path(__file__).parent
 Classes = Counter[tuple[str, str]]
@@ -38,7 +38,7 @@ def told(leaks: list[Json]) -> Classes:
     """Return what refleak says of the blocks that the program's own makers made."""
     found: Classes = Counter()
     for leak in leaks:
-        name = maker(functions(leak["stack"])).partition("(")[0]
+        name = maker(functions(callers(leak))).partition("(")[0]
         if name and leak["kind"] == "allocation" and leak["state"] == "leaked":
             word = "reachable" if leak["reachability"] == "stack" else leak["reachability"]
             found[word, name] += leak["count"]
@@ -116,9 +116,9 @@ def test_a_child_that_ends(refleak: Refleak, programs: Path) -> None:
     child = next(p["pid"] for p in run.report["processes"] if p["parent"] is not None)
     own = [leak for leak in run.leaks if leak["pid"] == child and leak["state"] != "inherited"]
     if not run.report["complete"]:  # no time was given to it: then nothing is called lost that may be held
-        assert ("make_inside", "lost") not in {(maker(functions(leak["stack"])), leak["reachability"]) for leak in own}
+        assert ("make_inside", "lost") not in {(maker(functions(callers(leak))), leak["reachability"]) for leak in own}
         return
-    assert {(maker(functions(leak["stack"])), leak["reachability"]) for leak in own} == {
+    assert {(maker(functions(callers(leak))), leak["reachability"]) for leak in own} == {
         ("make_inside", "reachable"), ("make_lost", "lost"),
     }  # fmt: skip
 

@@ -35,7 +35,7 @@ def test_an_error_has_three_stacks(kind: ErrorKind, word: str, fails: bool) -> N
     (error,) = found.errors
     assert (error.kind, error.type, error.pid, error.count, error.address) == (word, "dso", 812, 1, 0x77)
     assert [frame.function for frame in error.stack] == ["offender"]
-    assert [frame.function for frame in error.created_at or ()] == ["birth"]
+    assert [frame.function for frame in error.created_at or ()] == ["__refcnt__init", "birth"]
     assert [frame.function for frame in error.released_at or ()] == ["release"]
     assert has_findings(found) is fails
     assert len(failing_errors(found)) == fails

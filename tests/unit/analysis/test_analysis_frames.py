@@ -125,6 +125,8 @@ def test_a_library_of_the_distribution_is_not_own_where_the_program_called_it() 
     assert own_frame((library, frame("f", "libown.so", path="/home/libown.so"), program)) == 1
     assert own_frame((frame("f", "libown.so", path="/usr/local/lib/libown.so"), library, program)) == 0
     assert own_frame((frame("f", "git", path="/usr/lib/git-core/git"), program)) == 0
+    header = frame("QList::append", "srv", path="/usr/bin/srv", file="/usr/include/qt5/QtCore/qlist.h")
+    assert own_frame((frame("malloc", "libc.so.6"), header, library, program)) == 3
 
 
 @pytest.mark.parametrize(

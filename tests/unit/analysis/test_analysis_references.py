@@ -50,7 +50,8 @@ def test_an_object_never_put_is_one_leak() -> None:
     (leak,) = Kit().leaks([])
     assert (leak.kind, leak.type, leak.state, leak.count, leak.bytes) == ("reference", "dso", "leaked", 1, None)
     assert [(i.address, i.references, i.size, i.age_ns) for i in leak.instances] == [(0x1000, 1, None, 61 * SECOND)]
-    assert (leak.gets, leak.puts, leak.notes, leak.own_frame) == ((), (), (), 0)
+    assert (leak.gets, leak.puts, leak.notes, leak.own_frame) == ((), (), (), 1)
+    assert (leak.maker, leak.stack[0].function) == ("__refcnt__init", "__refcnt__init")
 
 
 def test_gets_and_puts_are_summed_by_stack() -> None:

@@ -154,7 +154,7 @@ def queue() -> tuple[Snapshot, Code]:
     code = Code()
     malloc, main = code.frame("malloc", binary=2), code.frame("main", "a.c:9")
     one = code.stack(1, malloc, code.frame("push", "q.c:5"), main)
-    other = code.stack(2, malloc, code.frame("push", "q.c:6"), main)
+    other = code.stack(2, malloc, code.frame("push", "q.c:5"), main)
     pop = code.stack(3, code.frame("map__delete", "map.c:203"), main)
     clear = code.stack(4, code.frame("clear", "map.c:210"), main)
     totals = [

@@ -20,7 +20,6 @@ PROGRAM = f"""
 #include <stdlib.h>
 #include <string.h>
 typedef uint64_t u64;
-#define INLINE static inline
 static u64 state = 20261121, scripted[512], scripted_count, scripted_used;
 static u64 random_word(void)
 {{

@@ -15,9 +15,6 @@ CODE = Path(__file__).parents[3] / "bpf" / "epilogue.h"
 PROGRAM = f"""
 #include <inttypes.h>
 #include <stdio.h>
-typedef uint64_t u64;
-#define INLINE static inline
-#define BARRIER(x) __asm__ volatile("" : "+r"(x))
 #include "{CODE}"
 int main(void)
 {{

@@ -115,7 +115,7 @@ def test_without_privileges_it_says_what_it_could_not_test(
     assert checks["privileges"]["meaning"] == "CAP_BPF, CAP_PERFMON missing"
     assert checks["privileges"]["remedy"] == "run the same command with sudo"
     untested = {name for name, check in checks.items() if check["state"] == "untested"}
-    assert untested == {"BPF", "links", "holds", "forks", "costs", "programs", "trace"}
+    assert untested == {"BPF", "lockdown", "links", "holds", "forks", "costs", "programs", "trace"}
 
 
 def test_costs_are_said_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:

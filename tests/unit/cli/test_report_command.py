@@ -62,7 +62,7 @@ def test_a_recording_gives_the_live_reports(capsys: pytest.CaptureFixture[str], 
 def test_without_symbols_the_frames_say_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = written(tmp_path / "bare.refleak", symbols=False)
     status, out, _ = run(capsys, "report", path, "--format", "json")
-    frames = [frame for leak in json.loads(out)["leaks"] for frame in leak["stack"]]
+    frames = [frame for leak in json.loads(out)["leaks"] for frame in leak["stack"][1:]]
     assert status == 0 and frames
     assert {frame["function"] for frame in frames} == {None}
     assert all(frame["why_unknown"] and frame["module"] for frame in frames)
@@ -91,7 +91,7 @@ def test_frames_of_scripts_name_themselves(
         writer.write_snapshot(script_leak(), None)
     writer.close()
     status, out, err = run(capsys, "report", path, "--format", "json", *options)
-    frames = [frame for leak in json.loads(out)["leaks"] for frame in leak["stack"]]
+    frames = [frame for leak in json.loads(out)["leaks"] for frame in leak["stack"][1:]]
     assert (status, err) == (0, "")
     assert ("load", "/srv/app.py", 7) in {(frame["function"], frame["file"], frame["line"]) for frame in frames}
     assert "65535" not in out

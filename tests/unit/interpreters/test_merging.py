@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracer.interpreters import frames
 from tracer.interpreters.code import read_code
 from tracer.interpreters.frames import InterpreterFrames
 from tracer.interpreters.merging import Run, merged
@@ -104,6 +106,38 @@ def test_a_code_is_named_and_its_lines_are_read() -> None:
         Frame("C.größe", "s.py", file="/s.py", line=10, kind="guest", language="Python"),
     ]
     assert book.notes == ()
+
+
+def test_what_comes_is_only_kept_until_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+    monkeypatch.setattr(frames, "read_code", lambda blob: read.append(blob) or read_code(blob))
+    book, stacks = InterpreterFrames(), {5: Stack(NATIVE)}
+    book.add([code(77), code(78), *(stack(number, 5, [(77, 1, 73)]) for number in (11, 12, 13))])
+    assert (stacks, read, book.has_waiting) == ({5: Stack(NATIVE)}, [], True)
+    book.settle(stacks, most=2)
+    assert (stacks.keys(), book.has_waiting) == ({5, 11, 12}, True)
+    book.settle(stacks)
+    assert (stacks.keys(), book.has_waiting, len(read)) == ({5, 11, 12, 13}, False, 1)
+
+
+def test_a_code_that_comes_behind_its_stack_has_its_name_too() -> None:
+    book, stacks = InterpreterFrames(), {5: Stack(NATIVE)}
+    book.add([stack(9, 5, [(77, 1, 73)])])
+    book.settle(stacks)
+    book.add([code(77)])
+    assert [frame.function for frame in book.frames] == ["f"]
+
+
+def test_frames_that_were_asked_for_keep_their_numbers() -> None:
+    book, stacks = InterpreterFrames(), {5: Stack(NATIVE)}
+    book.add([code(77), code(78, "g"), stack(9, 5, [(77, 1, 73)])])
+    book.settle(stacks)
+    first = list(book.frames)
+    book.add([stack(10, 5, [(78, 1, 0), (77, 1, 0), (77, 2, 73)])])
+    book.settle(stacks)
+    assert stacks[10].frames == (1, 2, FIRST | 1, FIRST, FIRST | 2, 4, 5, 6)
+    assert [(f.function, f.line) for f in book.frames] == [("f", 7), ("g", 7), ("f", 10)]
+    assert list(book.frames)[:1] == first
 
 
 def test_a_run_with_a_frame_that_could_not_be_told_is_left_out() -> None:

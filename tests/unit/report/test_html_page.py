@@ -61,14 +61,40 @@ def test_the_page_shows_all_and_asks_for_nothing(chromium: Page, tmp_path: Path)
     assert page.requested == [(tmp_path / "report.html").as_uri()]
     assert page.complaints == []
     assert texts(page, "nav a") == [
-        "Flame graph", "Over time", "Entries", "Broken rules", "References", "Processes",
+        "Broken rules", "Entries", "Flame graph", "Over time", "Sizes", "References", "Processes",
     ]  # fmt: skip
     assert texts(page, "#verdict")[0].startswith("refleak: LEAK: 2 objects of 1 type, 28.1 KiB in 9 blocks")
     assert texts(page, "#shown") == ["5 entries: 1.0 MiB in 12 objects"]
-    assert texts(page, "#leaks tr.entry td:first-child") == ["1,048,576", "28,672", "72", "13", ""]
-    assert texts(page, "#leaks tr.entry td:nth-child(2)") == ["1", "7", "1", "1", "2"]
+    assert texts(page, "#leaks tr.entry td:first-child") == ["", "28,672", "72", "13", "1,048,576"]
+    assert texts(page, "#leaks tr.entry td:nth-child(2)") == ["2", "7", "1", "1", "1"]
     assert texts(page, "#references table td:first-child") == ["dso", "map"]
     assert len(texts(page, "#processes tbody tr")) == 2
+
+
+@needs_chromium
+def test_the_first_entry_is_open_and_a_list_is_one_tab_stop(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, server_findings(), tmp_path)
+    assert ["dso__new" in text for text in texts(page, "#leaks tr.inside")] == [True]
+    for rows in ("#leaks tr.entry", "#flame .box"):
+        assert page.run(f"[...document.querySelectorAll({rows!r})].filter((e) => e.tabIndex === 0).length") == 1
+    page.run("document.querySelector('#leaks tr.entry').focus()")
+    page.run("document.activeElement.dispatchEvent("
+             "new KeyboardEvent('keydown', {key: 'ArrowDown', bubbles: true}))")  # fmt: skip
+    assert page.run("document.activeElement.querySelector('td').textContent") == "28,672"
+
+
+@needs_chromium
+def test_amounts_stand_on_top_and_sizes_in_bars(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, server_findings(), tmp_path)
+    assert texts(page, ".tile b")[0] == "2"
+    assert texts(page, ".tile span:nth-child(2)")[0] == "counted objects"
+    cells = "[...r.cells].map((c) => c.textContent)"
+    rows = page.run(f"[...document.querySelectorAll('#sizes tbody tr')].map((r) => {cells})")
+    assert [row for row in rows if row[2]] == [
+        ["8 bytes", "", "13 bytes", "1"], ["64 bytes", "", "72 bytes", "1"],
+        ["4.0 KiB", "", "28.0 KiB", "7"], ["1.0 MiB", "", "1.0 MiB", "1"],
+    ]  # fmt: skip
+    assert len(rows) == 18
 
 
 @needs_chromium

@@ -106,7 +106,8 @@ def test_a_frame_has_all_its_fields() -> None:
     (entry,) = written(analyse(snapshot(code, allocations=blocks({"address": 1, "stack": stack})), code.symbols))[
         "leaks"
     ]
-    assert entry["stack"] == [
+    assert entry["maker"] == entry["stack"][0]["function"] == "malloc"
+    assert entry["stack"][1:] == [
         {
             "function": "f", "module": "srv", "path": "/usr/bin/srv", "build_id": "aa11", "file": "/src/f.c",
             "line": 3, "inlined": True, "address": "0x1010", "offset": 4, "kind": "native", "language": None,

@@ -243,7 +243,7 @@ def test_a_name_cannot_break_a_folded_line() -> None:
     code = Code()
     stack = code.stack(1, code.frame("a;b\nc 7"))
     found = analyse(snapshot(code, allocations=blocks({"size": 5, "stack": stack})), code.symbols)
-    assert text_of(write_folded, found) == "srv;a:b\\x0ac 7 5\n"
+    assert text_of(write_folded, found) == "srv;a:b\\x0ac 7;malloc 5\n"
 
 
 def test_speedscope_files_fit_their_schema() -> None:

@@ -241,7 +241,7 @@ def test_a_deep_stack_is_shown_at_both_ends() -> None:
     code = Code()
     stack = code.stack(1, *(code.frame(f"f{i}", f"f.c:{i}") for i in range(127)), status=StackStatus.TRUNCATED)
     report = text(analyse(snapshot(code, allocations=blocks({"address": 1, "stack": stack})), code.symbols))
-    assert "f23   f.c:23\n      ... 95 more frames ...\n      f119  f.c:119\n" in report
+    assert "f22     f.c:22\n      ... 96 more frames ...\n      f119    f.c:119\n" in report
     assert "(stack cut here: deeper than the tracer follows)" in report
 
 

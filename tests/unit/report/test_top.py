@@ -10,16 +10,18 @@ import termios
 from dataclasses import replace
 
 import pytest
-from hand_made import LOSSES, SECOND, blocks, server, snapshot
+from hand_made import LOSSES, SECOND, SITES, Code, blocks, events, server, snapshot
 
 from tracer.analysis import analyse
 from tracer.analysis.top import top_sample
 from tracer.cli.terminal import Terminal
 from tracer.errors import UsageError
 from tracer.model.frames import Frame
+from tracer.model.operations import Operation
 from tracer.model.periods import Checkpoint
+from tracer.model.records import ErrorKind
 from tracer.model.top import TopRow, TopSample
-from tracer.report.top_screen import DETAILS, TYPES, TopState, render, sparkline
+from tracer.report.top_screen import DETAILS, ERRORS, TYPES, TopState, render, sparkline
 
 
 def samples() -> list[TopSample]:
@@ -47,6 +49,29 @@ def lines(state: TopState, width: int = 80, height: int = 24) -> list[str]:
     assert len(screen) == height
     assert max(map(len, screen)) <= width
     return screen
+
+
+def test_errors_have_a_line_and_a_view() -> None:
+    code = Code()
+    code.stack(1, code.frame("again", "a.c:5"), code.frame("main", "a.c:9"))
+    code.stack(2, code.frame("make", "a.c:2"), code.frame("main", "a.c:8"))
+    code.stack(3, code.frame("drop", "a.c:3"), code.frame("main", "a.c:7"))
+    seen = events(
+        {"flags": ErrorKind.DOUBLE_FREE, "stack": 1, "value": 2, "object": 3, "count": 101}, operation=Operation.ERROR
+    )
+    found = analyse(replace(snapshot(code, errors=seen), sites=SITES), code.symbols)
+    sample = top_sample(found, None)
+    assert [(error.kind, error.count) for error in sample.errors] == [("double-free", 1)]
+    screen = lines(TopState("./srv", [sample]))
+    assert screen[4].rstrip() == "1 error: double-free in again (a.c:5) (a block of 101 bytes)"
+    shown = [line.rstrip() for line in lines(TopState("./srv", [sample], view=ERRORS))[5:14]]
+    assert shown[0] == "double-free in again (a.c:5) (a block of 101 bytes), pid 812"
+    assert shown[1:] == [
+        "    again  a.c:5", "    main  a.c:9", "  released at", "    drop  a.c:3", "    main  a.c:7", "  made at",
+        "    make  a.c:2", "    main  a.c:8",
+    ]  # fmt: skip
+    quiet = lines(TopState("./srv", [TopSample(1)], view=ERRORS))
+    assert (quiet[4].strip(), quiet[5].strip()) == ("", "no rule was broken")
 
 
 def test_the_screen_at_80_by_24() -> None:

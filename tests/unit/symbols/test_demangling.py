@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracer.symbols import demangling
+from tracer.symbols import demangling, demangling_library
 from tracer.symbols.demangling import demangled, language_of
 
 WRITTEN = {
@@ -46,13 +46,13 @@ def test_without_libstdcxx_a_tool_demangles(monkeypatch: pytest.MonkeyPatch) -> 
     def missing(name: str) -> str:
         raise cxxfilt.LibraryNotFound(name)
 
-    monkeypatch.setattr(demangling.cxxfilt, "demangle", missing)
+    monkeypatch.setattr(demangling_library.cxxfilt, "demangle", missing)
     # llvm-cxxfilt 19 closes two lists of arguments at once, as it is written since C++11; others leave a space.
     assert {name: text.replace(">>", "> >") for name, text in demangled(WRITTEN.keys()).items()} == WRITTEN
 
 
 def test_without_cxxfilt_a_tool_demangles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demangling, "cxxfilt", None)
+    monkeypatch.setattr(demangling_library, "cxxfilt", None)
     assert demangled(["_ZN4conn5closeEi"]) == {"_ZN4conn5closeEi": "conn::close(int)"}
 
 

@@ -5,6 +5,9 @@ Source of the format: CPython, Objects/locations.md (3.11), InternalDocs/code_ob
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
 _NO_LOCATION, _LONG, _NO_COLUMNS, _ONE_LINE_2 = 15, 14, 13, 12
 _ONE_LINE_0 = 10
 
@@ -25,17 +28,17 @@ def _signed(value: int) -> int:
     return -(value >> 1) if value & 1 else value >> 1
 
 
-def line_at(table: bytes, first_line: int, instruction: int) -> int | None:
-    """Return the line of an instruction, counted in code units of 2 bytes.
+def spans(table: bytes, first_line: int) -> Iterator[tuple[int, int | None]]:
+    """Yield (end, line) of each span of instructions, in order; the line is None where the table has none for it.
 
-    None where the table has no line for it, or ends or breaks off before.
+    Ends where the table ends or breaks off. Instructions are counted in code units of 2 bytes.
     """
-    line, start, at = first_line, 0, 0
+    line, end, at = first_line, 0, 0
     try:
         while at < len(table):
             kind, length = table[at] >> 3 & 15, (table[at] & 7) + 1
             if not table[at] & 128:
-                return None
+                return
             at += 1
             if kind in (_LONG, _NO_COLUMNS):
                 change, at = _varint(table, at)
@@ -48,10 +51,21 @@ def line_at(table: bytes, first_line: int, instruction: int) -> int | None:
             elif kind != _NO_LOCATION:
                 at += 1
             if at > len(table):
-                return None
-            start += length
-            if instruction < start:
-                return None if kind == _NO_LOCATION else line
+                return
+            end += length
+            yield end, None if kind == _NO_LOCATION else line
     except IndexError:
-        return None
-    return None
+        return
+
+
+def lines_at(table: bytes, first_line: int, instructions: Sequence[int]) -> list[int | None]:
+    """Return the line of each instruction; None where the table has none for it, or ends or breaks off before."""
+    found = list(spans(table, first_line))
+    ends = [end for end, _ in found]
+    places = (bisect_right(ends, instruction) for instruction in instructions)
+    return [found[place][1] if place < len(found) else None for place in places]
+
+
+def line_at(table: bytes, first_line: int, instruction: int) -> int | None:
+    """Return the line of one instruction."""
+    return lines_at(table, first_line, [instruction])[0]

@@ -22,6 +22,7 @@ function section(id, title, ...children) {
 }
 
 const grouped = (number) => number.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ',');
+const classWords = {lost: 'lost', indirect: 'lost with its owner', possible: 'possibly lost', stack: 'on the stack only', reachable: 'still reachable'};
 const counted = (number, noun) => grouped(number) + ' ' + noun + (number === 1 ? '' : 's');
 
 function size(bytes) {
@@ -48,11 +49,26 @@ function stackList(stack, own, status) {
   return element('ul', {class: 'stack'}, lines);
 }
 
-/* Columns: {title, number, value(row), cell(row)}. `inside`, if given, makes what opens below a row. */
+/* One tab stop for many elements: the arrows move it. */
+function movesByArrows(place, selector) {
+  place.addEventListener('keydown', (event) => {
+    const step = {ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1}[event.key];
+    const all = [...place.querySelectorAll(selector)], next = step && all[all.indexOf(event.target) + step];
+    if (!next || !all.includes(event.target)) return;
+    event.preventDefault();
+    event.target.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
+}
+
+/* Columns: {title, number, value(row), cell(row)}. `inside`, if given, makes what opens below a row; the first `opened`
+   rows are open. Where `sortedBy` is null the rows stand as they are given. */
 function sortableTable(columns, rows, options) {
-  const {sortedBy = 0, inside = null, shown = 50} = options || {};
+  const {sortedBy = 0, inside = null, shown = 50, opened: first = 0} = options || {};
   const body = element('tbody'), heads = [];
-  let column = sortedBy, descending = Boolean(columns[sortedBy].number), limit = shown, current = rows;
+  let column = sortedBy, descending = sortedBy !== null && Boolean(columns[sortedBy].number), limit = shown, current = rows, openedFirst = first;
+  movesByArrows(body, 'tr.entry');
   const table = element('table', null, element('thead', null, element('tr', null, columns.map((c, index) => {
     const head = element('th', {class: c.number ? 'number' : '', scope: 'col'}, element('button', {type: 'button', onclick: () => {
       descending = column === index ? !descending : Boolean(c.number);
@@ -63,11 +79,11 @@ function sortableTable(columns, rows, options) {
     return head;
   }))), body);
 
-  function row(entry) {
+  function row(entry, index) {
     const cells = columns.map((c) => element('td', {class: (c.number ? 'number ' : '') + (c.class || '')}, c.cell ? c.cell(entry) : c.value(entry)));
     if (!inside) return element('tr', null, cells);
     let opened = null;
-    const line = element('tr', {class: 'entry', tabindex: 0, 'aria-expanded': 'false'}, cells);
+    const line = element('tr', {class: 'entry', tabindex: index ? -1 : 0, 'aria-expanded': 'false'}, cells);
     const toggle = () => {
       if (opened) { opened.remove(); opened = null; }
       else { opened = element('tr', {class: 'inside'}, element('td', {colspan: columns.length}, inside(entry))); line.after(opened); }
@@ -75,17 +91,21 @@ function sortableTable(columns, rows, options) {
     };
     line.addEventListener('click', toggle);
     line.addEventListener('keydown', (event) => { if (event.key === 'Enter') toggle(); });
-    return line;
+    if (index >= openedFirst) return line;
+    opened = element('tr', {class: 'inside'}, element('td', {colspan: columns.length}, inside(entry)));
+    line.setAttribute('aria-expanded', 'true');
+    return [line, opened];
   }
 
   function draw() {
-    const value = columns[column].value;
+    const value = column === null ? () => 0 : columns[column].value;
     const sign = descending ? -1 : 1;
     const sorted = current.map((entry, index) => [value(entry), index, entry]).sort(([a, i], [b, j]) =>
       (typeof a === 'string' ? a.localeCompare(b) : a - b) * sign || i - j);
     heads.forEach((head, index) => index === column
       ? head.setAttribute('aria-sort', descending ? 'descending' : 'ascending') : head.removeAttribute('aria-sort'));
-    body.replaceChildren(...sorted.slice(0, limit).map(([, , entry]) => row(entry)));
+    body.replaceChildren(...sorted.slice(0, limit).flatMap(([, , entry], index) => row(entry, index)));
+    openedFirst = 0;
     if (sorted.length > limit) {
       body.append(element('tr', null, element('td', {colspan: columns.length}, element('button', {type: 'button', onclick: () => {
         limit = Infinity;

@@ -11,11 +11,10 @@ function flameSection() {
     build();
   }}, options.map(([value, text]) => element('option', {value}, text))));
   const reset = element('button', {type: 'button', id: 'reset', onclick: () => zoom(root)}, 'Reset zoom');
-  const search = element('input', {type: 'search', id: 'search', placeholder: 'Search functions (Ctrl-F in names)', 'aria-label': 'Search functions', oninput: (event) => {
+  const search = element('input', {type: 'search', id: 'search', placeholder: 'Search functions, files, types', 'aria-label': 'Search functions', oninput: (event) => {
     pattern = event.target.value.toLowerCase();
     draw();
   }});
-  search.placeholder = 'Search functions, files, types';
   const controls = [search,
     hasBytes ? select('width', [['bytes', 'bytes'], ['count', 'objects']], (value) => { measure = value; }) : null,
     kinds.length > 1 ? select('of', [['', 'everything'], ...kinds.map((k) => [k, k + 's'])], (value) => { kind = value; }) : null,
@@ -88,7 +87,7 @@ function flameSection() {
   }
 
   function box(at, left, width) {
-    const made = element('div', {class: 'box', tabindex: 0, role: 'treeitem', title: at.name + '\n' + amount(at)}, width > 1.2 ? at.name : '');
+    const made = element('div', {class: 'box', tabindex: at === focus ? 0 : -1, role: 'treeitem', title: at.name + '\n' + amount(at)}, width > 1.2 ? at.name : '');
     made.style.left = left + '%';
     made.style.width = width + '%';
     made.style.top = at.depth * rowHeight + 'px';
@@ -132,6 +131,7 @@ function flameSection() {
   }
 
   if (!data.leaks.length) return;
+  movesByArrows(place, '.box');
   section('flame-graph', 'Flame graph', element('div', {class: 'controls'}, controls), element('div', {class: 'panel'}, place, detail));
   build();
 }

@@ -3,7 +3,7 @@ function leaksSection() {
     section('leaks', 'Entries', element('p', {class: 'note'}, 'Nothing is outstanding.'));
     return;
   }
-  const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.own === null ? 0 : leak.own]] : null;
+  const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.start]] : null;
   const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + (frame[1].startsWith('(') ? '' : frame[1])).trim() : '(stack not kept)'; };
   const about = (leak) => leak.error ? '~' : '';
   const several = new Set(data.leaks.map((leak) => leak.pid)).size > 1;
@@ -12,8 +12,8 @@ function leaksSection() {
     {title: 'count', number: true, value: (leak) => leak.count, cell: (leak) => about(leak) + grouped(leak.count)},
     {title: 'kind', value: (leak) => leak.kind},
     {title: 'type', value: (leak) => leak.type || '', cell: (leak) => element('code', null, leak.type || '?')},
-    {title: 'state', value: (leak) => leak.state},
-    {title: 'trend', value: (leak) => leak.trend || ''},
+    {title: 'state', value: (leak) => leak.reachability ? classWords[leak.reachability] : leak.state},
+    data.leaks.some((leak) => leak.trend) ? {title: 'trend', value: (leak) => leak.trend || ''} : null,
     {title: 'made in', class: 'where', value: where, cell: (leak) => element('code', null, where(leak))},
     {title: 'oldest', number: true, value: (leak) => leak.ageNs || 0, cell: (leak) => leak.ageNs === null ? '' : duration(leak.ageNs)},
     several ? {title: 'pid', number: true, value: (leak) => leak.pid} : null,
@@ -22,19 +22,19 @@ function leaksSection() {
 
   function inside(leak) {
     const parts = [element('h3', null, leak.kind === 'reference' ? 'Created at' : 'Made at'), stackList(leak.stack, leak.own, leak.status)];
+    for (const [stack, count, confidence, reason] of leak.unpaired) {
+      parts.push(element('h3', null, counted(count, 'get') + ' never put (' + confidence + ': ' + reason + ')'), stackList(stack));
+    }
     for (const [word, calls] of [['get', leak.gets], ['put', leak.puts]]) {
       for (const [stack, count] of calls) parts.push(element('h3', null, counted(count, word)), stackList(stack));
     }
     for (const [stack, count] of leak.freedAt) {
       parts.push(element('h3', null, 'freed: ' + grouped(count) + ' at ' + leak.lookedAt), stackList(stack));
     }
-    for (const [stack, count, confidence, reason] of leak.unpaired) {
-      parts.push(element('h3', null, counted(count, 'get') + ' never put (' + confidence + ': ' + reason + ')'), stackList(stack));
-    }
     const facts = [];
     if (leak.error) facts.push('estimated from ' + counted(leak.error[2], 'block') + ' drawn: \u00b1 ' + counted(leak.error[0], 'byte') + ', \u00b1 ' + counted(leak.error[1], 'block'));
     if (leak.least !== null && leak.count > 1) facts.push(leak.least === leak.most ? 'each of ' + counted(leak.least, 'byte') : 'of ' + grouped(leak.least) + ' to ' + counted(leak.most, 'byte'));
-    if (leak.reachability) facts.push(leak.reachability);
+    if (leak.reachability) facts.push(classWords[leak.reachability]);
     if (leak.at.length) facts.push('at ' + leak.at.slice(0, 5).join(', ') + (leak.count > 5 ? ' and ' + grouped(leak.count - Math.min(5, leak.at.length)) + ' more' : ''));
     for (const text of [facts.join('; '), ...leak.overTime, ...leak.notes]) if (text) parts.push(element('p', {class: 'note'}, text));
     return parts;
@@ -42,7 +42,7 @@ function leaksSection() {
 
   const text = (leak) => [leak.id, leak.kind, leak.type || '', leak.state, ...leak.stack.flatMap((number) => data.frames[number])].join(' ').toLowerCase();
   const texts = data.leaks.map(text), shown = element('span', {class: 'tally', id: 'shown'});
-  const list = sortableTable(columns, data.leaks, {inside});
+  const list = sortableTable(columns, data.leaks, {inside, sortedBy: null, opened: 1});
   const summary = (leaks) => {
     shown.textContent = counted(leaks.length, 'entry').replace('entrys', 'entries') + ': '
       + size(leaks.reduce((sum, leak) => sum + (leak.bytes || 0), 0)) + ' in ' + counted(leaks.reduce((sum, leak) => sum + leak.count, 0), 'object');

@@ -71,11 +71,52 @@ function processesSection() {
     data.notes.map((note) => element('p', {class: 'note'}, note)));
 }
 
+/* The amounts of each class of what is left, as tiles. */
+function tiles() {
+  const objects = data.leaks.filter((leak) => leak.kind === 'reference'), rest = data.leaks.filter((leak) => leak.kind !== 'reference');
+  const sum = (leaks, field) => leaks.reduce((total, leak) => total + (leak[field] || 0), 0);
+  const tile = (title, number, below) => element('div', {class: 'tile'}, element('b', null, number), element('span', null, title), element('span', {class: 'tally'}, below));
+  const made = [];
+  if (objects.length) made.push(tile('counted objects', grouped(sum(objects, 'count')), counted(new Set(objects.map((leak) => leak.type)).size, 'type')));
+  for (const name of [...new Set(rest.map((leak) => leak.reachability || leak.state))]) {
+    const group = rest.filter((leak) => (leak.reachability || leak.state) === name);
+    made.push(tile(classWords[name] || name, size(sum(group, 'bytes')), 'in ' + counted(sum(group, 'count'), group.every((leak) => leak.kind === 'mapping') ? 'mapping' : 'block')));
+  }
+  const errors = data.errors.filter((error) => !error.remark).length;
+  if (errors) made.push(tile(errors === 1 ? 'broken rule' : 'broken rules', grouped(errors), ''));
+  if (made.length) document.getElementById('main').append(element('div', {class: 'tiles', id: 'tiles'}, made));
+}
+
+/* How many bytes are left in blocks of which sizes: a bar for each doubling. */
+function sizesSection() {
+  const bars = new Map();
+  for (const leak of data.leaks) {
+    if (!leak.bytes || !leak.count) continue;
+    const power = Math.max(0, Math.floor(Math.log2(leak.bytes / leak.count)));
+    const [bytes, count] = bars.get(power) || [0, 0];
+    bars.set(power, [bytes + leak.bytes, count + leak.count]);
+  }
+  if (bars.size < 2) return;
+  const powers = [...bars.keys()], most = Math.max(...[...bars.values()].map(([bytes]) => bytes));
+  const rows = [];
+  for (let power = Math.min(...powers); power <= Math.max(...powers); power++) {
+    const [bytes, count] = bars.get(power) || [0, 0], bar = element('div', {class: 'bar'});
+    bar.style.width = 100 * bytes / most + '%';
+    rows.push(element('tr', null, element('td', {class: 'number'}, size(2 ** power)), element('td', {class: 'bars'}, bar),
+      element('td', {class: 'number'}, bytes ? size(bytes) : ''), element('td', {class: 'number'}, count ? grouped(count) : '')));
+  }
+  section('sizes', 'Sizes', element('p', {class: 'note'}, 'Bytes that are left, by the size of a block, from that of the row up to twice as much. Of an entry with several sizes it is their mean.'),
+    element('div', {class: 'panel'}, element('table', null, element('thead', null, element('tr', null, element('th', {class: 'number', scope: 'col'}, 'size'),
+      element('th', {scope: 'col'}, ''), element('th', {class: 'number', scope: 'col'}, 'bytes'), element('th', {class: 'number', scope: 'col'}, 'count'))), element('tbody', null, rows))));
+}
+
 head();
+tiles();
+errorsSection();
+leaksSection();
 flameSection();
 timeSection();
+sizesSection();
 periodsSection();
-leaksSection();
-errorsSection();
 balanceSection();
 processesSection();

@@ -1,4 +1,4 @@
-"""README's example prints what README shows."""
+"""The demo prints what docs/reading.md shows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def _constant(text: str) -> str:
     return text
 
 
-def test_demo_prints_what_the_readme_shows() -> None:
-    readme = runpy.run_path(str(ROOT / "docs/refresh_readme.py"))
-    shown = readme["block_after"](readme["DEMO"], (ROOT / "README.md").read_text())
+def test_the_demo_prints_what_is_documented() -> None:
+    page = runpy.run_path(str(ROOT / "docs/refresh_reports.py"))
+    shown = page["block_after"](page["DEMO"], page["READING"].read_text())
     assert "LEAK: 3 objects of 1 type" in shown
     subprocess.run(["make", "-s", "-C", ROOT, "examples/demo/leaky"], check=True)
-    assert _constant(readme["printed"](readme["DEMO"], ROOT)) == _constant(shown), "run docs/refresh_readme.py"
+    assert _constant(page["printed"](page["DEMO"], ROOT)) == _constant(shown), "run docs/refresh_reports.py"
