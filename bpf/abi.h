@@ -597,6 +597,33 @@ struct guest_code {
 	u8 table[GUEST_TABLE_BYTES];
 };
 
+/* What became of a walk. */
+enum walk_outcome {
+	WALK_REMEMBERED,	/* all of it was remembered */
+	WALK_JOINED,		/* its outer part was */
+	WALK_MADE,
+};
+
+/* What is counted where that is asked for (--stats), by processor. */
+enum count {
+	COUNT_FRAMES,		/* that were walked */
+	COUNT_FRAMES_JOINED,	/* in outer parts that were remembered */
+	COUNT_FORGOTTEN,	/* walks that were joined or made and cannot be remembered */
+	COUNT_GUEST_WALKS,
+	COUNT_GUEST_FRAMES,
+	COUNT_COPIES,
+	COUNT_WALKS,		/* the first of those by operation and outcome */
+};
+
+#define WALK_OUTCOMES 4
+#define COUNT_SLOTS (COUNT_WALKS + 16 * WALK_OUTCOMES)
+
+/* What does not change while a trace runs. The verifier knows it, and leaves out what is not wanted. */
+struct constants {
+	u32 counts;
+	u32 joins;	/* walks end where they come to a frame that is remembered */
+};
+
 /* How long a thread is held at most, and how old the tracer's heartbeat may be meanwhile. */
 #define HOLD_NS 5000000000LL
 #define HEARTBEAT_NS 700000000LL

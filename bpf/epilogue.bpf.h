@@ -45,7 +45,7 @@ INLINE int read_code(struct walk *walk)
 }
 
 /* Go to the caller by what the code is about to do; returns whether that is known. */
-INLINE int step_by_tail(struct thread *thread, struct table *table)
+INLINE int step_by_tail(struct thread *thread, struct step *step, struct table *table)
 {
 	struct walk *walk = &thread->walk;
 	u64 slot, bp_at, caller = 0, bp = 0, code, restores;
@@ -61,7 +61,7 @@ INLINE int step_by_tail(struct thread *thread, struct table *table)
 	bp_at = walk->sp + tail.bp_at;
 	restores = tail.pops_bp;
 	if (tail.kind == TAIL_LEAVE) {
-		use_bp(thread);
+		step->flags |= STEP_USED_BP;
 		if (walk->bp < walk->sp)
 			return 0;
 		slot = walk->bp + 8;
@@ -75,9 +75,8 @@ INLINE int step_by_tail(struct thread *thread, struct table *table)
 		return 0;
 	}
 	note_tail(thread, walk->pc, code);
-	note(thread, slot, caller);
 	if (restores)
-		restore_bp(walk, bp_at, bp);
+		restore_bp(walk, step, bp_at, bp);
 	walk->sp = slot + 8;
 	walk->pc = caller;
 	walk->is_caller = 1;

@@ -18,6 +18,8 @@
 INLINE void finish_guest(struct pt_regs *ctx, struct thread *thread, struct guest *guest)
 {
 	thread->walk.known = guest->stack.native;
+	tally(COUNT_GUEST_WALKS, 1);
+	tally(COUNT_GUEST_FRAMES, guest->stack.depth);
 	if (guest->stack.depth) {
 		u64 id = id_of_hash(guest->hash ^ guest->stack.is_cut);
 

@@ -24,6 +24,8 @@ struct sites {
 #define SITES VALUE(struct sites, SITES)
 #define SHARED VALUE(volatile struct shared, SHARED)
 
+#define CONSTANTS VALUE(struct constants, CONSTANTS)
+
 enum { ANY, NOEXIST, EXIST };
 enum { WAKE_NEVER = 1, WAKE_NOW = 2 };	/* BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP */
 
@@ -73,6 +75,18 @@ INLINE void lose(u32 reason)
 
 	if (count)
 		*count += 1;
+}
+
+/* Count something, where that is wanted. */
+INLINE void tally(u32 index, u64 number)
+{
+	u64 *count;
+
+	if (!CONSTANTS->counts)
+		return;
+	count = map_lookup(COUNTS, &index);
+	if (count)
+		__sync_fetch_and_add(count, number);
 }
 
 INLINE u64 mixed(u64 hash, u64 word)

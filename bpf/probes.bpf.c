@@ -6,6 +6,7 @@
 #include "maps.bpf.h"
 #include "programs.bpf.h"
 #include "threads.bpf.h"
+#include "trails.bpf.h"
 #include "unwind.bpf.h"
 #include "verifier.h"
 
@@ -53,13 +54,43 @@ int on_return(struct pt_regs *ctx)
 	return 0;
 }
 
+/* The rest of the walk is the trail's, up to the outermost frame. */
+INLINE void finish_joined(struct thread *thread)
+{
+	u64 at = thread->walk.suffix - 1;
+
+	MASK(at, MAX_FRAMES + 1);
+	thread->walk.by_frame_pointer |= thread->trail.frame[at].by_frame_pointer;
+	finish_walk(&thread->walk, STACK_COMPLETE);
+}
+
 /* Go to the next frame; returns whether the walk is at its end. */
 INLINE int step_turn(struct thread *thread)
 {
+	if (join_trail(thread)) {
+		finish_joined(thread);
+		return 1;
+	}
 	step(thread);
 	if (!thread->walk.done && thread->stack.depth >= MAX_FRAMES)
 		finish_walk(&thread->walk, STACK_TRUNCATED);
 	return thread->walk.done;
+}
+
+/* Whether the walk's memo, of which the inner end was compared, is unchanged as a whole. */
+INLINE int is_remembered(struct thread *thread)
+{
+	u64 index = thread->walk.memo;
+	struct memo *memo;
+
+	MASK(index, MEMOS);
+	memo = &thread->memo[index];
+	if (!thread->walk.candidate || !is_outer_unchanged(thread, memo))
+		return 0;
+	memo->pc = thread->walk.start;
+	thread->walk.known = thread->walk.candidate;
+	tally_walk(thread, WALK_REMEMBERED);
+	return 1;
 }
 
 int unwind(struct pt_regs *ctx)
@@ -68,10 +99,23 @@ int unwind(struct pt_regs *ctx)
 
 	if (!thread)
 		return 0;
+	if (is_remembered(thread)) {
+		tail_call(ctx, MAP(PROGRAMS), program_after_walk(thread));
+		goto refused;
+	}
 	REPEAT(STEPS, step, &thread);
 	if (!thread->walk.done)
 		finish_walk(&thread->walk, STACK_TRUNCATED);
+	tally(COUNT_FRAMES, thread->stack.depth);
+	tally(COUNT_FRAMES_JOINED, thread->walk.suffix);
+	tally_walk(thread, thread->walk.suffix ? WALK_JOINED : WALK_MADE);
+	keep_trail(thread);
+	if (thread->walk.forgettable)
+		tally(COUNT_FORGOTTEN, 1);
+	if (thread->guest)	/* where its frames belong is told by all of them */
+		complete_stack(thread);
 	tail_call(ctx, MAP(PROGRAMS), is_cut(thread->walk.status) ? PROGRAM_COPY : program_after_walk(thread));
+refused:
 	lose(LOSS_UNWIND_REFUSED);
 	return 0;
 }

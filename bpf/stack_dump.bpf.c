@@ -204,6 +204,7 @@ int copy_stack(struct pt_regs *ctx)
 	copy_return_instances(copy);
 	before = thread->walk.hash;
 	thread->walk.hash = mixed_copy(table, copy, before);
+	tally(COUNT_COPIES, 1);
 	thread->walk.forgettable = 1;
 	id = stack_id(thread);
 	if (map_lookup(STACKS, &id))

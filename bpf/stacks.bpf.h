@@ -10,6 +10,7 @@
 #include "abi.h"
 #include "maps.bpf.h"
 #include "threads.bpf.h"
+#include "trails.bpf.h"
 #include "verifier.h"
 #include "walk_cache.bpf.h"
 
@@ -23,7 +24,7 @@ INLINE u64 stack_id(struct thread *thread)
 INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 {
 	struct stack *stack = &thread->stack;
-	u64 depth = stack->depth;
+	u64 depth;
 	struct stack_totals *totals;
 	u64 hash;
 
@@ -38,6 +39,8 @@ INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 		remember_walk(thread, hash);
 		return totals;
 	}
+	complete_stack(thread);
+	depth = stack->depth;
 	stack->id = hash;
 	stack->status = thread->walk.status;
 	MASK(depth, MAX_FRAMES + 1);

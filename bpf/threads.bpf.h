@@ -64,13 +64,79 @@ struct walk {
 	u64 start;	/* pc and sp where it began */
 	u64 origin;
 	u64 known;	/* id of the stack, if a memo told it; else 0 */
+	u64 candidate;	/* id of the stack, if what the memo has further out is unchanged too; else 0 */
+	u64 suffix;	/* frames of the trail that the walk ended in, innermost to come first; else 0 */
+	u32 may_join;
+	u32 has_looked;	/* the stack was compared with the trail's: */
+	u64 unchanged;	/* so many of its words are as they were */
+	u64 compared;	/* of so many */
+	u64 to_push;	/* steps that are not yet in the trail */
+	u64 needs_bp;	/* of pushes: the frame outside depends on rbp */
+	u64 outer_by_frame_pointer;
 	u32 memo;	/* index of the memo that is being written */
 	u32 forgettable;	/* it cannot be recognised */
-	u32 restored_bp;	/* bp is no longer what it was at the start */
-	u32 uses_first_bp;
-	u64 bp_slot;	/* where bp was read from, as long as nothing depends on it; else 0 */
 	u64 turn;
 	u64 code;	/* read at a return address */
+};
+
+/* What a step of a walk found, innermost first. */
+struct step {
+	u64 pc;		/* FRAME_EXACT where it is no return address; 0: like no other */
+	u64 sp;
+	u64 bp;
+	u64 bp_slot;	/* where it read rbp from; 0: it did not */
+	u64 extra_slot;	/* a word that it depended on, beside the return address; 0: none */
+	u64 extra;
+	u64 flags;	/* enum step_flag */
+};
+
+enum step_flag {
+	STEP_USED_BP = 1,
+	STEP_BY_FRAME_POINTER = 2,
+	STEP_LAST = 4,	/* it went to no caller */
+};
+
+/* Words of the stack: where, in units of 8 bytes, and what. */
+struct words {
+	u32 place[MEMO_WORDS + MEMO_STRIDE];
+	u64 value[MEMO_WORDS + MEMO_STRIDE];
+};
+
+/* A frame of the trail. `hash`: of this one and all further out; `words`: that these depended on. */
+struct trail_frame {
+	u64 pc;
+	u64 sp;
+	u64 bp;
+	u64 frame;
+	u64 hash;
+	u32 words;
+	u16 segments;
+	u8 uses_bp;	/* they depended on rbp as it is here */
+	u8 by_frame_pointer;	/* some were found by it */
+};
+
+/* A part of the stack that is read at once: big arrays of the program's lie in between. */
+struct segment {
+	u64 start;
+	u64 end;
+	u64 first;	/* word */
+};
+
+/*
+ * The last walk that was made, outermost frame first, to end others in: from a
+ * frame at the same place, with the same words further out, they go on alike.
+ * It changes at its inner end as the stack does.
+ */
+struct trail {
+	u64 epoch;
+	u64 depth;
+	u64 words;
+	u64 may_join;
+	u64 segments;
+	struct segment segment[TRAIL_SEGMENTS];
+	struct trail_frame frame[MAX_FRAMES + 1];
+	struct words stack_words;
+	u8 at[TRAIL_PLACES];	/* by stack pointer: where in `frame` to look */
 };
 
 /*
@@ -89,12 +155,14 @@ struct memo {
 	u64 stack;
 	u32 uses_bp;	/* the walk depended on rbp as it was at the start */
 	u32 words;
-	u32 reach;	/* bytes from sp to the end of the last word */
-	u32 tails;
+	u32 reach;	/* bytes from sp to the end of the words that are read with it */
+	u32 first;	/* of these */
+	u32 outer;	/* segments further out, each to be read by itself */
+	u32 tails;	/* of the walk that is being made: its steps by code */
 	u64 tail_hash;	/* of the code at each of `tail` */
 	u64 tail[MEMO_TAILS];
-	u16 place[MEMO_WORDS + MEMO_STRIDE];	/* words from sp */
-	u64 value[MEMO_WORDS + MEMO_STRIDE];
+	struct segment segment[MEMO_SEGMENTS];
+	struct words stack_words;
 };
 
 struct thread {
@@ -119,6 +187,8 @@ struct thread {
 	struct memo memo[MEMOS];
 	u8 guess[MEMO_GUESSES];	/* by site: the memo that fitted last */
 	u64 window[1 + MEMO_REACH / 8];	/* the stack as it is now, from the word below where the walk begins */
+	struct step steps[MAX_FRAMES + 1];
+	struct trail trail;
 };
 
 _Static_assert(sizeof(struct thread) <= THREAD_BYTES, "struct thread outgrew its map");

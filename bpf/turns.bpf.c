@@ -25,6 +25,26 @@ int turn_step(struct turn turn)
 	return bit(step_turn(*(struct thread **)turn.context));
 }
 
+int turn_compare_outer(struct turn turn)
+{
+	return bit(compare_outer_turn(turn.context, turn.index));
+}
+
+int turn_compare_segment(struct turn turn)
+{
+	return bit(compare_segment_turn(*(struct thread **)turn.context, turn.index));
+}
+
+int turn_push_step(struct turn turn)
+{
+	return bit(push_step_turn(*(struct thread **)turn.context));
+}
+
+int turn_outer_frame(struct turn turn)
+{
+	return bit(outer_frame_turn(*(struct thread **)turn.context));
+}
+
 int turn_drop_stale(struct turn turn)
 {
 	return bit(drop_stale_turn(turn.context));

@@ -8,10 +8,12 @@
 #include "maps.bpf.h"
 #include "tables.bpf.h"
 #include "threads.bpf.h"
+#include "trails.bpf.h"
 #include "verifier.h"
 #include "walk_cache.bpf.h"
 
 #define FRAME_POINTER_REACH (1 << 20)
+#define NO_CALLER -1	/* instead of a step's failure: it is the outermost frame */
 #define NO_INSTANCE ~0ULL	/* the list is at its end */
 
 /* The innermost of the current task's pending return probes, 0 for none. */
@@ -58,19 +60,17 @@ INLINE int undo_trampoline(struct walk *walk)
 }
 
 /* Go to the caller by rbp, as code without tables but with frame pointers allows. */
-INLINE int step_by_frame_pointer(struct thread *thread)
+INLINE int step_by_frame_pointer(struct walk *walk, struct step *step)
 {
-	struct walk *walk = &thread->walk;
 	u64 saved[2];
 
-	use_bp(thread);
+	step->flags |= STEP_USED_BP | STEP_BY_FRAME_POINTER;
 	if (walk->bp < walk->sp || walk->bp > walk->sp + FRAME_POINTER_REACH || walk->bp & 7)
 		return STACK_NO_TABLE;
 	if (bpf_probe_read_user(saved, sizeof(saved), (void *)walk->bp))
 		return STACK_FAULT;
-	note(thread, walk->bp + 8, saved[1]);
 	walk->sp = walk->bp + 16;
-	restore_bp(walk, walk->bp, saved[0]);
+	restore_bp(walk, step, walk->bp, saved[0]);
 	walk->pc = saved[1];
 	walk->is_caller = 1;
 	walk->by_frame_pointer = 1;
@@ -78,9 +78,9 @@ INLINE int step_by_frame_pointer(struct thread *thread)
 }
 
 /* Go to the caller of code that has no rule: by what it is about to do, if that is plain to see, else by rbp. */
-INLINE int step_without_rule(struct thread *thread, struct table *table)
+INLINE int step_without_rule(struct thread *thread, struct step *step, struct table *table)
 {
-	return step_by_tail(thread, table) ? 0 : step_by_frame_pointer(thread);
+	return step_by_tail(thread, step, table) ? 0 : step_by_frame_pointer(&thread->walk, step);
 }
 
 /* Resume at what a signal interrupted: rip, rsp and rbp of the ucontext that the kernel pushed. */
@@ -91,7 +91,6 @@ INLINE int step_over_signal(struct walk *walk)
 	if (bpf_probe_read_user(general, sizeof(general), (void *)(walk->sp + 40)))
 		return STACK_FAULT;
 	walk->forgettable = 1;
-	walk->bp_slot = 0;
 	walk->bp = general[10];
 	walk->sp = general[15];
 	walk->pc = general[16];
@@ -99,15 +98,14 @@ INLINE int step_over_signal(struct walk *walk)
 	return 0;
 }
 
-INLINE int step_by_rule(struct thread *thread, struct rule *rule)
+INLINE int step_by_rule(struct walk *walk, struct step *step, struct rule *rule)
 {
-	struct walk *walk = &thread->walk;
 	u64 saved[2] = {};	/* rbp, return address */
 	u64 cfa;
 	u8 kind = rule->kind;
 
 	if (kind == RULE_RBP || kind == RULE_REALIGNED)
-		use_bp(thread);
+		step->flags |= STEP_USED_BP;
 	if (kind == RULE_RSP) {
 		cfa = walk->sp + (s64)rule->offset;
 	} else if (kind == RULE_RBP) {
@@ -117,7 +115,7 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 	} else if (kind == RULE_DEREFERENCE) {
 		if (bpf_probe_read_user(&cfa, 8, (void *)(walk->sp + (s64)rule->offset)))
 			return STACK_FAULT;
-		note(thread, walk->sp + (s64)rule->offset, cfa);
+		note(step, walk->sp + (s64)rule->offset, cfa);
 		cfa += (s64)rule->rbp_offset;
 	} else if (kind == RULE_REALIGNED) {
 		u64 at = walk->bp + (s64)rule->offset, rbp_at = walk->bp + (s64)rule->rbp_offset;
@@ -125,25 +123,24 @@ INLINE int step_by_rule(struct thread *thread, struct rule *rule)
 		if (bpf_probe_read_user(&cfa, 8, (void *)at) ||
 		    bpf_probe_read_user(&saved[0], 8, (void *)rbp_at))
 			return STACK_FAULT;
-		note(thread, at, cfa);
-		restore_bp(walk, rbp_at, saved[0]);
+		note(step, at, cfa);
+		restore_bp(walk, step, rbp_at, saved[0]);
 	} else {
 		return STACK_UNSUPPORTED;
 	}
 	if (kind != RULE_DEREFERENCE && rule->rbp_saved && rule->rbp_offset == -16) {
 		if (bpf_probe_read_user(saved, sizeof(saved), (void *)(cfa - 16)))
 			return STACK_FAULT;
-		restore_bp(walk, cfa - 16, saved[0]);
+		restore_bp(walk, step, cfa - 16, saved[0]);
 	} else {
 		if (bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
 			return STACK_FAULT;
 		if (kind != RULE_DEREFERENCE && rule->rbp_saved) {
 			if (bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->rbp_offset)))
 				return STACK_FAULT;
-			restore_bp(walk, cfa + (s64)rule->rbp_offset, saved[0]);
+			restore_bp(walk, step, cfa + (s64)rule->rbp_offset, saved[0]);
 		}
 	}
-	note(thread, cfa - 8, saved[1]);
 	walk->sp = cfa;
 	walk->pc = saved[1];
 	walk->is_caller = 1;
@@ -170,7 +167,24 @@ INLINE void keep_frame(struct thread *thread, u64 frame)
 	thread->stack.frames[depth] = frame;
 	thread->places[depth] = thread->walk.sp - thread->walk.origin;
 	thread->stack.depth = depth + 1;
-	thread->walk.hash = mixed(thread->walk.hash, frame);
+}
+
+/* Note where a step begins. */
+INLINE struct step *begin_step(struct thread *thread)
+{
+	struct walk *walk = &thread->walk;
+	u64 index = thread->stack.depth;
+	struct step *step;
+
+	MASK(index, MAX_FRAMES + 1);
+	step = &thread->steps[index];
+	step->pc = walk->back ? 0 : frame_pc(walk);
+	step->sp = walk->sp;
+	step->bp = walk->bp;
+	step->bp_slot = 0;
+	step->extra_slot = 0;
+	step->flags = 0;
+	return step;
 }
 
 /* Keep the frame at walk->pc and go to its caller; sets walk->done at the end. */
@@ -180,6 +194,7 @@ INLINE void step(struct thread *thread)
 	u64 look = walk->pc - walk->is_caller;
 	u64 index = walk->table;
 	u64 exact = walk->is_caller ? 0 : FRAME_EXACT;
+	struct step *step = begin_step(thread);
 	struct table *table;
 	struct mapping *mapping;
 	struct rule *rule = 0;
@@ -205,17 +220,26 @@ INLINE void step(struct thread *thread)
 	if (!walk->table)	/* nothing is known of this process yet: all its code would look as if it had no rules */
 		failure = STACK_NO_TABLE;
 	else if (!rule || rule->kind == RULE_NONE)
-		failure = step_without_rule(thread, table);
+		failure = step_without_rule(thread, step, table);
 	else if (rule->kind == RULE_END)
-		return finish_walk(walk, STACK_COMPLETE);
+		failure = NO_CALLER;
 	else if (rule->kind == RULE_SIGNAL)
 		failure = step_over_signal(walk);
 	else
-		failure = step_by_rule(thread, rule);
+		failure = step_by_rule(walk, step, rule);
 	if (failure)
-		finish_walk(walk, failure);
+		step->flags |= STEP_LAST;
+	if (failure)
+		finish_walk(walk, failure == NO_CALLER ? STACK_COMPLETE : failure);
 	else if (!walk->pc)
 		finish_walk(walk, STACK_COMPLETE);
+}
+
+INLINE void tally_walk(struct thread *thread, u32 outcome)
+{
+	u32 operation = thread->intent.operation & 15;
+
+	tally(COUNT_WALKS + operation * WALK_OUTCOMES + outcome, 1);
 }
 
 /*
@@ -228,9 +252,15 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	u64 index = ((pc ^ sp << 7) * 0x9e3779b97f4a7c15ULL) >> 60;
 	struct memo *memo = find_memo(thread, index, pc, sp, bp);
 
+	walk->candidate = 0;
 	if (memo && read_window(thread, memo) && is_unchanged(thread, memo)) {
-		walk->known = memo->stack;
-		return 1;
+		if (memo->outer) {
+			walk->candidate = memo->stack;
+		} else {
+			walk->known = memo->stack;
+			tally_walk(thread, WALK_REMEMBERED);
+			return 1;
+		}
 	}
 	if (!memo) {	/* two places for each hash, overwritten in turns */
 		index = (index & ~1ULL) | (walk->turn & 1);
@@ -243,14 +273,11 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	memo->sp = sp;
 	memo->bp = bp;
 	memo->epoch = thread->epoch;
-	memo->words = 0;
 	memo->tails = 0;
 	memo->tail_hash = 0;
-	memo->reach = 0;
 	walk->pc = pc & ~FRAME_EXACT;
 	walk->sp = sp;
 	walk->bp = bp;
-	walk->hash = 0xcbf29ce484222325ULL;
 	walk->instance = 0;
 	walk->table = thread->table;
 	walk->last = 0;
@@ -263,9 +290,9 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	walk->start = pc;
 	walk->known = 0;
 	walk->forgettable = 0;
-	walk->restored_bp = 0;
-	walk->uses_first_bp = 0;
-	walk->bp_slot = 0;
+	walk->suffix = 0;
+	walk->has_looked = 0;
+	walk->may_join = thread->trail.may_join && thread->trail.epoch == thread->epoch;
 	thread->stack.depth = 0;
 	return 0;
 }
@@ -287,9 +314,10 @@ INLINE int begin_walk_at(struct thread *thread, u64 site, u64 slot, u64 bp)
 	memo = &thread->memo[guess];
 	if (memo->pc && is_memo_of(thread, memo, sp, bp) && read_window(thread, memo)) {
 		pc = thread->window[0];
-		if (pc == memo->pc && is_unchanged(thread, memo)) {
+		if (pc == memo->pc && !memo->outer && is_unchanged(thread, memo)) {
 			thread->walk.memo = guess;
 			thread->walk.known = memo->stack;
+			tally_walk(thread, WALK_REMEMBERED);
 			return 1;
 		}
 	}

@@ -57,12 +57,14 @@ def _possible_cpus() -> int:
 
 def read_losses(map_fd: int) -> dict[LossKind, int]:
     """Sum the kernel side's loss counters over the CPUs."""
+    return dict(zip(LossKind, read_counters(map_fd, len(LossKind)), strict=True))
+
+
+def read_counters(map_fd: int, number: int) -> list[int]:
+    """Sum the first counters of a map over the CPUs."""
     cpus = _possible_cpus()
-    sums = {}
-    for kind in LossKind:
-        value = bpf.lookup_element(map_fd, struct.pack("<I", kind), 8 * cpus)
-        sums[kind] = sum(struct.unpack(f"<{cpus}Q", value)) if value else 0
-    return sums
+    values = (bpf.lookup_element(map_fd, struct.pack("<I", index), 8 * cpus) for index in range(number))
+    return [sum(struct.unpack(f"<{cpus}Q", value)) if value else 0 for value in values]
 
 
 def describe(counts: dict[LossKind, int]) -> tuple[Loss, ...]:

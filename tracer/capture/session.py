@@ -18,6 +18,7 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.beside import beside
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.follower import Follower
+from tracer.capture.hold_counts import HoldCounts
 from tracer.capture.launch import Launched
 from tracer.capture.losses import read_losses
 from tracer.capture.stack_book import StackBook
@@ -32,7 +33,7 @@ from tracer.kernel.closer import Closer
 from tracer.kernel.heartbeat import Heartbeat
 from tracer.kernel.known_offsets import known_offsets
 from tracer.kernel.links import Attacher
-from tracer.kernel.maps import COPY_RING_BYTES, Limits, Maps
+from tracer.kernel.maps import COPY_RING_BYTES, Constants, Limits, Maps
 from tracer.kernel.programs import has_uprobe_multi, load_programs
 from tracer.kernel.rings import Ring
 from tracer.kernel.uprobe_events import UprobeEvents
@@ -87,6 +88,7 @@ class CaptureOptions:
     """Hold processes at their end, and look at what still points where."""
     hindrance: str | None = None
     """Why that cannot be told, as a clause."""
+    constants: Constants = field(default_factory=Constants)
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
     meanwhile: Callable[[], None] = lambda: None
@@ -164,7 +166,7 @@ class Session:
         self._pid = 0
 
     def _make_kernel_side(self, options: CaptureOptions) -> None:
-        self.maps = Maps.create(options.limits)
+        self.maps = Maps.create(options.limits, options.constants)
         self._opened.callback(self.maps.close)
         self.programs = load_programs(
             self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(), guests=options.guests,
@@ -173,6 +175,7 @@ class Session:
         self._opened.callback(self.programs.close)
 
     def _open_rings(self, limits: Limits) -> None:
+        self.rings, self.holds = dict[str, Ring](), HoldCounts(enabled=self.options.constants.counts)
         self._events = self._ring("EVENTS", limits.event_ring_bytes)
         self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
         self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
@@ -181,7 +184,7 @@ class Session:
         self._opened.callback(StackWriter(self.maps).close)
 
     def _ring(self, name: str, size_bytes: int) -> Ring:
-        ring = Ring(self.maps.fds[name], size_bytes)
+        ring = self.rings[name.lower()] = Ring(self.maps.fds[name], size_bytes)
         self._opened.callback(ring.close)
         return ring
 
@@ -323,7 +326,7 @@ class Session:
     def _follow(self) -> None:
         """Handle what happened to processes; what was copied before it, by the mappings as they were."""
         self.endings.let_go()
-        happened = self._control.read_blobs()
+        happened = self.holds.noted(self._control.read_blobs())
         self._copied()
         self.follower.handle(happened)
         self._shared["behind"] = 0

@@ -57,8 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_recording(parser)
     options.add_policy(parser)
     options.add_allow_missing(parser)
-    options.add_verbosity(parser)
     options.add_stats(parser)
+    options.add_verbosity(parser)
 
 
 class Watcher(Protocol):
@@ -100,6 +100,8 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
         line.mark("the trace itself")
         findings = _reported(trace, judging, arguments)
         line.mark("names, findings, the report")
+        if arguments.stats:
+            _write_statistics(trace)
     finally:
         if reports is not None:
             reports.close()
@@ -197,6 +199,12 @@ def _run_until_end(trace: Trace, arguments: argparse.Namespace, reports: Watcher
             reports.finish()
     finally:
         line.clear()
+
+
+def _write_statistics(trace: Trace) -> None:
+    from tracer.report.run_statistics import statistics_text
+
+    sys.stderr.write(statistics_text(trace.statistics))
 
 
 def _exit_status(trace: Trace, findings: Findings, arguments: argparse.Namespace) -> int:

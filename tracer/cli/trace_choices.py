@@ -27,7 +27,7 @@ def trace_options(arguments: argparse.Namespace) -> TraceOptions:
         reachability=arguments.reachability == "auto",
         follow_forks=arguments.follow_forks, duration_s=arguments.duration,
         selection=Selection(arguments.min_size, arguments.max_size, arguments.sample_bytes), limits=limits,
-        user=arguments.user, streams=arguments.streams,
+        user=arguments.user, streams=arguments.streams, statistics=arguments.stats,
     )
 
 

@@ -20,6 +20,8 @@ import numpy.typing as npt
 NR_BPF, NR_PERF_EVENT_OPEN = 321, 298
 
 F_NO_PREALLOC, F_MMAPABLE, F_SLEEPABLE = 1, 1 << 10, 1 << 4
+F_READ_ONLY = 1 << 7
+"""Of a map: programs do not write to it."""
 PERF_FLAG_FD_CLOEXEC = 8
 _PERF_TYPE_TRACEPOINT = 2
 _DISABLED, _INHERIT, _ENABLE_ON_EXEC = 1, 1 << 1, 1 << 12
@@ -38,6 +40,7 @@ class Command(IntEnum):
     PROG_TEST_RUN = 10
     RAW_TRACEPOINT_OPEN = 17
     BTF_LOAD = 18
+    MAP_FREEZE = 22
     MAP_LOOKUP_BATCH = 24
     LINK_CREATE = 28
 
@@ -98,6 +101,11 @@ def update_element(map_fd: int, key: bytes, value: bytes, flags: int = 0) -> Non
     buffer = ctypes.create_string_buffer(value, len(value))
     attributes, _keep = _element(map_fd, key, ctypes.addressof(buffer), flags)
     bpf(Command.MAP_UPDATE, attributes)
+
+
+def freeze_map(map_fd: int) -> None:
+    """Have no one write to a map from now on: of one that programs only read, the verifier knows the values."""
+    bpf(Command.MAP_FREEZE, struct.pack("<I", map_fd))
 
 
 def lookup_element(map_fd: int, key: bytes, value_size: int) -> bytes | None:

@@ -17,7 +17,7 @@ from tracer.kernel.bpf import MapType
 from tracer.kernel.shared_memory import SharedMemory
 from tracer.model import records
 
-THREAD_BYTES = 60 << 10
+THREAD_BYTES = 64000
 """Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
 CALLS_BYTES = 3328
 """Room for `struct calls` of bpf/calls.bpf.h, which asserts that it fits."""
@@ -56,12 +56,29 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Constants:
+    """What the programs are told before they are loaded, and does not change: struct constants of bpf/abi.h."""
+
+    counts: bool = False
+    """Count walks, frames and the like."""
+    joins: bool = True
+    """End walks where they come to a frame that is remembered; without, for comparison, only whole walks are."""
+
+
+@dataclass(frozen=True)
 class _Map:
     kind: MapType
     key_size: int
     value_size: int
     entries: int
     flags: int = 0
+
+
+_COUNTERS = {
+    "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),
+    "COUNTS": _Map(MapType.PERCPU_ARRAY, 4, 8, records.COUNT_SLOTS),
+    "CONSTANTS": _Map(MapType.ARRAY, 4, records.CONSTANTS.itemsize, 1, bpf.F_READ_ONLY),
+}
 
 
 def _definitions(limits: Limits) -> dict[str, _Map]:
@@ -76,7 +93,7 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
     def value(size: int) -> _Map:
         return _Map(MapType.ARRAY, 4, size, 1, bpf.F_MMAPABLE)
 
-    return {
+    return _COUNTERS | {
         "LIVE": hash_map(key, records.ALLOCATION.itemsize, blocks),
         "GHOSTS": hash_map(key, records.GHOST.itemsize, objects),
         "INHERITED_FREES": hash_map(key, 8, min(objects, 1 << 18)),
@@ -100,7 +117,6 @@ def _definitions(limits: Limits) -> dict[str, _Map]:
         "HOLDS": hash_map(4, 24, records.HOLD_SLOTS),
         "CODE_SEEN": _Map(MapType.LRU_HASH, key, 8, 1 << 14),
         "SPACE_TOTALS": hash_map(key, records.SPACE_TOTALS.itemsize, limits.processes),
-        "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),
         "EVENTS": _Map(MapType.RINGBUF, 0, 0, limits.event_ring_bytes),
         "STACK_RING": _Map(MapType.RINGBUF, 0, 0, limits.stack_ring_bytes),
         "GUEST_RING": _Map(MapType.RINGBUF, 0, 0, limits.guest_ring_bytes),
@@ -140,19 +156,25 @@ class Maps:
     _views: dict[str, SharedMemory] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, limits: Limits) -> Maps:
+    def create(cls, limits: Limits, constants: Constants | None = None) -> Maps:
         """Create all maps; raises NotPermitted or KernelLacks."""
         fds: dict[str, int] = {}
         maps = cls(fds, limits)
         try:
             for name, d in _definitions(limits).items():
                 fds[name] = _created(name, d)
+            maps._fix(constants or Constants())
             for name in VIEWED:
                 maps._views[name] = SharedMemory(fds[name], _definitions(limits)[name].value_size)
         except BaseException:
             maps.close()
             raise
         return maps
+
+    def _fix(self, constants: Constants) -> None:
+        values = np.array([(constants.counts, constants.joins)], records.CONSTANTS)
+        bpf.update_element(self.fds["CONSTANTS"], bytes(4), values.tobytes())
+        bpf.freeze_map(self.fds["CONSTANTS"])
 
     def view(self, name: str, dtype: npt.DTypeLike, count: int = -1) -> npt.NDArray[Any]:
         """Return shared memory of an array map as a writable array."""

@@ -67,8 +67,9 @@ _NAMES = (
 _DISPENSABLE = {*_GUEST_TAIL_CALLED, _ON_GUEST, *_HOLDS}
 """Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
 _TURNS = (
-    "hold", "step", "drop_stale", "find_call", "is_within", "copy_instance", "mix_word", "keep_code", "find_state",
-    "find_end", "python_frame", "leave_lua", "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left",
+    "hold", "step", "compare_outer", "compare_segment", "push_step", "outer_frame", "drop_stale", "find_call",
+    "is_within", "copy_instance", "mix_word", "keep_code", "find_state", "find_end", "python_frame", "leave_lua",
+    "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left",
 )  # fmt: skip
 """The turns of loops (bpf/turns.bpf.c)."""
 

@@ -34,6 +34,8 @@ class Ring:
         self._taken = memoryview(self._consumer)[:8].cast("Q")
         self._made = memoryview(self._producer)[:8].cast("Q")
         self._position = self._taken[0]
+        self.records = 0
+        """That were taken."""
         self._window_size = min(size, _WINDOW_BYTES)
         self._window_start = 0
         self._window = self._map(0)
@@ -50,6 +52,11 @@ class Ring:
             self._window.close()
             self._window, self._window_start = self._map(start), start
         return at - start
+
+    @property
+    def taken_bytes(self) -> int:
+        """All that was taken, headers included."""
+        return self._position
 
     def _available(self) -> int:
         return self._made[0] - self._position
@@ -73,6 +80,7 @@ class Ring:
             left = 0 if len(busy) else left - len(window)
             del window  # a mapping that is looked at cannot be closed
             self._consume(len(taken) * stride)
+            self.records += len(taken)
             pieces.append(taken)
         return np.concatenate(pieces) if len(pieces) != 2 else pieces[1]
 
@@ -86,6 +94,7 @@ class Ring:
                 break
             size = length & ~_DISCARD
             if not length & _DISCARD:
+                self.records += 1
                 blobs.append(self._window[here + _HEADER : here + _HEADER + size])
             step = _HEADER + size + 7 & ~7
             self._consume(step)

@@ -201,6 +201,8 @@ GUEST_CODE = np.dtype(
     align=True,
 )
 HOLD_SLOTS = 1024
+CONSTANTS = np.dtype([("counts", "<u4"), ("joins", "<u4")])
+
 SHARED = np.dtype(
     [
         ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
@@ -344,6 +346,30 @@ class LossKind(IntEnum):
     ARGUMENT_UNREAD = 13
     GUESTS_FULL = 14
     RETURN_HIDDEN = 15
+
+
+class WalkOutcome(IntEnum):
+    """`enum walk_outcome` of bpf/abi.h."""
+
+    REMEMBERED = 0
+    JOINED = 1
+    MADE = 2
+
+
+class Count(IntEnum):
+    """`enum count` of bpf/abi.h; WALKS begins a table of WALK_OUTCOMES for each operation."""
+
+    FRAMES = 0
+    FRAMES_JOINED = 1
+    FORGOTTEN = 2
+    GUEST_WALKS = 3
+    GUEST_FRAMES = 4
+    COPIES = 5
+    WALKS = 6
+
+
+WALK_OUTCOMES = 4
+COUNT_SLOTS = Count.WALKS + 16 * WALK_OUTCOMES
 
 
 class ProcessState(IntEnum):

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 from tracer.binaries.open_files import raise_limit
 from tracer.capture.launch import Launched, find_command, launch, user_of
 from tracer.capture.session import CaptureOptions, Progress, Session
+from tracer.capture.statistics import read_statistics
 from tracer.errors import CannotWrite
 from tracer.files.cache_folder import cache_directory
+from tracer.kernel.maps import Constants
 from tracer.model.frames import Symbols
 from tracer.model.periods import Checkpoint
+from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline.site_finder import site_finder
 from tracer.pipeline.steps import OnStep, step, unseen
@@ -185,6 +188,11 @@ class Trace:
         return self._session.checkpoints.taken
 
     @property
+    def statistics(self) -> RunStatistics:
+        """What the trace had to do so far, where its options ask for that; else most of it is 0."""
+        return read_statistics(self._session)
+
+    @property
     def exit_status(self) -> int | None:
         """Return a launched target's status as a shell gives it; None where it is not known or there is none."""
         return self._session.exit_status
@@ -212,6 +220,7 @@ def _capture_options(options: TraceOptions, on_step: OnStep, *, launched: bool) 
     return CaptureOptions(
         site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
         guests=options.guests, reachability=options.reachability, hindrance=_hindrance(options),
+        constants=Constants(counts=options.statistics),
         on_compile=lambda: on_step("compiling the BPF programs, which is done once"), meanwhile=_import_the_rest,
     )
 

@@ -45,6 +45,8 @@ class TraceOptions:
     selection: Selection = KEEPS_ALL
     """Which blocks to keep."""
     limits: Limits = field(default_factory=Limits)
+    statistics: bool = False
+    """Count what the trace itself has to do: `Trace.statistics`."""
     user: str | None = None
     """Who a launched target runs as. None: under sudo the one who called it, else the same as this process."""
     streams: Streams | None = None

@@ -40,6 +40,7 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "table": records.TABLE,
     "rule": records.RULE,
     "shared": records.SHARED,
+    "constants": records.CONSTANTS,
     "python": records.PYTHON,
     "lua": records.LUA,
     "guest_frame": records.GUEST_FRAME,
@@ -64,11 +65,14 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "process_state": (records.ProcessState, "PROCESS_"),
     "rule_kind": (records.RuleKind, "RULE_"),
     "guest_record": (records.GuestRecord, "GUEST_"),
+    "walk_outcome": (records.WalkOutcome, "WALK_"),
+    "count": (records.Count, "COUNT_"),
 }
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
     "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
     "COPY_PAGES", "PAGE_WORDS", "COPIES_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES", "STACK_WORDS_MAX",
+    "WALK_OUTCOMES", "COUNT_SLOTS",
 )  # fmt: skip
 
 
