@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracer.capture.session import Progress
+from tracer.capture.capture_options import Progress
 from tracer.errors import RefleakError
 from tracer.lazy_names import names_of
 from tracer.model.selection import Selection

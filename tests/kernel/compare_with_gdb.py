@@ -32,8 +32,9 @@ if __name__ == "__main__":
 from bpf_residue import all_ids
 
 from tracer.capture.assembly import take_snapshot
+from tracer.capture.capture_options import CaptureOptions
 from tracer.capture.launch import find_command, launch
-from tracer.capture.session import CaptureOptions, Session
+from tracer.capture.session import Session
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import read_symbol_table
 from tracer.files.cache_folder import cache_directory

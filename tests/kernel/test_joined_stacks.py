@@ -12,8 +12,9 @@ import pytest
 from random_stacks import program
 
 from tracer.capture.assembly import take_snapshot
+from tracer.capture.capture_options import CaptureOptions
 from tracer.capture.launch import launch
-from tracer.capture.session import CaptureOptions, Session
+from tracer.capture.session import Session
 from tracer.capture.statistics import read_statistics
 from tracer.files.cache_folder import cache_directory
 from tracer.kernel.maps import Constants, Limits

@@ -6,16 +6,16 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from tracer.aggregation.history import History
 from tracer.aggregation.mapped import MappedMemory
-from tracer.binaries.open_binaries import Binaries, FindSites, OpenBinary
+from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.beside import beside
+from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.follower import Follower
 from tracer.capture.hold_counts import HoldCounts
@@ -33,14 +33,14 @@ from tracer.kernel.closer import Closer
 from tracer.kernel.heartbeat import Heartbeat
 from tracer.kernel.known_offsets import known_offsets
 from tracer.kernel.links import Attacher
-from tracer.kernel.maps import COPY_RING_BYTES, Constants, Limits, Maps
+from tracer.kernel.maps import COPY_RING_BYTES, Limits, Maps
 from tracer.kernel.programs import has_uprobe_multi, load_programs
 from tracer.kernel.rings import Ring
 from tracer.kernel.uprobe_events import UprobeEvents
 from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.records import ProcessState
-from tracer.model.selection import KEEPS_ALL, Selection
+from tracer.model.selection import Selection
 from tracer.model.snapshot import Untraced
 from tracer.probing.prober import Prober
 from tracer.probing.site_table import SiteTable
@@ -63,36 +63,6 @@ _EVERYWHERE = (
     "tracefs is not to be had (see `refleak doctor`): while the trace went on, the places of forks and execs had a "
     "breakpoint in every process that maps the same libc"
 )
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What the live status line shows."""
-
-    elapsed_ns: int
-    events: int
-    lost: int
-
-
-@dataclass(frozen=True)
-class CaptureOptions:
-    find_sites: FindSites
-    cache: Path
-    limits: Limits = field(default_factory=Limits)
-    follow: bool = True
-    duration_s: float | None = None
-    selection: Selection = KEEPS_ALL
-    guests: bool = True
-    """Walk the frames of interpreters too."""
-    reachability: bool = False
-    """Hold processes at their end, and look at what still points where."""
-    hindrance: str | None = None
-    """Why that cannot be told, as a clause."""
-    constants: Constants = field(default_factory=Constants)
-    on_compile: Callable[[], None] = lambda: None
-    """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
-    meanwhile: Callable[[], None] = lambda: None
-    """Called while the kernel makes maps and looks at programs: 0.2 s on another processor, if there is one."""
 
 
 class Session:

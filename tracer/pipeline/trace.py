@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tracer.binaries.open_files import raise_limit
+from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.launch import Launched, find_command, launch, user_of
-from tracer.capture.session import CaptureOptions, Progress, Session
+from tracer.capture.session import Session
 from tracer.capture.statistics import read_statistics
 from tracer.errors import CannotWrite
 from tracer.files.cache_folder import cache_directory

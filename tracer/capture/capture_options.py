@@ -1,0 +1,41 @@
+"""What one trace is told: its options, and what it says of itself meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tracer.binaries.open_binaries import FindSites
+from tracer.kernel.maps import Constants, Limits
+from tracer.model.selection import KEEPS_ALL, Selection
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the live status line shows."""
+
+    elapsed_ns: int
+    events: int
+    lost: int
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    find_sites: FindSites
+    cache: Path
+    limits: Limits = field(default_factory=Limits)
+    follow: bool = True
+    duration_s: float | None = None
+    selection: Selection = KEEPS_ALL
+    guests: bool = True
+    """Walk the frames of interpreters too."""
+    reachability: bool = False
+    """Hold processes at their end, and look at what still points where."""
+    hindrance: str | None = None
+    """Why that cannot be told, as a clause."""
+    constants: Constants = field(default_factory=Constants)
+    on_compile: Callable[[], None] = lambda: None
+    """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
+    meanwhile: Callable[[], None] = lambda: None
+    """Called while the kernel makes maps and looks at programs: 0.2 s on another processor, if there is one."""
