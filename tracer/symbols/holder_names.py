@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,6 +26,8 @@ _LIKENESS = ("kind", "place", "offset", "size", "target_size", "table")
 _STACK_FRAMES = 8
 """Of the birth of a block: its struct is looked for in the binaries of the innermost."""
 _MOST_BYTES = 3 * MOST_BYTES
+_SYSTEM = re.compile(r"(libc|libm|ld-linux|ld-musl|ld)[-.]")
+"""The C library: no user looks for a member of its variables, and to read its DWARF takes seconds."""
 
 
 class HolderNames:
@@ -136,7 +139,8 @@ class HolderNames:
         if binary not in self._types:
             source = self._source(binary)
             section = source.dwarf.section(".debug_info") if source.dwarf is not None else None
-            fits = section is not None and self._bytes + section.size <= _MOST_BYTES
+            is_wanted = not _SYSTEM.match(self._module(binary) or "")
+            fits = is_wanted and section is not None and self._bytes + section.size <= _MOST_BYTES
             self._types[binary] = None
             if source.dwarf is not None and section is not None and fits:
                 self._bytes += section.size

@@ -57,7 +57,12 @@ PROGRAMS: Mapping[str, Sequence[str]] = {
 def command_of(program: str, allocator: str) -> list[str]:
     """Return the command that runs a program under an allocator. Raises KeyError."""
     preload = ALLOCATORS[allocator]
-    return [*(() if preload is None else ("/usr/bin/env", f"LD_PRELOAD={preload}")), *PROGRAMS[program]]
+    return [*(() if preload is None else ("/usr/bin/env", f"LD_PRELOAD={preload}")), *_program(program)]
+
+
+def _program(program: str) -> list[str]:
+    name, *arguments = PROGRAMS[program]
+    return [shutil.which(name) or name, *arguments]
 
 
 def is_here(program: str, allocator: str) -> bool:

@@ -120,7 +120,7 @@ def test_a_free_of_what_is_no_block(
 
 
 @pytest.mark.parametrize(
-    ("case", "reason"), [("child-inner", INVALID[0][1]), ("child-stack", INVALID[1][1]), ("child-data", INVALID[3][1])]
+    ("case", "reason"), [(f"child-{case}", reason) for case, reason, _ in INVALID if case in ("inner", "stack", "data")]
 )
 def test_a_free_of_what_is_no_block_in_a_forked_child(
     refleak: Refleak, bad_frees: Path, case: str, reason: str
