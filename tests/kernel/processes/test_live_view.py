@@ -88,7 +88,7 @@ def test_what_it_shows_and_leaves(pane: Pane, targets: Path, tmp_path: Path) -> 
     pane.wait_for(r" 82 B +2 .* make_first")
     pane.keys("q")
     screen = pane.wait_for(r"^status=0$")
-    assert "outstanding, not judged" in screen
+    assert "outstanding" in screen, screen
     assert "refleak top  " not in screen  # the screen of before is back
     pane.keys("stty -a | tr ' ' '\\n' | grep -x -e icanon -e echo -e isig | tr '\\n' ' '", "Enter")
     pane.wait_for(r"^isig icanon echo")

@@ -49,7 +49,7 @@ def test_another_users_programs_are_not_loaded(
 ) -> None:
     compiled(folder / "leaky", LEAKY)
     made = private_folders()
-    assert leaks(folder, REFLEAK_CACHE=str(made)) == ([16], "")
+    assert leaks(folder, REFLEAK_CACHE=str(made)) == ([7, 9], "")
     below = {"REFLEAK_CACHE": "", "XDG_CACHE_HOME": "refleak", "HOME": ".cache/refleak"}[variable]
     theirs = folder / "home" / below
     theirs.mkdir(parents=True)
@@ -60,7 +60,7 @@ def test_another_users_programs_are_not_loaded(
         os.chown(place, UID, UID)
     before = sorted(folder.rglob("*"))
     found, said = leaks(folder, **{variable: str(folder / "home")})
-    assert found == [16]
+    assert found == [7, 9]
     assert ("cache not used" in said) == (variable == "REFLEAK_CACHE")
     assert sorted(folder.rglob("*")) == before
 
@@ -73,9 +73,9 @@ def test_a_program_that_somebody_could_have_written(folder: Path, private_folder
     blinded(programs)
     os.chown(programs, UID, UID)
     found, said = leaks(folder, REFLEAK_CACHE=str(made))
-    assert found == [16]
+    assert found == [7, 9]
     assert f"cache not used: {programs} is another user's" in said
-    assert leaks(folder, REFLEAK_CACHE=str(made)) == ([16], "")  # it was written anew
+    assert leaks(folder, REFLEAK_CACHE=str(made)) == ([7, 9], "")  # it was written anew
 
 
 def test_nothing_is_made_in_a_home(folder: Path) -> None:
@@ -83,7 +83,7 @@ def test_nothing_is_made_in_a_home(folder: Path) -> None:
     (folder / "home").mkdir()
     os.chown(folder / "home", UID, UID)
     variables = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home/cache")}
-    assert leaks(folder, "--guest", "auto", **variables)[0] == [16]
+    assert leaks(folder, "--guest", "auto", **variables)[0] == [7, 9]
     assert under_sudo("probes", "./leaky", cwd=folder, variables=variables).returncode == 0
     assert under_sudo("doctor", cwd=folder, variables=variables).returncode == 0
     assert list((folder / "home").iterdir()) == []
