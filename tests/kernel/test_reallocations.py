@@ -41,5 +41,5 @@ def test_a_realloc_that_fails_leaves_the_old_block(refleak: Refleak, case: str, 
     run = refleak(target=("realloc_cases", case))
     run.check_whole()
     assert run.alive("allocation") == [("malloc", "allocate", 13, 13 * size)]
-    assert run.leaks[0]["stack"][1]["function"] == caller
+    assert run.leaks[0]["stack"][2]["function"] == caller
     assert run.blocks == (13, 0, 13, 13 * size)
