@@ -89,4 +89,14 @@ def _costs_cells(outcome: Outcome, names: Sequence[str]) -> Iterator[str]:
             yield ""
             continue
         traced, alone = outcome.costs[name]
-        yield f"{traced / 1000:,.3g} µs, {traced / alone:.2g} x"
+        yield f"{_time(traced)}, {_digits(traced / alone, 2)} x"
+
+
+def _time(nanoseconds: float) -> str:
+    size, unit = (1e3, "µs") if nanoseconds < 1e6 else (1e6, "ms")
+    return f"{_digits(nanoseconds / size, 3)} {unit}"
+
+
+def _digits(number: float, count: int) -> str:
+    """Return a number with so many digits that count, as people write it."""
+    return f"{float(f'{number:.{count}g}'):,.10g}"
