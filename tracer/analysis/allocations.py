@@ -8,9 +8,11 @@ from tracer.analysis.blocks import MergedBlocks, blocks_of, merge_blocks
 from tracer.analysis.estimates import alike
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.free_sites import FreeSites
+from tracer.analysis.reached import reached
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import TurnoverBook, block_turnover
 from tracer.model.findings import Leak
+from tracer.model.reachability import KIND_ALLOCATION
 from tracer.model.selection import Selection
 from tracer.model.snapshot import Snapshot
 
@@ -20,7 +22,8 @@ _KIND = "allocation"
 def allocation_leaks(evidence: Evidence) -> list[Leak]:
     """Merge the live allocations; add what was made and freed at the same stacks."""
     snapshot = evidence.snapshot
-    merged = merge_blocks(blocks_of(snapshot.allocations, "address", "size", _KIND, evidence), _KIND, evidence)
+    blocks = blocks_of(snapshot.allocations, "address", "size", _KIND, evidence, evidence.blocks_reached)
+    merged = merge_blocks(blocks, _KIND, evidence)
     book, sites = block_turnover(snapshot), FreeSites(evidence)
     several = len(snapshot.processes) > 1
     if snapshot.selection.is_sampled:
@@ -31,7 +34,9 @@ def allocation_leaks(evidence: Evidence) -> list[Leak]:
 
 def inherited_allocations(evidence: Evidence) -> list[Leak]:
     """Merge the copies that forked processes hold of their parents' blocks."""
-    blocks = blocks_of(evidence.snapshot.inherited, "address", "size", _KIND, evidence)
+    inherited = evidence.snapshot.inherited
+    found = reached(evidence.snapshot, KIND_ALLOCATION, inherited)
+    blocks = blocks_of(inherited, "address", "size", _KIND, evidence, found)
     return [entry.leak for entry in merge_blocks(blocks, _KIND, evidence, inherited=True)]
 
 

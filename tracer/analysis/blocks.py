@@ -13,7 +13,7 @@ from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.holders import Targets
 from tracer.analysis.own_frame import own_frame
-from tracer.analysis.reached import Reached, reachability, reached
+from tracer.analysis.reached import Reached, reachability
 from tracer.model.findings import Holder, Instance, Leak
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
 from tracer.model.selection import KEEPS_ALL, Sample
@@ -43,11 +43,9 @@ class Blocks:
         return len(self.address)
 
 
-def blocks_of(records: Records, address: str, size: str, kind: str, evidence: Evidence) -> Blocks:
-    """Take the columns of ALLOCATION_RECORDs or MAPPED_RECORDs; `address`, `size` name two fields."""
-    snapshot = evidence.snapshot
+def blocks_of(records: Records, address: str, size: str, kind: str, evidence: Evidence, found: Reached) -> Blocks:
+    """Take the columns of ALLOCATION_RECORDs or MAPPED_RECORDs; `address`, `size` name two fields; `found`: of them."""
     fields = (address, size, "time_ns", "stack", "tid", "pid", "generation", "site")
-    found = reached(snapshot, _KINDS[kind], records, address)
     targets = evidence.holders.targets(_KINDS[kind], records, address)
     return Blocks(found, targets, *(np.ascontiguousarray(records[name]) for name in fields))
 

@@ -6,16 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from tracer.analysis.identity import stable_id
 from tracer.analysis.makers import Made, Makers
-from tracer.analysis.reached import reached
+from tracer.analysis.reached import Reached
 from tracer.analysis.stacks import CallSite, StackBook
-from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING, Reach
+from tracer.model.reachability import Reach
 from tracer.model.records import MappedFlag
 from tracer.model.snapshot import Snapshot
 
 _HELD = (Reach.REACHABLE, Reach.STACK)
+_Flags = npt.NDArray[np.bool_]
 _Functions = tuple[str, str | None, tuple[str, ...]]
 """Kind, type, and the keys of the functions: that of the maker among them, where it is no allocator or stub."""
 
@@ -28,11 +30,13 @@ class EntryIds:
     what was freed: so a run with no more leaking sites than another has no id that the other lacks.
     """
 
-    def __init__(self, snapshot: Snapshot, book: StackBook, makers: Makers) -> None:
+    def __init__(self, snapshot: Snapshot, book: StackBook, makers: Makers, blocks: Reached, pieces: Reached) -> None:
+        """`blocks`, `pieces`: of the snapshot's allocations and mappings."""
         self._book = book
         self._makers = makers
         self._numbers: defaultdict[_Functions, dict[CallSite, int]] = defaultdict(dict)
-        for places in _rounds(snapshot, makers):
+        held, kept = (np.isin(found.reach, _HELD) for found in (blocks, pieces))
+        for places in _rounds(snapshot, makers, held, kept):
             self._number(places)
 
     def of(self, kind: str, type_: str | None, stack: int, site: int) -> str:
@@ -56,12 +60,10 @@ class EntryIds:
                 known[site] = len(known)
 
 
-def _rounds(snapshot: Snapshot, makers: Makers) -> Iterator[Iterable[Made]]:
-    """Yield what is numbered before what."""
+def _rounds(snapshot: Snapshot, makers: Makers, held: _Flags, kept: _Flags) -> Iterator[Iterable[Made]]:
+    """Yield what is numbered before what. `held`, `kept`: the allocations and mappings that something holds."""
     blocks, pieces = snapshot.allocations, snapshot.mapped
-    held = np.isin(reached(snapshot, KIND_ALLOCATION, blocks).reach, _HELD)
-    kept = np.isin(reached(snapshot, KIND_MAPPING, pieces, "start").reach, _HELD)
-    kept |= (pieces["flags"] & np.uint32(MappedFlag.INHERITED)) != 0
+    kept = kept | ((pieces["flags"] & np.uint32(MappedFlag.INHERITED)) != 0)
     yield makers.places("reference", snapshot.objects)
     yield makers.places("allocation", blocks[~held])
     yield makers.places("mapping", pieces[~kept])

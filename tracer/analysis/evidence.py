@@ -11,9 +11,10 @@ from tracer.analysis.call_sites import EntryIds
 from tracer.analysis.groups import group_rows
 from tracer.analysis.holders import HolderBook
 from tracer.analysis.makers import Makers
-from tracer.analysis.reached import why_unknown
+from tracer.analysis.reached import reached, why_unknown
 from tracer.analysis.stacks import StackBook
 from tracer.model.frames import Symbols
+from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
 from tracer.model.snapshot import Process, Snapshot
 
 LEAKED, OUTSTANDING, INHERITED, ALIVE_AT_EXEC = "leaked", "outstanding", "inherited", "alive-at-exec"
@@ -27,7 +28,9 @@ class Evidence:
             snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type}
         )
         self.makers = Makers(snapshot)
-        self.ids = EntryIds(snapshot, self.book, self.makers)
+        self.blocks_reached = reached(snapshot, KIND_ALLOCATION, snapshot.allocations)
+        self.pieces_reached = reached(snapshot, KIND_MAPPING, snapshot.mapped, "start")
+        self.ids = EntryIds(snapshot, self.book, self.makers, self.blocks_reached, self.pieces_reached)
         self.holders = HolderBook(snapshot, self.book)
         self.why_unknown = why_unknown(snapshot)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}

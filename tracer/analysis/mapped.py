@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from tracer.analysis.blocks import blocks_of, merge_blocks
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.trends import trend
 from tracer.model.findings import Leak
 from tracer.model.records import MappedFlag
-from tracer.model.snapshot import Records
 
 
 def mapping_leaks(evidence: Evidence) -> list[Leak]:
@@ -22,10 +22,11 @@ def mapping_leaks(evidence: Evidence) -> list[Leak]:
     """
     records = evidence.snapshot.mapped
     inherited = (records["flags"] & np.uint32(MappedFlag.INHERITED)) != 0
-    return [*_merged(records[~inherited], evidence), *_merged(records[inherited], evidence, inherited=True)]
+    return [*_merged(~inherited, evidence), *_merged(inherited, evidence, inherited=True)]
 
 
-def _merged(records: Records, evidence: Evidence, *, inherited: bool = False) -> list[Leak]:
-    blocks = blocks_of(records, "start", "length", "mapping", evidence)
+def _merged(chosen: npt.NDArray[np.bool_], evidence: Evidence, *, inherited: bool = False) -> list[Leak]:
+    found = evidence.pieces_reached[chosen]
+    blocks = blocks_of(evidence.snapshot.mapped[chosen], "start", "length", "mapping", evidence, found)
     merged = merge_blocks(blocks, "mapping", evidence, inherited)
     return [replace(entry.leak, trend=trend(entry.births, None)) for entry in merged]
