@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,10 @@ class HolderRows:
         return HolderRows(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
+_DETAILS = tuple(field.name for field in fields(HolderRows) if field.name != "count")
+"""Rows that agree in these are one."""
+
+
 def joined(parts: list[HolderRows]) -> HolderRows:
     return HolderRows(*(np.concatenate([getattr(p, field.name) for p in parts]) for field in fields(HolderRows)))
 
@@ -67,24 +71,20 @@ def mixed(*columns: Column) -> npt.NDArray[np.uint64]:
 
 def summed(rows: HolderRows) -> HolderRows:
     """Sum up rows that agree in all but their count; then those that differ in too many offsets or places."""
-    rows = _merged(rows, [field.name for field in fields(rows) if field.name != "count"])
+    rows = _merged(rows, _DETAILS)
     same = ("group", "kind", "place", "type", "table", "tid", "released")
     rows = _without_details(rows, same, np.flatnonzero(rows.kind == HolderKind.BLOCK))
     return _few(rows)
 
 
-def _merged(rows: HolderRows, names: list[str] | tuple[str, ...]) -> HolderRows:
+def _merged(rows: HolderRows, names: tuple[str, ...]) -> HolderRows:
     if len(rows) == 0:
         return rows
     _, first, label = np.unique(
         mixed(*(getattr(rows, name) for name in names)), return_index=True, return_inverse=True
     )
     counts = np.bincount(label, rows.count).astype(np.int64)
-    return _with(rows[first], count=counts)
-
-
-def _with(rows: HolderRows, **columns: Column) -> HolderRows:
-    return HolderRows(*(columns.get(field.name, getattr(rows, field.name)) for field in fields(rows)))
+    return replace(rows[first], count=counts)
 
 
 def _without_details(rows: HolderRows, same: tuple[str, ...], chosen: npt.NDArray[np.int64]) -> HolderRows:
@@ -100,7 +100,7 @@ def _without_details(rows: HolderRows, same: tuple[str, ...], chosen: npt.NDArra
         return rows
     offset, size = rows.offset.copy(), rows.size.copy()
     offset[many], size[many] = SEVERAL, 0
-    return _merged(_with(rows, offset=offset, size=size), [f.name for f in fields(rows) if f.name != "count"])
+    return _merged(replace(rows, offset=offset, size=size), _DETAILS)
 
 
 def _few(rows: HolderRows) -> HolderRows:
@@ -112,7 +112,7 @@ def _few(rows: HolderRows) -> HolderRows:
     if rest.any():
         columns = {name: np.where(rest, 0, getattr(rows, name)) for name in ("place", "size", "type", "table", "tid")}
         offset = np.where(rest, SEVERAL, rows.offset)
-        rows = _merged(_with(rows, offset=offset, **columns), [f.name for f in fields(rows) if f.name != "count"])
+        rows = _merged(replace(rows, offset=offset, **columns), _DETAILS)
     return rows
 
 

@@ -23,7 +23,7 @@ from tracer.reachability.holder_rows import (
     records_of,
     summed,
 )
-from tracer.reachability.memory import Addresses, Memory, RegionKind, regions_of
+from tracer.reachability.memory import Addresses, Memory, RegionKind, picked, regions_of, spans_of
 from tracer.reachability.thread_storage import ThreadStorage
 
 MODULE = np.dtype(
@@ -64,6 +64,9 @@ class Holders:
     ) -> None:  # fmt: skip
         self._memory, self._table, self._blocks, self._around = memory, table, blocks, around
         self._objects = objects[np.argsort(objects["address"], kind="stable")]
+        self._counters = self._objects["address"].astype(np.uint64)
+        self._counter_block = table.targets(self._counters)
+        """The block that each object's counter is in, -1: none."""
         self._mapped = mapped[np.argsort(mapped["start"], kind="stable")]
         self._storage = ThreadStorage(memory, int(around.modules["storage"].sum()))
         self._objects_of: Indices | None = None
@@ -85,7 +88,7 @@ class Holders:
         for found in (self._of_objects(edges, left), self._of_gone()):
             rows, targets, sizes, kind = found
             shifted = sum(map(len, target))
-            parts.append(HolderRows(rows.group + shifted, *_rest(rows)))
+            parts.append(replace(rows, group=rows.group + shifted))
             target.append(targets)
             size.append(sizes)
             kinds.append(np.full(len(targets), kind))
@@ -100,8 +103,7 @@ class Holders:
     def counts(self, edges: Edges) -> npt.NDArray[np.int64]:
         """Return how many words point at each object, in the order of their counters; -1 for those in no block."""
         place = self._pointed_at(edges)
-        inside = self._table.targets(self._objects["address"].astype(np.uint64)) >= 0
-        return np.where(inside, np.bincount(place[place >= 0], minlength=len(self._objects)), -1)
+        return np.where(self._counter_block >= 0, np.bincount(place[place >= 0], minlength=len(self._objects)), -1)
 
     def _pointed_at(self, edges: Edges) -> Indices:
         if self._objects_of is None:
@@ -130,7 +132,7 @@ class Holders:
     def _types(self) -> Addresses:
         """Return the type of the counted object that each block is, 0: none."""
         type_ = np.zeros(len(self._table), np.uint64)
-        block = self._table.targets(self._objects["address"].astype(np.uint64))
+        block = self._counter_block
         inside = np.flatnonzero(block >= 0)[::-1]  # the first of several stays
         type_[block[inside]] = self._objects["type"][inside]
         return type_
@@ -147,12 +149,9 @@ class Holders:
     def _link(self, addresses: Addresses) -> Addresses:
         """Return binary << 48 | link address, 0 where no binary is."""
         modules = self._around.modules
-        if len(modules) == 0:
-            return np.zeros(len(addresses), np.uint64)
-        index = np.searchsorted(modules["start"], addresses, side="right") - 1
-        inside = (index >= 0) & (addresses < modules["end"][index])
-        link = (addresses - modules["bias"][index]) & _LINK_MASK
-        return np.where(inside, modules["binary"][index] << _BINARY_SHIFT | link, np.uint64(0))
+        module = spans_of(modules["start"], modules["end"], addresses)
+        link = (addresses - picked(modules["bias"], module)) & _LINK_MASK
+        return np.where(module >= 0, picked(modules["binary"], module) << _BINARY_SHIFT | link, np.uint64(0))
 
     def _summed(self, edges: Edges, group: Indices) -> HolderRows:
         """Return the rows of all edges of some group, those of one birth, offset and group as one; of the others than
@@ -217,19 +216,12 @@ class Holders:
     def _frame_at(self, at: Addresses) -> Addresses:
         """Return the stack from the frame on that each word is in, 0: none."""
         frames = self._around.frames
-        if len(frames) == 0:
-            return np.zeros(len(at), np.uint64)
-        index = np.searchsorted(frames["start"], at, side="right") - 1
-        inside = (index >= 0) & (at < frames["end"][index])
-        return np.where(inside, frames["stack"][index], np.uint64(0))
+        return picked(frames["stack"], spans_of(frames["start"], frames["end"], at))
 
     def _mapped_at(self, at: Addresses) -> Addresses:
         """Return the stack of the call that mapped the memory at each address, 0: unknown."""
-        if len(self._mapped) == 0:
-            return np.zeros(len(at), np.uint64)
-        index = np.searchsorted(self._mapped["start"], at, side="right") - 1
-        inside = (index >= 0) & (at - self._mapped["start"][index] < self._mapped["length"][index])
-        return np.where(inside, self._mapped["stack"][index], np.uint64(0))
+        mapped = self._mapped
+        return picked(mapped["stack"], spans_of(mapped["start"], mapped["start"] + mapped["length"], at))
 
     def _trace_rows(self, traces: Edges, group: Indices) -> HolderRows:
         """Say of words in free memory which block they were in when it was freed last; the others say nothing."""
@@ -252,8 +244,7 @@ class Holders:
         found = np.full(len(edges), -1)
         if len(self._objects):
             has_object = np.zeros(len(self._table), np.bool_)
-            block = self._table.targets(self._objects["address"].astype(np.uint64))
-            has_object[block[block >= 0]] = True
+            has_object[self._counter_block[self._counter_block >= 0]] = True
             chosen = np.flatnonzero(has_object[edges.target])
             found[chosen] = self._nearest(edges[chosen])
         return found
@@ -261,8 +252,7 @@ class Holders:
     def _nearest(self, edges: Edges) -> Indices:
         """Return which object each edge points at: in a block of several the last that begins at or before the
         address; in front of all the first."""
-        counter = self._objects["address"].astype(np.uint64)
-        block = self._table.targets(counter)
+        counter, block = self._counters, self._counter_block
         own = self._objects["object"].astype(np.uint64)
         begins = np.where((own > 0) & (own < counter) & (self._table.targets(own) == block), own, counter)
         order = np.lexsort((begins, block))
@@ -277,8 +267,7 @@ class Holders:
 
     def _of_objects(self, edges: Edges, left: Edges) -> tuple[HolderRows, Addresses, Addresses, int]:
         """Return who holds each of some objects: as many of each type, birth and count, the oldest."""
-        objects, of = self._objects, self._pointed_at(edges)
-        block = self._table.targets(objects["address"].astype(np.uint64))
+        objects, of, block = self._objects, self._pointed_at(edges), self._counter_block
         kinds = mixed(objects["type"], objects["stack"], objects["count"])
         order = np.lexsort((objects["time_ns"], kinds))
         rank = np.arange(len(order)) - np.searchsorted(kinds[order], kinds[order])
@@ -288,7 +277,7 @@ class Holders:
         group, traced = number[of], number[self._object_of(left)]
         held, was_held = np.flatnonzero(group >= 0), np.flatnonzero(traced >= 0)
         rows = joined([self._rows(edges[held], group[held]), self._trace_rows(left[was_held], traced[was_held])])
-        return rows, objects["address"][chosen].astype(np.uint64), self._sizes[block[chosen]], KIND_REFERENCE
+        return rows, self._counters[chosen], self._sizes[block[chosen]], KIND_REFERENCE
 
     def _of_gone(self) -> tuple[HolderRows, Addresses, Addresses, int]:
         """Return who still points at counted objects whose memory was freed, unless another block is there now."""
@@ -300,10 +289,11 @@ class Holders:
             nothing = np.zeros(0, np.uint64)
             return self._rows(_NO_EDGES, np.zeros(0, np.int64)), nothing, nothing, KIND_GONE
         edges, _ = edges_and_traces(self._memory, table, free_holds=True)
-        source = self._table.owners(edges.at, regions_of(self._memory, edges.at) == RegionKind.ALLOCATOR)
+        is_heap = regions_of(self._memory, edges.at) == RegionKind.ALLOCATOR
+        source = self._table.owners(edges.at, is_heap)
         itself = edges.source >= 0
-        is_free = (source < 0) & (regions_of(self._memory, edges.at) == RegionKind.ALLOCATOR)
-        live = Edges(source, edges.target, edges.strong, edges.at, edges.value, edges.kind)
+        is_free = (source < 0) & is_heap
+        live = replace(edges, source=source)
         alive, free = np.flatnonzero(~itself & ~is_free), np.flatnonzero(~itself & is_free)[:_MOST_TRACES]
         rows = joined([self._rows(live[alive], edges.target[alive]), self._trace_rows(edges[free], edges.target[free])])
         return rows, gone["target"][table.order], gone["size"][table.order], KIND_GONE
@@ -320,13 +310,6 @@ def _commonest(first: Indices, counts: Indices, group: Indices) -> tuple[Indices
         return first, counts, _NO_INDICES, _NO_INDICES
     groups, label = np.unique(of[is_rest], return_inverse=True)
     return first[~is_rest], counts[~is_rest], groups, np.bincount(label, counts[is_rest]).astype(np.int64)
-
-
-def _rest(rows: HolderRows) -> tuple[npt.NDArray[np.int64], ...]:
-    return (
-        rows.kind, rows.place, rows.offset, rows.size, rows.type, rows.table, rows.released, rows.tid, rows.interior,
-        rows.count,
-    )  # fmt: skip
 
 
 _NO_ADDRESSES, _NO_INDICES = np.zeros(0, np.uint64), np.zeros(0, np.int64)

@@ -72,9 +72,20 @@ class Memory:
 def regions_of(memory: Memory, addresses: Addresses) -> npt.NDArray[np.uint64]:
     """Return the RegionKind of each address; 0 where it is in none."""
     regions = memory.regions
-    if len(regions) == 0:
-        return np.zeros(len(addresses), np.uint64)
-    index = np.searchsorted(regions["start"], addresses, side="right") - 1
-    inside = (index >= 0) & (addresses < regions["end"][index])
-    kinds: npt.NDArray[np.uint64] = np.where(inside, regions["kind"][index], np.uint64(0))
-    return kinds
+    return picked(regions["kind"], spans_of(regions["start"], regions["end"], addresses))
+
+
+def spans_of(start: Addresses, end: Addresses, addresses: Addresses) -> npt.NDArray[np.int64]:
+    """Return which span each address is in, of some that are apart and ascending; -1: none."""
+    if len(start) == 0:
+        return np.full(len(addresses), -1, np.int64)
+    index = np.searchsorted(start, addresses, side="right") - 1
+    return np.where((index >= 0) & (addresses < end[index]), index, -1)
+
+
+def picked(values: Addresses, rows: npt.NDArray[np.int64]) -> Addresses:
+    """Return the value of each row, 0 where that is -1."""
+    found = np.zeros(len(rows), np.uint64)
+    inside = rows >= 0
+    found[inside] = values[rows[inside]]
+    return found
