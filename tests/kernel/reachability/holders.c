@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "leftovers.h"
 #include "refleak.h"
 
 struct item {
@@ -72,20 +73,6 @@ static __attribute__((noinline)) void *make_raw(size_t size)
 
 	__asm__ volatile("" : "+r"(made));
 	return made;
-}
-
-static __attribute__((noinline)) void wipe(void)
-{
-	char room[16384];
-
-	memset(room, 0, sizeof(room));
-	__asm__ volatile("" : : "r"(room) : "memory", "rbx", "r12", "r13", "r14", "r15");
-}
-
-static __attribute__((noinline)) void clear_registers(void)
-{
-	__asm__ volatile("xor %%ebx, %%ebx; xor %%r12d, %%r12d; xor %%r13d, %%r13d; xor %%r14d, %%r14d; xor %%r15d, %%r15d"
-			 : : : "rbx", "r12", "r13", "r14", "r15");
 }
 
 static __attribute__((noinline)) void in_globals(void)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "leftovers.h"
+
 struct node {
 	struct node *next;
 	char rest[56];
@@ -14,14 +16,6 @@ struct node {
 struct node *older, *list;
 void *large;
 
-#define MAKER(name) \
-	static __attribute__((noinline)) struct node *name(void) \
-	{ \
-		struct node *made = calloc(1, sizeof(struct node)); \
-		__asm__ volatile("" : "+r"(made)); \
-		return made; \
-	}
-
 MAKER(make_older)
 MAKER(make_held)
 MAKER(make_by_older)
@@ -29,14 +23,6 @@ MAKER(make_on_stack)
 MAKER(make_lost)
 
 static int ready[2], wait_here[2];
-
-static __attribute__((noinline)) void wipe(void)
-{
-	char room[16384];
-
-	memset(room, 0, sizeof(room));
-	__asm__ volatile("" : : "r"(room) : "memory", "rbx", "r12", "r13", "r14", "r15");
-}
 
 static __attribute__((noinline)) void build(void)
 {

@@ -9,18 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "leftovers.h"
+
 struct node {
 	struct node *next, *other;
 	char rest[32];
 };
-
-#define MAKER(name) \
-	static __attribute__((noinline)) struct node *name(void) \
-	{ \
-		struct node *made = calloc(1, sizeof(struct node)); \
-		__asm__ volatile("" : "+r"(made)); \
-		return made; \
-	}
 
 MAKER(make_held)
 MAKER(make_lost)
@@ -32,20 +26,6 @@ MAKER(make_inside)
 static struct node *volatile global;
 static __thread struct node *volatile local;
 static void *volatile pool;
-
-static __attribute__((noinline)) void wipe(void)
-{
-	char room[16384];
-
-	memset(room, 0, sizeof(room));
-	__asm__ volatile("" : : "r"(room) : "memory", "rbx", "r12", "r13", "r14", "r15");
-}
-
-static __attribute__((noinline)) void clear_registers(void)
-{
-	__asm__ volatile("xor %%ebx, %%ebx; xor %%r12d, %%r12d; xor %%r13d, %%r13d; xor %%r14d, %%r14d; xor %%r15d, %%r15d"
-			 : : : "rbx", "r12", "r13", "r14", "r15");
-}
 
 static __attribute__((noinline)) void list(void)
 {
