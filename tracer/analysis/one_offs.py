@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from tracer.analysis.runtime import LIBC, LOADER, MUSL, is_allocator, is_heap
+from tracer.analysis.runtime import is_allocator, is_heap
+from tracer.model.c_library_names import LIBC, LOADER, MUSL
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
 

@@ -57,10 +57,6 @@ _SYSTEM_HEADERS = ("/usr/include/", "/usr/lib/")
 """Functions of theirs are compiled into programs."""
 _FROZEN = "<frozen "
 """What CPython says of modules that are part of it: importlib, site, ..."""
-LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
-MUSL = re.compile(r"ld-musl\S*|libc\.musl\S*")
-LOADER = re.compile(r"ld-linux\S*|ld-[\d.]+\.so")
-"""glibc's loader alone: musl's is its libc too, and calls of it may be the user's."""
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from tracer.dwarf.data_types import MOST_BYTES, DataTypes, Found
 from tracer.elf.debug_files import DebugFiles
 from tracer.elf.symbol_table import Symbol
 from tracer.errors import RefleakError
+from tracer.model.c_library_names import LIBC, LOADER, MUSL
 from tracer.model.holders import HolderKind, HolderName
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
 from tracer.model.snapshot import ANONYMOUS, Snapshot
@@ -26,8 +26,8 @@ _LIKENESS = ("kind", "place", "offset", "size", "target_size", "table")
 _STACK_FRAMES = 8
 """Of the birth of a block: its struct is looked for in the binaries of the innermost."""
 _MOST_BYTES = 3 * MOST_BYTES
-_SYSTEM = re.compile(r"(libc|libm|ld-linux|ld-musl|ld)[-.]")
-"""The C library: no user looks for a member of its variables, and to read its DWARF takes seconds."""
+_SYSTEM = (LIBC, MUSL, LOADER)
+"""No user looks for a member of the C library's variables, and to read its DWARF takes seconds."""
 
 
 class HolderNames:
@@ -139,7 +139,8 @@ class HolderNames:
         if binary not in self._types:
             source = self._source(binary)
             section = source.dwarf.section(".debug_info") if source.dwarf is not None else None
-            is_wanted = not _SYSTEM.match(self._module(binary) or "")
+            module = self._module(binary) or ""
+            is_wanted = not any(names.fullmatch(module) for names in _SYSTEM)
             fits = is_wanted and section is not None and self._bytes + section.size <= _MOST_BYTES
             self._types[binary] = None
             if source.dwarf is not None and section is not None and fits:

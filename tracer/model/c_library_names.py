@@ -1,0 +1,10 @@
+"""The files of the C library, by name: patterns to be matched as a whole."""
+
+from __future__ import annotations
+
+import re
+
+LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
+MUSL = re.compile(r"ld-musl\S*|libc\.musl\S*")
+LOADER = re.compile(r"ld-linux\S*|ld-[\d.]+\.so")
+"""glibc's loader alone: musl's is its libc too, and calls of it may be the user's."""
