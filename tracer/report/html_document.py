@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak, StackCount
 from tracer.model.frames import Frame
 from tracer.report.amount_words import amount
+from tracer.report.class_words import CLASSES
 from tracer.report.entry_sentence import error_sentence
 from tracer.report.holder_words import held_by
 from tracer.report.period_table import period_title, row_place
@@ -45,6 +46,7 @@ def html_document(findings: Findings) -> Json:
             [p.pid, p.parent, command(p), p.started_ns, p.ended_ns, end(p), p.made, p.freed] for p in findings.processes
         ],
         "types": [[r.type, r.created, r.gets, r.puts, r.destroyed, r.outstanding] for r in findings.types],
+        "classes": CLASSES,
         "leaks": [_leak(leak, frames) for leak in reported(findings)],
         "errors": [_error(error, frames) for error in findings.errors],
         "survivors": [[s.time_ns, s.count, s.bytes] for s in findings.survivors],

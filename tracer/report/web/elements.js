@@ -22,7 +22,6 @@ function section(id, title, ...children) {
 }
 
 const grouped = (number) => number.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ',');
-const classWords = {lost: 'lost', indirect: 'lost with its owner', possible: 'possibly lost', stack: 'on the stack only', reachable: 'still reachable'};
 const counted = (number, noun) => grouped(number) + ' ' + noun + (number === 1 ? '' : 's');
 
 function size(bytes) {

@@ -12,7 +12,7 @@ function leaksSection() {
     {title: 'count', number: true, value: (leak) => leak.count, cell: (leak) => about(leak) + grouped(leak.count)},
     {title: 'kind', value: (leak) => leak.kind},
     {title: 'type', value: (leak) => leak.type || '', cell: (leak) => element('code', null, leak.type || '?')},
-    {title: 'state', value: (leak) => leak.reachability ? classWords[leak.reachability] : leak.state},
+    {title: 'state', value: (leak) => leak.reachability ? data.classes[leak.reachability] : leak.state},
     data.leaks.some((leak) => leak.trend) ? {title: 'trend', value: (leak) => leak.trend || ''} : null,
     {title: 'made in', class: 'where', value: where, cell: (leak) => element('code', null, where(leak))},
     {title: 'oldest', number: true, value: (leak) => leak.ageNs || 0, cell: (leak) => leak.ageNs === null ? '' : duration(leak.ageNs)},
@@ -34,7 +34,7 @@ function leaksSection() {
     const facts = [];
     if (leak.error) facts.push('estimated from ' + counted(leak.error[2], 'block') + ' drawn: \u00b1 ' + counted(leak.error[0], 'byte') + ', \u00b1 ' + counted(leak.error[1], 'block'));
     if (leak.least !== null && leak.count > 1) facts.push(leak.least === leak.most ? 'each of ' + counted(leak.least, 'byte') : 'of ' + grouped(leak.least) + ' to ' + counted(leak.most, 'byte'));
-    if (leak.reachability) facts.push(classWords[leak.reachability]);
+    if (leak.reachability) facts.push(data.classes[leak.reachability]);
     if (leak.at.length) facts.push('at ' + leak.at.slice(0, 5).join(', ') + (leak.count > 5 ? ' and ' + grouped(leak.count - Math.min(5, leak.at.length)) + ' more' : ''));
     for (const text of leak.heldBy) parts.push(element('p', {class: 'note holder'}, text));
     for (const text of [facts.join('; '), ...leak.overTime, ...leak.notes]) if (text) parts.push(element('p', {class: 'note'}, text));

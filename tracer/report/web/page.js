@@ -80,7 +80,7 @@ function tiles() {
   if (objects.length) made.push(tile('counted objects', grouped(sum(objects, 'count')), counted(new Set(objects.map((leak) => leak.type)).size, 'type')));
   for (const name of [...new Set(rest.map((leak) => leak.reachability || leak.state))]) {
     const group = rest.filter((leak) => (leak.reachability || leak.state) === name);
-    made.push(tile(classWords[name] || name, size(sum(group, 'bytes')), 'in ' + counted(sum(group, 'count'), group.every((leak) => leak.kind === 'mapping') ? 'mapping' : 'block')));
+    made.push(tile(data.classes[name] || name, size(sum(group, 'bytes')), 'in ' + counted(sum(group, 'count'), group.every((leak) => leak.kind === 'mapping') ? 'mapping' : 'block')));
   }
   const errors = data.errors.filter((error) => !error.remark).length;
   if (errors) made.push(tile(errors === 1 ? 'broken rule' : 'broken rules', grouped(errors), ''));
