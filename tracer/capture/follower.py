@@ -179,18 +179,21 @@ class Follower:
     def _link(self, pid: int, generation: int, binaries: Sequence[OpenBinary]) -> None:
         """Give a process the probes of what it maps; none where the code of another program is translated, or system
         calls are dispatched."""
-        if (pid, generation) in self.translated | self.dispatching:
+        space = pid, generation
+        if space in self.translated or space in self.dispatching:
             return
         if any(binary.is_translator and executes(pid, binary.fd) for binary in binaries):
-            self.translated.add((pid, generation))
-            self._prober.leave(pid)
+            self._leave(space, self.translated)
             return
         self._prober.link(pid, binaries)
 
+    def _leave(self, space: Space, of_its_kind: set[Space]) -> None:
+        of_its_kind.add(space)
+        self._prober.leave(space[0])
+
     def _dispatches(self, control: np.void) -> None:
         """Before the system calls of a thread become signals: a return probe ends with one (uretprobe, Linux 6.11)."""
-        self.dispatching.add(_space(control))
-        self._prober.leave(int(control["pid"]))
+        self._leave(_space(control), self.dispatching)
 
     def look_again(self, space: Space) -> Sequence[MapsEntry]:
         """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""

@@ -27,13 +27,14 @@ class TimeLine:
         wall: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
         processor: Callable[[], float] = time.process_time,
     ) -> None:  # fmt: skip
-        self._enabled, self._wall, self._processor = enabled, wall, processor
-        self._started = started if started is not None or not enabled else _started()
+        self._wall, self._processor = wall, processor
+        self._started = (_started() if started is None else started) if enabled else None
+        """None where no marks are wanted."""
         self._marks: list[tuple[str, float, float]] = []
 
     def mark(self, done: str) -> None:
         """Note that something is done; processor time is that of all of this process's threads."""
-        if self._started is not None and self._enabled:
+        if self._started is not None:
             self._marks.append((done, self._wall() - self._started, self._processor()))
 
     def write(self, stream: TextIO) -> None:
