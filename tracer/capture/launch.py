@@ -18,6 +18,7 @@ _GO = b"g"
 _IGNORED = "REFLEAK_IGNORED"
 _SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGUSR1)
 """Ignored or handled by the interpreter or by refleak, inherited through exec when ignored."""
+_ENDED = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 
 
 @dataclass(frozen=True)
@@ -119,11 +120,14 @@ class Launched:
         self._is_held = False
 
     def poll(self) -> int | None:
-        """Return the wait status if it has ended, without waiting."""
+        """Return the wait status if it has ended, without waiting.
+
+        That a thread of it stands, for its memory to be read, is left to be told to who stopped it.
+        """
         if self._status is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self._status = status
+            seen = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if seen is not None and seen.si_code in _ENDED:
+                self._status = os.waitpid(self.pid, 0)[1]
         return self._status
 
     def wait(self) -> int:

@@ -71,14 +71,13 @@ def let_go(left: set[int]) -> None:
     """Let go of those threads that have stopped or died since; a dead one is in its parent's way until then."""
     for tid in tuple(left):
         try:
-            done, status = os.waitpid(tid, os.WNOHANG | _WALL)
+            status = _status(tid)
         except ChildProcessError:
             left.discard(tid)
             continue
-        if not done:
+        if status is None:
             continue
-        signal = os.WSTOPSIG(status) if os.WIFSTOPPED(status) and status >> 16 != _EVENT_STOP else 0
-        if not os.WIFSTOPPED(status) or _request(_DETACH, tid, signal):
+        if not os.WIFSTOPPED(status) or _request(_DETACH, tid, _due_signal(status)):
             left.discard(tid)
 
 
@@ -106,15 +105,41 @@ def _wait(pid: int, tid: int) -> int:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         try:
-            done, status = os.waitpid(tid, os.WNOHANG | _WALL)
+            status = _status(tid)
         except ChildProcessError:
             return 0
-        if done and os.WIFSTOPPED(status):
-            return 0 if status >> 16 == _EVENT_STOP else os.WSTOPSIG(status)
-        if done or not _runs(pid, tid):
+        if status is not None and os.WIFSTOPPED(status):
+            return _due_signal(status)
+        if status is not None or not _runs(pid, tid):
             return 0
         time.sleep(_POLL_SECONDS)
     raise NotStopped("a thread of it did not stop")
+
+
+def _status(tid: int) -> int | None:
+    """Return how a thread stopped or ended, in the words of wait(2), None where it runs. Raises ChildProcessError.
+
+    The end of a child of our own is left for who launched it to see.
+    """
+    seen = os.waitid(os.P_PID, tid, os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT | _WALL)
+    if seen is None:
+        return None
+    if seen.si_code != os.CLD_TRAPPED and _is_child(tid):
+        return 0
+    return os.waitpid(tid, os.WNOHANG | _WALL)[1]
+
+
+def _is_child(tid: int) -> bool:
+    """Tell whether this is the first thread of a child of this process, alive or dead."""
+    try:
+        lines = Path(f"/proc/{tid}/status").read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    return {f"Tgid:\t{tid}", f"PPid:\t{os.getpid()}"} <= set(lines)
+
+
+def _due_signal(status: int) -> int:
+    return 0 if status >> 16 == _EVENT_STOP else os.WSTOPSIG(status)
 
 
 def _registers(tid: int) -> Words | None:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tracer.scanning.stopped_threads import NotStopped, let_go, stack_pointer, stopped_threads, thread_ids
+from tracer.capture.launch import Launched, launch
+from tracer.scanning.stopped_threads import (
+    _INTERRUPT,
+    _SEIZE,
+    NotStopped,
+    _request,
+    let_go,
+    stack_pointer,
+    stopped_threads,
+    thread_ids,
+)
 
 WAITS = """
 import threading, time
@@ -67,3 +80,48 @@ def test_one_that_is_traced_already() -> None:
         process.kill()
         while process.poll() is None:
             let_go(left)
+
+
+def launched() -> Launched:
+    child = launch([sys.executable, "-c", "import time; time.sleep(99)"], None)
+    child.release()
+    return child
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ptrace of another process needs root here")
+def test_who_launched_it_does_not_take_a_stop_for_its_end() -> None:
+    left: set[int] = set()
+    child = launched()
+    assert _request(_SEIZE, child.pid)
+    assert _request(_INTERRUPT, child.pid)
+    wait_until(lambda: state(child.pid) == "t")
+    left.add(child.pid)
+    assert child.poll() is None
+    let_go(left)
+    assert left == set()
+    assert state(child.pid) in "RS"
+    os.kill(child.pid, signal.SIGKILL)
+    assert child.wait() == signal.SIGKILL
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ptrace of another process needs root here")
+def test_its_end_is_left_for_who_launched_it() -> None:
+    left: set[int] = set()
+    child = launched()
+    with stopped_threads(child.pid, 0, left):
+        os.kill(child.pid, signal.SIGKILL)
+        wait_until(lambda: state(child.pid) == "Z")
+    let_go(left)
+    assert left == set()
+    assert child.poll() == signal.SIGKILL
