@@ -20,11 +20,13 @@ from tracer.pipeline.trace import Trace
 from tracer.pipeline.trace_options import TraceOptions
 
 SCANS_OF_A_RUN = 100
+REFUSED = 50
+"""So many scans in a row that did not come about end all: their reason is what has to be looked into."""
 NOTHING = np.zeros(0, FREED_BLOCK)
 
 
-def scan(trace: Trace) -> tuple[Counter[str], int]:
-    """Stop the target, read its memory and its books, let it go; return blocks by class, and how many scans worked."""
+def scan(trace: Trace) -> tuple[Counter[str], list[str]]:
+    """Stop the target, read its memory and its books, let it go; return blocks by class, and why scans failed."""
     session, taken = trace._session, list[Snapshot]()
     session.endings.look_into(
         session.book.spaces_alive, lambda: taken.append(take_snapshot(session, running=True, drain=False))
@@ -33,21 +35,23 @@ def scan(trace: Trace) -> tuple[Counter[str], int]:
     counts = Counter[str]()
     for reach, count in zip(*np.unique(judged.reach["reach"], return_counts=True), strict=True):
         counts[Reach(int(reach)).name] += int(count)
-    return counts, sum(done.reason is None for done in judged.scans)
+    return counts, [done.reason for done in judged.scans if done.reason is not None]
 
 
 def trial(program: str, seed: int, scans: int) -> tuple[Counter[str], int]:
     """Scan one run `scans` times, once a turn; return the sums over all of what `scan` returns."""
-    sums, done = Counter[str](), 0
+    sums, done, refused = Counter[str](), 0, 0
     trace = Trace.launched([program, str(seed), "on"], TraceOptions(mappings=False, duration_s=3600.0))
     try:
         trace.begin()
 
         def look() -> None:
-            nonlocal done
-            counts, worked = scan(trace)
+            nonlocal done, refused
+            counts, reasons = scan(trace)
             sums.update(counts)
-            done += worked
+            done, refused = (done, refused + 1) if reasons else (done + 1, 0)
+            if refused >= REFUSED:
+                raise SystemExit(f"{refused} scans in a row failed: {reasons[0]}")
             if done >= scans:
                 trace.stop()
 

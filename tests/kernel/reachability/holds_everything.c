@@ -64,6 +64,7 @@ int main(int count, char **arguments)
 	unsigned seed = count > 1 ? atoi(arguments[1]) : 1;
 	pthread_t thread;
 
+	alarm(900);	/* it is in nobody's way if who started it is killed */
 	for (int i = 0; i < 1009; i++) {
 		struct node *node = made();
 		unsigned bucket = (i * 7919 + seed) % BUCKETS;

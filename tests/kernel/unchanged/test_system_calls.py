@@ -17,10 +17,12 @@ PROGRAMS = {
     "perl": ("/usr/bin/perl", "-e", "print join ',', map { $_ ** 2 } 1 .. 50; open my $f, '<', '/etc/passwd'; <$f>"),
     "sqlite3": ("/usr/bin/sqlite3", ":memory:", "create table t(a); insert into t values (7); select a from t"),
     "git": ("/usr/bin/git", "version", "--build-options"),
-    "shell": ("/bin/sh", "-c", "ls / | wc -l; (exit 3); date -u -d @0"),
+    "shell": ("/bin/sh", "-c", "ls /; (exit 3); date -u -d @0"),
     "python": ("/usr/bin/python3", "-I", "-c", "import json, ctypes; print(json.dumps(ctypes.sizeof(ctypes.c_long)))"),
 }
 _LINE = re.compile(r"(\d+) +(?:(\w+)\(|(--- (?!SIGCHLD).*|\+\+\+.*))")
+_WHEN_A_CHILD_ENDS = {"rt_sigreturn"}
+"""From the handler of SIGCHLD: before or within the call that waits for the child."""
 _OF_THE_KERNEL = {"uretprobe", "uprobe", "syscall_0x14f", "syscall_0x150"}
 """Of the code that the kernel puts behind a function with a return probe (Linux 6.11), and behind a nop (6.18)."""
 
@@ -34,7 +36,7 @@ def _calls(log: Path, command: Sequence[str]) -> list[list[str]]:
     done: dict[str, list[str]] = {}
     for line in log.read_text(errors="replace").splitlines():
         match = _LINE.match(line)
-        if match is not None and match[2] not in _OF_THE_KERNEL:
+        if match is not None and match[2] not in _OF_THE_KERNEL | _WHEN_A_CHILD_ENDS:
             done.setdefault(match[1], []).append(match[2] or match[3])
     return list(done.values())
 
