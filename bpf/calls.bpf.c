@@ -178,7 +178,7 @@ int on_call(struct pt_regs *ctx)
 	struct key key;
 	int alive;
 
-	if (!thread)
+	if (!thread || is_of_other(index))
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->site[index];

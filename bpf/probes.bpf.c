@@ -19,7 +19,7 @@ int on_entry(struct pt_regs *ctx)
 	struct site *site;
 	u8 operation;
 
-	if (!thread)
+	if (!thread || is_of_other(index))
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->site[index];

@@ -279,6 +279,18 @@ INLINE struct thread *current_thread(void)
 	return thread->traced ? thread : 0;
 }
 
+/*
+ * Whether the probe that was hit is another process's. The kernel asks only whether
+ * the memory is the same, so a vfork child meets its parent's perf events beside its
+ * own. Their cookies have the process in the upper half; those of uprobe_multi, 0.
+ */
+INLINE int is_of_other(u64 cookie)
+{
+	u32 pid = cookie >> 32;
+
+	return pid && pid != current_ids() >> 32;
+}
+
 /* The current thread's record, for a program that was tail-called. */
 INLINE struct thread *same_thread(void)
 {

@@ -93,7 +93,8 @@ class Attacher:
         program = self._programs.get(name) if placed else None
         if program is None:
             return
-        places = [(_offset(placement, at_return), index) for index, placement in placed]
+        whose = 0 if self._programs.multi else pid << 32  # a perf event's come from whoever shares the memory too
+        places = [(_offset(placement, at_return), whose | index) for index, placement in placed]
         self._link(pid, binary, program, places, at_return=at_return)
 
     def _link(
