@@ -47,9 +47,10 @@ def cache_folder() -> Path:
 
 
 def smoke_tests(text: str) -> list[str]:
-    """Return the test ids of a list with one in each line, and comments."""
+    """Return the test ids of a list with one in each line, and comments; {python} is the distribution's version."""
     lines = (line.partition(" #")[0].strip() for line in text.splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
+    version = "{}.{}".format(*sys.version_info[:2])
+    return [line.replace("{python}", version) for line in lines if line and not line.startswith("#")]
 
 
 def tests_of(suite: str) -> list[str]:

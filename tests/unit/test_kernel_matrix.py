@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -326,6 +327,12 @@ def test_a_suite_is_one_run_of_pytest() -> None:
     assert words[-1].startswith("tests/kernel/")
     assert words_of("all", [], Path("/rw"))[-1] == "tests/kernel"
     assert words_of("smoke", ["a::b"], Path("/rw"))[-2:] == [f"--basetemp={Path('/rw/pytest')}", "a::b"]
+
+
+def test_the_smoke_suite_names_the_python_that_is_here() -> None:
+    ids = smoke_tests("# a\na.py::b[{python}]  # c\n\n")
+    assert ids == [f"a.py::b[{sys.version_info.major}.{sys.version_info.minor}]"]
+    assert not re.search(r"\[3\.\d", SMOKE.read_text())
 
 
 def test_every_test_of_the_smoke_suite_is_there() -> None:
