@@ -69,6 +69,12 @@ class Attacher:
         self._quiet.set()
         self.attached = 0
 
+    @property
+    def waits_for_the_held(self) -> bool:
+        """Whether to attach to a place takes until everybody who is held there goes on: the kernel's lock of a place is
+        taken while its programs run (register_rwsem in kernel/events/uprobes.c), up to Linux 6.11."""
+        return not self._programs.multi
+
     def attach_sites(self, pid: int, binary: OpenBinary) -> None:
         """Attach all of a binary's sites to a process; returns first, so that no entry goes without its return.
 

@@ -29,6 +29,8 @@ _FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.D
 _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
 """A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
 own hook for debuggers, where a breakpoint in every process would be in their way."""
+_OF_EACH = (ControlKind.LOADER, ControlKind.ENDING)
+"""Held at by processes that are linked already, often several at once."""
 _AND_ITS_MAKER = 1
 _OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
 _ENDS = (("_exit", "_Exit"), ("abort",))
@@ -252,15 +254,22 @@ class Prober:
         if calls := self._mapping_calls.get(binary.id):
             self._attacher.attach_watch(pid, binary, calls)
         for hold in self._holds[binary.id]:
-            if hold.kind != ControlKind.FORKED and not (self._follow and hold.kind in _BEFORE_OWN_LINKS):
+            if hold.kind != ControlKind.FORKED and not (self._follow and hold.kind in self._kinds_of_tree(binary)):
                 self._attacher.attach_hold(pid, binary, hold)
 
+    def _kinds_of_tree(self, binary: OpenBinary) -> Sequence[ControlKind]:
+        """Return which holds all of the tree has in common. Where an attach waits for whoever is held at that place, as
+        few are attached as can be: those who are held wait for this process."""
+        if binary.id in self._everywhere or not self._attacher.waits_for_the_held:
+            return _BEFORE_OWN_LINKS
+        return (*_BEFORE_OWN_LINKS, *_OF_EACH)
+
     def _hold_tree(self, pid: int, binary: OpenBinary) -> None:
-        """Attach the holds that children meet before they have links of their own: once to whom they descend from."""
+        """Attach the holds that a process and its children have in common: once to whom they descend from."""
         held = self._of_tree.setdefault(pid, set())
         if binary.id in held or binary.id in self._everywhere:
             return
-        holds = [hold for hold in self._holds[binary.id] if hold.kind in _BEFORE_OWN_LINKS]
+        holds = [hold for hold in self._holds[binary.id] if hold.kind in self._kinds_of_tree(binary)]
         try:
             self._attacher.attach_tree_holds(pid, binary, holds)
             held.add(binary.id)
@@ -273,7 +282,8 @@ class Prober:
             # no tracefs to be had
             self._everywhere.add(binary.id)
             for hold in holds:
-                self._attacher.attach_hold(EVERY_PROCESS, binary, hold)
+                everywhere = hold.kind in _BEFORE_OWN_LINKS
+                self._attacher.attach_hold(EVERY_PROCESS if everywhere else pid, binary, hold)
 
     def forked(self, parent: int, child: int) -> None:
         """Give a child what its parent has: the kernel did so with the holds of the tree."""
@@ -291,6 +301,8 @@ class Prober:
 
     def holds_start(self, pid: int, binaries: Iterable[OpenBinary]) -> bool:
         """Return whether a process that has just exec'd is held where these start: in a loader, or a static program."""
+        if self._follow and self._attacher.waits_for_the_held and not self._everywhere and pid not in self._of_tree:
+            return False  # it has lost the loader's
         linked = self._linked.get(pid, {})
         starters = [b for b in binaries if b.is_loader or (b.is_static and not b.image.soname and not b.is_vdso)]
         return all(b.id in linked for b in starters if any(hold.kind in _OF_STARTS for hold in _holds(b)))
