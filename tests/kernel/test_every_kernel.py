@@ -26,6 +26,7 @@ from live_refleak import LiveRefleak, live_refleak
 
 PEOPLE = ("AUTHOR", "COMMITTER")
 VARIABLES = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LC_ALL": "C", "PERF_CONFIG": "/dev/null", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
     "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "maintenance.auto", "GIT_CONFIG_VALUE_0": "false",
@@ -33,7 +34,7 @@ VARIABLES = {
     **{f"GIT_{who}_DATE": "2020-02-02T02:02:02Z" for who in PEOPLE},
 }  # fmt: skip
 """Of the targets: what they allocate is not to differ by user or time."""
-OWN = ("PATH", "REFLEAK_CACHE", "NPY_DISABLE_CPU_FEATURES")
+OWN = ("REFLEAK_CACHE", "NPY_DISABLE_CPU_FEATURES")
 """What refleak needs itself. Shells and interpreters make a block for each variable: all others are left out."""
 GIT = "git init -q . && seq 7 >f && git add f && git commit -qm first && git log --oneline | grep -c first"
 PIPELINE = "seq 1000 | sed s/7/x/ | grep -c x"
