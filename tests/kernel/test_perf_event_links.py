@@ -21,6 +21,10 @@ session.has_uprobe_multi = lambda: False
 sys.exit(main(sys.argv[1:]))
 """
 
+TURNS = 4
+HOLD_EXPIRED = "a process ran on before its probes were in place"
+"""What a busy machine may lose, and says: only where all runs lost that, something is wrong."""
+
 
 def traced(output: Path, *command: object) -> Run:
     words = ["--format", "json", "-o", str(output), "--exec", *map(str, command)]
@@ -51,7 +55,10 @@ def test_children(targets: Path, tmp_path: Path) -> None:
 @pytest.mark.needs("holds")
 def test_a_child_in_its_parents_memory_that_has_probes_of_its_own(targets: Path, tmp_path: Path) -> None:
     # The kernel tells whose events they are by the memory: the parent's come in the child too, which would count twice.
-    run = traced(tmp_path / "report", targets / "vfork_exec", "search")
+    for turn in range(TURNS):
+        run = traced(tmp_path / f"report-{turn}", targets / "vfork_exec", "search")
+        if {loss["reason"] for loss in run.report["lost"]} != {HOLD_EXPIRED}:
+            break
     run.check_whole()
     assert run.stderr == ""
     assert run.report["errors"] == []
