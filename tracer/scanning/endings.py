@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -19,6 +18,7 @@ from tracer.model import records
 from tracer.model.holders import HOLDER_RECORD, HolderKind
 from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
 from tracer.model.records import FRAME_BINARY_SHIFT
+from tracer.model.signals import signal_name
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
 from tracer.reachability.memory import REGION, THREAD, WORD, Memory, RegionKind
@@ -244,15 +244,8 @@ def _why_not(process: Process, read: _Read | None) -> str | None:
     if process.by_exec:
         return AT_EXEC
     if process.signal not in _IGNORED_SIGNALS:
-        return _KILLED.format(_signal_name(process.signal))
+        return _KILLED.format(signal_name(process.signal))
     return _UNSEEN if read is None else read.scan.reason
-
-
-def _signal_name(number: int | None) -> str:
-    try:
-        return signal.Signals(number or 0).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _outstanding(snapshot: Snapshot, space: Space, loaders: set[int]) -> Outstanding:
