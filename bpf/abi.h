@@ -355,6 +355,7 @@ enum control_kind {
 	CONTROL_FRAMES_GONE,	/* __deregister_frame: the same */
 	CONTROL_ENDING,		/* _exit, abort: parent is the thread, path its registers (struct pt_regs); held */
 	CONTROL_DISPATCHES,	/* prctl: signals are to take the place of system calls, the probes' too; held */
+	CONTROL_PATCHES,	/* the program made code of a file writable; held */
 };
 
 /* When something reads, or leaves by, the return addresses on the stack; the cookie of on_unwinding. */

@@ -19,6 +19,7 @@
 #define NR_MPROTECT 10
 #define NR_MUNMAP 11
 #define NR_MREMAP 25
+#define PROTECTION_WRITE 2
 #define PROTECTION_EXECUTE 4
 #define MAPPING_ANONYMOUS 32
 #define USER_END (1ULL << 47)
@@ -132,11 +133,18 @@ INLINE int is_known_code(u32 number, u64 start, u64 end)
 	return start >= table->mappings[at].start && end <= table->mappings[at].end;
 }
 
+/* Whether the first or the last byte of a range is known as code. */
+INLINE int touches_known_code(u32 number, u64 start, u64 end)
+{
+	return is_known_code(number, start, start + 1) || is_known_code(number, end - 1, end);
+}
+
 /* What one of these system calls did: the range that is no longer what it was. */
 struct change {
 	u64 start;
 	u64 length;
 	u64 wait;	/* there may be code that the table lacks */
+	u64 patches;	/* code that is known may be written to: breakpoints too, and over them */
 };
 
 INLINE void read_change(struct pt_regs *ctx, struct change *change, u32 number, struct key *code)
@@ -161,6 +169,13 @@ INLINE void read_change(struct pt_regs *ctx, struct change *change, u32 number, 
 			map_update(TABLE_OF, &code->pid, &none, ANY);
 			change->wait = 1;
 		}
+	}
+	if (call == NR_MPROTECT && third & PROTECTION_WRITE && touches_known_code(number, first, first + length)) {
+		change->patches = 1;
+		change->wait = 1;
+		if (third & PROTECTION_EXECUTE)
+			change->length = 0;
+		return;
 	}
 	code->address = change->start;
 	known = map_lookup(CODE_SEEN, code);
@@ -202,6 +217,8 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 	control = new_control(change.wait ? CONTROL_MAPPED : CONTROL_UNMAPPED, code.pid);
 	if (!control)
 		return 0;
+	if (change.patches)
+		control->kind = CONTROL_PATCHES;
 	control->generation = code.generation;
 	control->address = change.start;
 	control->length = ctx->si;

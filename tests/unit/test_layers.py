@@ -26,7 +26,7 @@ EDGES = {
                  "binaries", "dwarf", "elf", "files"},
     "capture": {"probing", "scanning", "unwinding", "jit", "spaces", "interpreters", "kernel", "binaries",
                 "aggregation", "elf", "procfs", "mishaps"},
-    "probing": {"jit", "spaces", "interpreters", "kernel", "binaries", "procfs", "mishaps"},
+    "probing": {"sites", "jit", "spaces", "interpreters", "kernel", "binaries", "procfs", "mishaps"},
     "scanning": {"reachability", "unwinding", "spaces", "kernel", "elf", "procfs"},
     "unwinding": {"spaces", "kernel", "binaries", "cfi", "procfs", "mishaps"},
     "jit": {"spaces", "binaries", "cfi", "elf", "procfs", "mishaps"},

@@ -163,6 +163,12 @@ def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
     if session.follower.dispatching:
         reason = "process that dispatches its own system calls (as Wine does): not traced from then on"
         yield Loss(reason, len({pid for pid, _ in session.follower.dispatching}), "none", EVERY_KIND)
+    if session.follower.patching:
+        reason = "process that patches its own code, where probes were: not traced from then on"
+        yield Loss(reason, len({pid for pid, _ in session.follower.patching}), "none", EVERY_KIND)
+    if session.follower.copied:
+        reason = "start of a probed function that the program copied and runs elsewhere: calls through it are not seen"
+        yield Loss(reason, session.follower.copied, "none", EVERY_KIND)
 
 
 def _trapped(processes: Iterable[Process]) -> Iterator[str]:

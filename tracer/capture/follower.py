@@ -19,6 +19,7 @@ from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.records import ControlKind, ProcessState
+from tracer.probing.copied_code import mend_copies
 from tracer.probing.prober import Prober
 from tracer.procfs.maps import MapsEntry
 from tracer.procfs.process import executes, has_other_rights, variables
@@ -56,8 +57,12 @@ class Follower:
         """Programs that were exec'd without their loader's, or if static their own, first step being held."""
         self.translated: set[Space] = set()
         """Processes in which a program runs another one's code by translating it: they have no probes."""
+        self.copied = 0
+        """Breakpoints that a process had copied with probed code, and that were made good."""
         self.dispatching: set[Space] = set()
         """Processes that turn system calls into signals, those that end a return probe too: they lost their probes."""
+        self.patching: set[Space] = set()
+        """Processes that write to probed code, over breakpoints too, and their children: they lost their probes."""
         self._expected: set[int] = set()
         """Processes that are about to exec what has been linked."""
         self._waiting: deque[np.void] = deque()
@@ -73,6 +78,7 @@ class Follower:
             ControlKind.STARTED: self._loaded,
             ControlKind.MAPPED: self._mapped,
             ControlKind.UNMAPPED: self._mapped,
+            ControlKind.PATCHES: self._patches,
             ControlKind.EXIT: self._exited,
             ControlKind.JIT: lambda c: self._jit.called(_space(c), int(c["address"])),
             ControlKind.ENDING: endings.held,
@@ -127,6 +133,8 @@ class Follower:
             self._code.forked((parent, int(control["address"])), (pid, generation), int(control["time_ns"]))
             self._arrived[pid] = False
             self._on_fork((parent, int(control["address"])), (pid, generation), now)
+            if (parent, int(control["address"])) in self.patching:
+                self.patching.add((pid, generation))
         self._prober.forked(parent, pid)
 
     def _arrives(self, control: np.void) -> None:
@@ -180,7 +188,7 @@ class Follower:
         """Give a process the probes of what it maps; none where the code of another program is translated, or system
         calls are dispatched."""
         space = pid, generation
-        if space in self.translated or space in self.dispatching:
+        if space in self.translated or space in self.dispatching or space in self.patching:
             return
         if any(binary.is_translator and executes(pid, binary.fd) for binary in binaries):
             self._leave(space, self.translated)
@@ -223,7 +231,27 @@ class Follower:
         if binaries and control["kind"] == ControlKind.MAPPED:
             self._spaces.note_code(pid, generation, start, int(control["length"]))
             self._code.find_dump((pid, generation))
+            self._mend(control)
         self._link(pid, generation, binaries)
+
+    def _mend(self, control: np.void) -> None:
+        """Make good the breakpoints in what a process makes executable, if it copied probed code to there."""
+        start, end = int(control["address"]), int(control["address"]) + int(control["length"])
+        inside = [entry for entry in self._spaces.last_read if entry.start < end and entry.end > start]
+        self.copied += mend_copies(int(control["pid"]), inside, self._prober.excerpts(int(control["pid"])))
+
+    def _patches(self, control: np.void) -> None:
+        """Before a process writes to code. Where there are probes in it, all of them go, since the kernel would put
+        breakpoints into the midst of what it writes; and what it copied of such code before is made good."""
+        space, start = _space(control), int(control["address"])
+        end = start + int(control["length"])
+        mapped = list(self._spaces.executable(space))
+        self._mapped(control)
+        if not any(self._prober.probes_in(space[0], of, m, start, end) for m, of, _ in mapped):
+            return
+        excerpts = self._prober.excerpts(space[0])
+        self._leave(space, self.patching)
+        mend_copies(space[0], self._spaces.last_read, excerpts)
 
     def _exited(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])

@@ -208,6 +208,7 @@ class Session:
         if self.options.follow:
             self.older_children = older_children(pid)
         binaries = self.spaces.refresh(pid, 0, 0)
+        self.prober.check_code(pid, self.spaces.executable((pid, 0)))
         self.prober.link(pid, binaries)
         self.prober.check(f"process {pid}", binaries)
         with self.mishaps.attempt():

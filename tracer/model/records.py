@@ -312,6 +312,7 @@ class ControlKind(IntEnum):
     FRAMES_GONE = 14
     ENDING = 15
     DISPATCHES = 16
+    PATCHES = 17
 
 
 class GuestRecord(IntEnum):

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Sequence
 
 from tracer.binaries.open_binaries import FindSites, OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
-from tracer.errors import NothingToProbe
+from tracer.errors import NothingToProbe, UnsuitableTarget
 from tracer.jit.frame_registry import DEREGISTER_FUNCTIONS, INNERMOST_FUNCTIONS, LIBGCC, REGISTER_FUNCTIONS
 from tracer.jit.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
 from tracer.mishaps import Mishaps
 from tracer.model.records import ControlKind
-from tracer.model.snapshot import Coverage, UncoveredCopies, Unresolved
+from tracer.model.snapshot import Coverage, Mapping, UncoveredCopies, Unresolved
+from tracer.probing.changed_code import is_changed
+from tracer.probing.copied_code import Excerpt, excerpts
 from tracer.probing.mapping_calls import mapping_calls
 from tracer.probing.restored_code import restore_code
 from tracer.probing.site_table import SiteTable
@@ -149,6 +151,7 @@ class Prober:
         """Binaries whose holds a process has got, or inherited."""
         self._code: dict[int, dict[int, bytes]] = {}
         """What stood at the places of each binary's probes when they were found."""
+        self._excerpts: dict[int, list[Excerpt]] = {}
         self.without_files = 0
         """How often a process got no probes, or not all, since no more files may be opened."""
         self._unresolved: list[Unresolved] = []
@@ -191,6 +194,23 @@ class Prober:
         holds = (hold.file_offset for hold in self._holds.get(binary.id, ()))
         unwinders = (place.file_offset for place in binary.unwinders)
         return {*sites, *holds, *unwinders, *(offset for offset, _ in self._mapping_calls.get(binary.id, ()))}
+
+    def excerpts(self, pid: int) -> list[Excerpt]:
+        """Return by what copies of the code under a process's probes are told."""
+        return [excerpt for binary in self.linked(pid) for excerpt in self._excerpts_of(binary)]
+
+    def _excerpts_of(self, binary: OpenBinary) -> list[Excerpt]:
+        if binary.id not in self._excerpts:
+            self._excerpts[binary.id] = excerpts(binary, self._places(binary))
+        return self._excerpts[binary.id]
+
+    def probes_in(self, pid: int, binary: OpenBinary, mapping: Mapping, start: int, end: int) -> bool:
+        """Tell whether a process has probes of a binary between two addresses of a mapping of it."""
+        if binary.id not in self._linked.get(pid, {}):
+            return False
+        first = max(start, mapping.start) - mapping.start + mapping.file_offset
+        last = min(end, mapping.end) - mapping.start + mapping.file_offset
+        return any(first <= place < last for place in self._places(binary))
 
     def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
         """Attach to a process what it does not have yet; stops quietly where it is gone."""
@@ -306,6 +326,16 @@ class Prober:
         linked = self._linked.get(pid, {})
         starters = [b for b in binaries if b.is_loader or (b.is_static and not b.image.soname and not b.is_vdso)]
         return all(b.id in linked for b in starters if any(hold.kind in _OF_STARTS for hold in _holds(b)))
+
+    def check_code(self, pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]]) -> None:
+        """Raise UnsuitableTarget where a process has changed code that is to be probed."""
+        for mapping, binary, _ in placed:
+            self.prepare(binary)
+            if is_changed(pid, mapping, binary, self._places(binary)):
+                raise UnsuitableTarget(
+                    f"process {pid} has changed code of {binary.path} in its memory: a probe there would crash it",
+                    "trace the program from its start, with --exec",
+                )
 
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""

@@ -1,5 +1,5 @@
 """C++ programs of the distribution, all of which free as they should: `python -m cpp_programs` traces all and says what
-was told of each, under libc, jemalloc and tcmalloc. It prints the table of docs/heap-errors.md.
+was told of each, under libc, jemalloc, tcmalloc and mimalloc. It prints the table of docs/heap-errors.md.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ CHECKOUT = Path(__file__).parents[3]
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 ALLOCATORS = {
     "libc": None, "jemalloc": LIBRARIES / "libjemalloc.so.2", "tcmalloc": LIBRARIES / "libtcmalloc_minimal.so.4",
+    "mimalloc": LIBRARIES / "libmimalloc.so.2",
 }  # fmt: skip
 BINARY = "/usr/bin/eu-nm"
+QML = str(Path(__file__).with_name("quits.qml"))
 PROGRAMS: Mapping[str, Sequence[str]] = {
+    "qml": ("/usr/lib/qt5/bin/qml", "-platform", "offscreen", QML),
+    "qtdiag": ("/usr/lib/qt5/bin/qtdiag", "-platform", "offscreen"),
+    "qtpaths": ("/usr/lib/qt5/bin/qtpaths", "--paths", "DataLocation"),
+    "lupdate": ("/usr/lib/qt5/bin/lupdate", "-silent", QML, "-ts", "/dev/stdout"),
     "node": ("node", "-e", "let a = []; for (let i = 0; i < 2e3; i++) a.push({i}); JSON.stringify(a).length"),
     "node threads": ("node", "-e", "new (require('worker_threads').Worker)('setTimeout(() => 0, 1)', {eval: true})"),
     "cmake": ("cmake", "--help-command-list"),

@@ -1,4 +1,4 @@
-"""Correct C++ programs of the distribution have no errors, under libc, jemalloc and tcmalloc.
+"""Correct C++ programs of the distribution have no errors, under libc, jemalloc, tcmalloc and mimalloc.
 
 Some of them; all with REFLEAK_ALL_HEAP_PROGRAMS=1.
 """
