@@ -48,7 +48,7 @@ def _report_options(arguments: argparse.Namespace) -> ReportOptions:
     from tracer.report.text import TextOptions
 
     root = arguments.source_root.resolve() if arguments.source_root is not None else None
-    text = TextOptions(top=arguments.top, tree=arguments.tree, show=arguments.show)
+    text = TextOptions(top=arguments.top, tree=arguments.balance, show=arguments.show)
     return ReportOptions(text, str(root) if root is not None else None)
 
 
