@@ -185,13 +185,18 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def add_formats(parser: argparse.ArgumentParser, names: Sequence[str]) -> argparse._ArgumentGroup:
     report = parser.add_argument_group("how to report")
     report.add_argument(
-        "--format", choices=NAMES, metavar="FORMAT", help=f"{', '.join(NAMES)}; by default as -o's suffix says"
+        "--format", choices=names, metavar="FORMAT", help=f"{', '.join(names)}; by default as -o's suffix says"
     )
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
     report.add_argument("--top", type=entry_count, metavar="N", default=10, help="show the N biggest entries only (10)")
+    return report
+
+
+def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    report = add_formats(parser, NAMES)
     report.add_argument(
         "--source-root", type=Path, metavar="DIR", help="name source files below DIR relative to it (sarif, junit)"
     )

@@ -52,12 +52,6 @@ def _report_options(arguments: argparse.Namespace) -> ReportOptions:
     return ReportOptions(text, str(root) if root is not None else None)
 
 
-def report_format(format_: str | None, output: Path | None) -> str:
-    if format_ is not None:
-        return format_
-    return "json" if output is not None and output.suffix == ".json" else "text"
-
-
 def check_output(arguments: argparse.Namespace, judging: JudgeOptions) -> None:
     """Raise CannotWrite or CannotRead for what the user named, before anything is traced."""
     check(judging)
