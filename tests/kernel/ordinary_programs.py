@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,6 +52,7 @@ PROGRAMS: Mapping[str, str] = {
 """Words are parted by blanks; a tab stands for a blank inside a word."""
 _FRAMES = 3
 _SHOWN = 5
+_ADDED = re.compile(r"@.*|\.(isra|constprop|part|cold)\b.*")
 _STARTS = ("__libc_start", "(below main)", "call_init", "_dl_init")
 _LOST = {"Leak_DefinitelyLost", "Leak_IndirectlyLost", "Leak_PossiblyLost"}
 
@@ -144,8 +146,8 @@ def kinds_by_memcheck(name: str, folder: Path, locale: str) -> dict[Place, Count
 
 
 def _first(names: Sequence[str]) -> Place:
-    """Leave out operator new, the version of a symbol, and what is below main, which valgrind calls otherwise."""
-    plain = [name.partition("@")[0] for name in names if not name.startswith("operator new")]
+    """Leave out operator new, a symbol's version, what a compiler adds to a name, and what is below main."""
+    plain = [_ADDED.sub("", name) for name in names if not name.startswith("operator new")]
     ends = [at for at, name in enumerate(plain) if name.startswith(_STARTS)]
     return tuple(plain[: min([_FRAMES, *ends])])
 

@@ -44,4 +44,4 @@ def test_nothing_is_lost_that_memcheck_calls_reachable(name: str, locale: str) -
     assert told.complete
     assert list(told.false()) == []
     assert told.lost
-    assert [lost.place[0] for lost in told.open()] == ["gconv_init"] * (name == "iconv")
+    assert list(told.open()) == []
