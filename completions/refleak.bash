@@ -3,7 +3,7 @@
 _refleak()
 {
     local current=$2 previous=$3 command= word index is_value=0 target=0
-    local valued=" -p --pid --user --guest --duration --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
+    local valued=" -p --pid --user --guest --duration --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --balance --show --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
@@ -102,7 +102,7 @@ _refleak()
         :--source-root)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
-        :--tree)
+        :--balance)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         :--show)
@@ -136,16 +136,13 @@ _refleak()
             COMPREPLY=()
             return ;;
         diff:--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
             return ;;
         diff:-o|diff:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         diff:--top)
             COMPREPLY=()
-            return ;;
-        diff:--source-root)
-            mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
         diff:--suppressions)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -195,7 +192,7 @@ _refleak()
         report:--source-root)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
-        report:--tree)
+        report:--balance)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         report:--show)
@@ -288,7 +285,7 @@ _refleak()
         top:--source-root)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
-        top:--tree)
+        top:--balance)
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         top:--show)
@@ -319,14 +316,14 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet -p --pid --tree --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval" -- "$current")
             else
                 ((COMP_CWORD > 1)) || mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top run" -- "$current")
                 ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;
         diff)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --source-root --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
@@ -350,7 +347,7 @@ _refleak()
             fi ;;
         report)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
@@ -362,7 +359,7 @@ _refleak()
             fi ;;
         top)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet --interval -p --pid --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --tree --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet --interval -p --pid --tree --exec --user --follow-forks --no-follow-forks --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;

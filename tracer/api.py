@@ -72,13 +72,17 @@ def launch(
 
 
 def attach(
-    pid: int, options: TraceOptions = _TRACING, judging: JudgeOptions = _JUDGING, *,
+    pids: int | Sequence[int], options: TraceOptions = _TRACING, judging: JudgeOptions = _JUDGING, *,
     recording: _AnyPath | None = None,
 ) -> BackgroundTrace:  # fmt: skip
-    """Trace a running process while the body of a `with` block runs."""
+    """Trace one running process, or several, while the body of a `with` block runs."""
     from tracer.pipeline.background import BackgroundTrace
 
-    return BackgroundTrace(lambda: Trace.attached(pid, options, _recorder(recording, options)), judging)
+    return BackgroundTrace(lambda: Trace.attached(_several(pids), options, _recorder(recording, options)), judging)
+
+
+def _several(pids: int | Sequence[int]) -> Sequence[int]:
+    return (pids,) if isinstance(pids, int) else pids
 
 
 def read(path: _AnyPath, judging: JudgeOptions = _JUDGING) -> Report:

@@ -67,7 +67,7 @@ def test_who_goes_on_closes_them(targets: Path) -> None:
 
 def test_a_target_that_goes_on_is_rid_of_them_first(live_target: LiveTarget) -> None:
     def work() -> int:
-        trace = Trace.attached(process.pid, QUIET)
+        trace = Trace.attached((process.pid,), QUIET)
         trace.begin()
         assert links() > 0
         trace.stop()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
+import ordinary_programs
 import pytest
 from conftest import Refleak
 
+needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 PROGRAMS = (
     ("/bin/cat", "/dev/null"), ("/bin/ls", "-l", "/"), ("/bin/date",), ("/usr/bin/sort", "/etc/passwd"),
     ("/usr/bin/iconv", "-f", "UTF-8", "-t", "UTF-16", "/etc/passwd"), ("/usr/bin/env",), ("/usr/bin/id",),
@@ -30,3 +34,14 @@ def test_arenas_of_threads_that_free_first_are_mallocs_own(refleak: Refleak) -> 
     run = refleak(target=("free_first",))
     run.check_whole()
     assert run.leaks == []
+
+
+@needs_valgrind
+@pytest.mark.parametrize(("name", "locale"), [("grep", "C.UTF-8"), ("iconv", "C.UTF-8")])
+def test_nothing_is_lost_that_memcheck_calls_reachable(name: str, locale: str) -> None:
+    """A sample of what `python tests/kernel/ordinary_programs.py` runs: docs/ordinary-programs.md."""
+    told = ordinary_programs.told(name, locale)
+    assert told.complete
+    assert list(told.false()) == []
+    assert told.lost
+    assert list(told.open()) == []

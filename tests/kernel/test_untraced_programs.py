@@ -84,5 +84,5 @@ def test_children_that_are_older_than_the_trace(refleak: Refleak, live_target: L
         run = refleak("--follow-forks", "--duration", "0.5", pid=target.pid)
         alone = refleak("--duration", "0.5", pid=target.pid)
     reasons = [untraced["reason"] for untraced in run.report["probes"]["untraced"]]
-    assert reasons == ["it ran before refleak attached to its parent"] * 3
+    assert reasons == ["it ran before refleak attached to its parent: -p PID --tree traces it too"] * 3
     assert alone.report["probes"]["untraced"] == []

@@ -140,7 +140,7 @@ def server() -> tuple[Snapshot, Code]:
     arena = code.stack(9, code.frame("mmap", binary=2), code.frame("arena__map", "arena.c:12"), *main)
     live = [{"address": 0x5500 + 4096 * i, "size": 4096, "time_ns": i * SECOND, "stack": page} for i in range(7)]
     history = [
-        {"address": 0x9000 + 64 * i, "serial": i, "operation": o, "stack": s, "time_ns": SECOND}
+        {"address": 0x19000 + 64 * i, "serial": i, "operation": o, "stack": s, "time_ns": SECOND}
         for i in (0, 1) for o, s in ((Operation.GET, got), (Operation.GET, got), (Operation.PUT, dropped))
     ]  # fmt: skip
     snap = snapshot(
@@ -158,13 +158,13 @@ def server() -> tuple[Snapshot, Code]:
         inherited=blocks(*live[:2], pid=813),
         mapped=mapped({"start": 0x7F0000000000, "length": 1 << 20, "stack": arena}),
         objects=objects(
-            {"address": 0x9000, "serial": 0},
-            {"address": 0x9040, "serial": 1, "drift": 1},
+            {"address": 0x19000, "serial": 0},
+            {"address": 0x19040, "serial": 1, "drift": 1},
             stack=born, count=2, gets=2, puts=1,
         ),
         history=events(*history),
         errors=events(
-            *[{"address": 0x9100, "stack": again, "object": dropped, "value": born, "extra": DSO}] * 2,
+            *[{"address": 0x19100, "stack": again, "object": dropped, "value": born, "extra": DSO}] * 2,
             operation=Operation.ERROR, flags=ErrorKind.OVER_PUT,
         ),
         totals=records(TOTALS_RECORD, [{"stack": page, "made": 18_000, "freed": 17_993}]),

@@ -52,6 +52,22 @@ def go_pprof(path: Path) -> RawProfile:
     )
 
 
+def go_pprof_tags(path: Path) -> dict[str, set[str]]:
+    """Return the values of each label."""
+    said = subprocess.run(
+        ["go", "tool", "pprof", "-tags", "-symbolize=none", str(path)],
+        env=_ENVIRONMENT, capture_output=True, text=True, timeout=120, check=True,
+    ).stdout  # fmt: skip
+    tags: dict[str, set[str]] = {}
+    key = ""
+    for line in said.splitlines():
+        if head := re.match(r"\s*(\w+): Total", line):
+            key = head[1]
+        elif value := re.match(r"[^(]*\(.*?%\): (.*)", line):
+            tags.setdefault(key, set()).add(value[1].strip())
+    return tags
+
+
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split())
 

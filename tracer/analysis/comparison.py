@@ -101,7 +101,8 @@ def _rows(findings: Findings) -> Iterator[_Row]:
         yield _Entry(error_id(error), "error", _error_type(error), error.stack, own), error.count, None, None
 
 
-def _rank(change: Change) -> tuple[int, int, int, str]:
+def _rank(change: Change) -> tuple[int, bool, int, int, str]:
+    """References first: there are few, and each holds more than it weighs."""
     before, after = change.before or Amount(), change.after or Amount()
     sizes, counts = (after.bytes or 0) - (before.bytes or 0), after.count - before.count
-    return _WORDS.index(change.word), -abs(sizes), -abs(counts), change.id
+    return _WORDS.index(change.word), change.kind != "reference", -abs(sizes), -abs(counts), change.id

@@ -133,7 +133,7 @@ class Session:
         self.older_children: tuple[Untraced, ...] = ()
         """Of the process that was attached to: they are not traced."""
         self._launched: Launched | None = None
-        self._pid = 0
+        self._pids: tuple[int, ...] = ()
 
     def _make_kernel_side(self, options: CaptureOptions) -> None:
         self.maps = Maps.create(options.limits, options.constants)
@@ -186,7 +186,7 @@ class Session:
 
     def launch(self, launched: Launched, path: str) -> None:
         """Put all probes on a held child and let it go; raises NothingToProbe, or NoSuchTarget if it cannot exec."""
-        self.mode, self._launched, self._pid = "launched", launched, launched.pid
+        self.mode, self._launched, self._pids = "launched", launched, (launched.pid,)
         self._enter(launched.pid, ProcessState.WAITS)
         self._shared["unknown_is_bad"] = int(self.options.selection.keeps_all)
         binaries: Sequence[OpenBinary] = ()
@@ -199,28 +199,34 @@ class Session:
         self._arm()
         launched.release()
 
-    def attach(self, pid: int) -> None:
-        """Put all probes on a running process and arm them together; raises NothingToProbe."""
-        self._pid = pid
+    def attach(self, pids: Sequence[int]) -> None:
+        """Put all probes on running processes and arm them together; raises NothingToProbe where none has any."""
+        self._pids = tuple(pids)
+        binaries = [binary for pid in pids for binary in self._join(pid)]
+        self.prober.check(f"process{'es' * (len(pids) > 1)} {', '.join(map(str, pids))}", binaries)
+        if self.options.follow:
+            self.older_children = older_children(pids)
+        self._arm()
+        for pid in pids:
+            found = self.spaces.refresh(pid, 0, 0)
+            self.prober.link(pid, found)
+            with self.mishaps.attempt():
+                self.jit.find_registered((pid, 0), found, anew=True)
+
+    def _join(self, pid: int) -> Sequence[OpenBinary]:
+        """Put all probes on a running process; return its binaries."""
         self._enter(pid, ProcessState.TRACED)
         self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
         self.code.begin((pid, 0))
-        if self.options.follow:
-            self.older_children = older_children(pid)
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.check_code(pid, self.spaces.executable((pid, 0)))
         self.prober.link(pid, binaries)
-        self.prober.check(f"process {pid}", binaries)
         with self.mishaps.attempt():
             self.jit.find_registered((pid, 0), binaries)
         with self.mishaps.attempt():
             self.code.find_dump((pid, 0))
             self.code.settle((pid, 0))
-        self._arm()
-        binaries = self.spaces.refresh(pid, 0, 0)
-        self.prober.link(pid, binaries)
-        with self.mishaps.attempt():
-            self.jit.find_registered((pid, 0), binaries, anew=True)
+        return binaries
 
     def stop(self) -> None:
         """End the trace at the next turn of the loop, which comes soon; safe in a signal handler."""
@@ -235,7 +241,7 @@ class Session:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
         deadline = None if self.options.duration_s is None else time.monotonic() + self.options.duration_s
         try:
-            with Wakes(self._control.fd, self._pid) as wakes:
+            with Wakes(self._control.fd, self._pids) as wakes:
                 while not self._is_over(deadline):
                     is_quiet = not wakes.wait(_TICK_SECONDS)
                     self.drain()
@@ -275,7 +281,7 @@ class Session:
                 return False
             self.drain()  # the last that it did may have been to fork
             return not any(map(self._lives, self.book.living))
-        return not self._lives(self._pid) and not any(map(self._lives, self.book.living))
+        return not any(map(self._lives, (*self._pids, *self.book.living)))
 
     def _lives(self, pid: int) -> bool:
         if proc.is_alive(pid):
@@ -344,7 +350,7 @@ class Session:
 
     @property
     def target_ended(self) -> bool:
-        return not self.book.living and not (self.mode == "attached" and proc.is_alive(self._pid))
+        return not self.book.living and not (self.mode == "attached" and any(map(proc.is_alive, self._pids)))
 
     @property
     def exit_status(self) -> int | None:

@@ -12,17 +12,20 @@ from pathlib import Path
 
 from tracer.cli import options
 from tracer.cli.choices import judge_options
-from tracer.cli.reporting import output_stream, report_format
+from tracer.cli.reporting import output_stream
+from tracer.errors import UsageError
 from tracer.pipeline.report import report_of_file
 from tracer.report.comparison_report import write_comparison, write_comparison_json
+from tracer.report.formats import format_for
 
 NAME = "diff"
+_FORMATS = ("text", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", type=Path, metavar="A", help="recording or JSON report of the run before")
     parser.add_argument("after", type=Path, metavar="B", help="recording or JSON report of the run after")
-    options.add_output(parser)
+    options.add_formats(parser, _FORMATS)
     options.add_analysis(parser)
     options.add_error_exitcode(parser, "exit with N if anything is new or has grown")
     options.add_verbosity(parser)
@@ -30,12 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare; return 0, or --error-exitcode's status if anything is new or has grown."""
+    format_ = format_for(arguments.format, arguments.output).name
+    if format_ not in _FORMATS:
+        raise UsageError(f"diff does not write {format_}", f"it writes {', '.join(_FORMATS)}: -o changes.json")
     judging = judge_options(arguments)
     _ = judging.analysis  # raises what is wrong with the suppressions first
     before, after = (report_of_file(path, judging) for path in (arguments.before, arguments.after))
     comparison = after.compared_to(before)
     with output_stream(arguments.output, sys.stdout) as stream:
-        if report_format(arguments.format, arguments.output) == "json":
+        if format_ == "json":
             write_comparison_json(comparison, stream)
         else:
             write_comparison(comparison, stream, arguments.top)

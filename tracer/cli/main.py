@@ -145,11 +145,26 @@ def _hint(error: RefleakError, words: Sequence[str]) -> str:
     if isinstance(error, NoSuchTarget) and words:
         if words[0].isdecimal():
             return f"to attach to a process: refleak -p {words[0]}"
+        if (named := _hint_of_file(words[0])) is not None:
+            return named
         from difflib import get_close_matches
 
         if meant := get_close_matches(words[0], COMMANDS, 1):
             return f"did you mean refleak {meant[0]}?"
     return error.hint
+
+
+def _hint_of_file(word: str) -> str | None:
+    """Return what to do with a file that a word names, which is no command."""
+    from pathlib import Path
+
+    path = Path(word)
+    with suppress(OSError):
+        if path.is_file() and path.suffix in (".refleak", ".json"):
+            return f"to read it: refleak report {word}"
+        if path.is_file():
+            return f"to run the file of this folder: refleak ./{word}"
+    return None
 
 
 if __name__ == "__main__":

@@ -100,9 +100,20 @@ def interval(text: str) -> float:
     return value
 
 
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
 def add_target(parser: argparse.ArgumentParser) -> None:
     which = parser.add_argument_group("what to trace")
-    which.add_argument("-p", "--pid", type=int, metavar="PID", help="attach to a running process")
+    which.add_argument(
+        "-p", "--pid", action="extend", type=_words, metavar="PID",
+        help="attach to a running process; more of them after commas or another -p. A name stands for all processes of "
+        "that program, cgroup:PATH for those of a cgroup",
+    )
+    which.add_argument(
+        "--tree", action="store_true", help="attach to the children that run already too, and to theirs (with -p)"
+    )
     which.add_argument(
         "--exec", dest="command", nargs=argparse.REMAINDER, metavar="CMD",
         help="launch CMD with its arguments (everything after it), and trace it from its first instruction",
@@ -111,7 +122,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--user", metavar="NAME", help="run CMD as this user (under sudo: the one who called it)")
     which.add_argument(
         "--follow-forks", action=argparse.BooleanOptionalAction, default=None,
-        help="trace forked children and what they exec too (default with --exec)",
+        help="trace forked children and what they exec too (default with --exec and --tree)",
     )
     which.add_argument(
         "--guest", choices=("auto", "off"), default="auto",
@@ -174,13 +185,18 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def add_formats(parser: argparse.ArgumentParser, names: Sequence[str]) -> argparse._ArgumentGroup:
     report = parser.add_argument_group("how to report")
     report.add_argument(
-        "--format", choices=NAMES, metavar="FORMAT", help=f"{', '.join(NAMES)}; by default as -o's suffix says"
+        "--format", choices=names, metavar="FORMAT", help=f"{', '.join(names)}; by default as -o's suffix says"
     )
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
     report.add_argument("--top", type=entry_count, metavar="N", default=10, help="show the N biggest entries only (10)")
+    return report
+
+
+def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    report = add_formats(parser, NAMES)
     report.add_argument(
         "--source-root", type=Path, metavar="DIR", help="name source files below DIR relative to it (sarif, junit)"
     )
@@ -216,7 +232,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     """Add what every report of one run has; a recording gives the same ones."""
     report = add_output(parser)
     report.add_argument(
-        "--tree", choices=TREES, default=PRUNED,
+        "--balance", choices=TREES, default=PRUNED,
         help="balance trees of counted objects: whole, without what is balanced (default), or none",
     )  # fmt: skip
     report.add_argument(

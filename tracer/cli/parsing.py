@@ -12,10 +12,11 @@ from tracer.cli.command_words import split_command
 from tracer.cli.main import command_module
 from tracer.errors import UsageError
 
+_UNRECOGNIZED = "unrecognized arguments: "
 _EXAMPLES = """\
 examples:
   sudo refleak ./perf probe -x /bin/true main
-  sudo refleak -p PID
+  sudo refleak -p PID                              (-p PID --tree: its children too; -p nginx: all of that name)
   sudo refleak -o report.json --exec CMD ...       (options of refleak go before the command)
   sudo refleak -o run.refleak --exec CMD ...       then, anywhere: refleak report run.refleak
 
@@ -58,7 +59,18 @@ class _Parser(argparse.ArgumentParser):
     """The destinations of the options in the short help; none where it is the long one."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, f"see {self.prog} --help")
+        raise UsageError(message, self._meant(message) or f"see {self.prog} --help")
+
+    def _meant(self, message: str) -> str | None:
+        """Return which option a misspelt one is like."""
+        words = message.removeprefix(_UNRECOGNIZED).split()
+        if not message.startswith(_UNRECOGNIZED) or not words or not words[0].startswith("-"):
+            return None
+        from difflib import get_close_matches
+
+        long = [option for option in self._option_string_actions if option.startswith("--")]
+        close = get_close_matches(f"--{words[0].lstrip('-').partition('=')[0]}", long, 1)
+        return f"did you mean {close[0]}?" if close else None
 
     def format_short_help(self) -> str:
         if not self.most_used:

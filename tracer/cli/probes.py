@@ -22,7 +22,7 @@ from tracer.errors import NothingToProbe, UsageError
 from tracer.model.probed import ProbedBinary
 from tracer.model.snapshot import Unresolved
 from tracer.pipeline.site_finder import SiteFinder, site_finder
-from tracer.pipeline.target_check import check_pid, check_program
+from tracer.pipeline.target_check import check_pids, check_program
 from tracer.procfs.maps import paths_that_open, read_maps
 from tracer.report.probe_list import write_probes, write_probes_json
 from tracer.specs.files import read_spec_file
@@ -83,7 +83,7 @@ def _of_command(binaries: Binaries, command: str) -> list[OpenBinary]:
 
 
 def _of_process(binaries: Binaries, pid: int) -> list[OpenBinary]:
-    check_pid(pid)
+    check_pids((pid,))
     entries = [e for e in read_maps(pid) if e.executable and e.inode and e.path.startswith("/")]
     found = (binaries.mapped(entry, paths_that_open(pid, entry)) for entry in entries)
     return list({binary.id: binary for binary in found if binary is not None}.values())

@@ -48,14 +48,8 @@ def _report_options(arguments: argparse.Namespace) -> ReportOptions:
     from tracer.report.text import TextOptions
 
     root = arguments.source_root.resolve() if arguments.source_root is not None else None
-    text = TextOptions(top=arguments.top, tree=arguments.tree, show=arguments.show)
+    text = TextOptions(top=arguments.top, tree=arguments.balance, show=arguments.show)
     return ReportOptions(text, str(root) if root is not None else None)
-
-
-def report_format(format_: str | None, output: Path | None) -> str:
-    if format_ is not None:
-        return format_
-    return "json" if output is not None and output.suffix == ".json" else "text"
 
 
 def check_output(arguments: argparse.Namespace, judging: JudgeOptions) -> None:

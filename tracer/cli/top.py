@@ -30,8 +30,8 @@ from tracer.capture.launch import Streams
 from tracer.cli import options, trace
 from tracer.cli.choices import judge_options
 from tracer.cli.standard_streams import complain
+from tracer.cli.target_words import check_target
 from tracer.cli.terminal import Terminal
-from tracer.errors import UsageError
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
 from tracer.model.top import TopSample
@@ -58,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the view until the target ends or the user quits; then report, and return the target's exit status."""
-    if (arguments.pid is None) == (not arguments.command):
-        raise UsageError("say what to watch: a command or -p PID", "refleak top --help shows examples")
+    check_target(arguments, "watch", "refleak top")
     every, arguments.interval, arguments.quiet = arguments.interval, None, True
     terminal = Terminal()
     output = None
@@ -97,7 +96,7 @@ class TopView:
     """Samples through an Analyst, and draws when there is something new."""
 
     def __init__(self, terminal: Terminal, arguments: argparse.Namespace, every: float) -> None:
-        what = shlex.join(arguments.command) if arguments.command else f"pid {arguments.pid}"
+        what = shlex.join(arguments.command) if arguments.command else f"-p {','.join(arguments.pid)}"
         self.has_quit = False
         self._terminal, self._every = terminal, every
         self._judging = replace(judge_options(arguments), baseline=None)

@@ -21,6 +21,7 @@ from tracer.cli.choices import is_recording, is_stream, judge_options, next_comm
 from tracer.cli.reporting import check_output, failure_status, write_report
 from tracer.cli.status_line import StatusLine
 from tracer.cli.step_line import StepLine
+from tracer.cli.target_words import check_target, pids_of
 from tracer.cli.time_line import TimeLine
 from tracer.cli.trace_choices import recorder_of, trace_options
 from tracer.errors import CannotWrite, UsageError
@@ -85,8 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     """Trace as `run` does, with someone who looks on."""
-    if (arguments.pid is None) == (not arguments.command):
-        raise UsageError("say what to trace: a command or -p PID", "refleak --help shows examples")
+    check_target(arguments, "trace", "refleak")
+    if arguments.tree and arguments.pid is None:
+        raise UsageError("--tree is of a process that runs: -p PID --tree", "a command's children are traced anyhow")
     line = TimeLine(enabled=arguments.stats)
     line.mark("imports, options")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
@@ -117,7 +119,7 @@ def _begun(arguments: argparse.Namespace, chosen: TraceOptions, times: TimeLine)
     if arguments.command:
         trace = Trace.launched(arguments.command, chosen, recorder, line.show)
     else:
-        trace = Trace.attached(arguments.pid, chosen, recorder, line.show)
+        trace = Trace.attached(pids_of(arguments), chosen, recorder, line.show)
     times.mark("maps and programs in the kernel")
     _handle_signals(trace)
     trace.begin()
@@ -152,7 +154,7 @@ def _write(report: Report, arguments: argparse.Namespace) -> CannotWrite | None:
     except CannotWrite as error:
         from tracer.report.text import TextOptions, write_text
 
-        write_text(report.findings, sys.stderr, TextOptions(top=arguments.top, tree=arguments.tree))
+        write_text(report.findings, sys.stderr, TextOptions(top=arguments.top, tree=arguments.balance))
         return error
     return None
 

@@ -46,7 +46,7 @@ class BackgroundTrace:
 
     @property
     def pid(self) -> int:
-        return self._running.pid
+        return self._running.pids[0]
 
     def checkpoint(self) -> None:
         """Mark this moment: the report tells what came and went between marks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.elf.image import EM_X86_64, Image
@@ -50,8 +51,19 @@ def _check_image(path: str, name: str) -> None:
             )
 
 
-def check_pid(pid: int) -> None:
-    """Raise what is wrong with a process that is to be attached to."""
+def check_pids(pids: Sequence[int]) -> None:
+    """Raise what is wrong with processes that are to be attached to; of several, one may be of another kind."""
+    unsuitable = []
+    for pid in pids:
+        try:
+            _check_pid(pid)
+        except UnsuitableTarget as error:
+            unsuitable.append(error)
+    if unsuitable and len(unsuitable) == len(pids):
+        raise unsuitable[0]
+
+
+def _check_pid(pid: int) -> None:
     if not Path(f"/proc/{pid}").is_dir():
         raise NoSuchTarget(f"there is no process {pid}")
     if pid == os.getpid():

@@ -22,7 +22,7 @@ from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline.site_finder import site_finder
 from tracer.pipeline.steps import OnStep, step, unseen
-from tracer.pipeline.target_check import check_pid, check_privileges, check_program
+from tracer.pipeline.target_check import check_pids, check_privileges, check_program
 from tracer.pipeline.trace_options import TraceOptions
 from tracer.symbols.holder_names import with_holder_names
 
@@ -52,11 +52,11 @@ class Trace:
 
     def __init__(
         self, options: TraceOptions, recorder: Recorder | None = None, *, child: Launched | None = None,
-        path: str = "", pid: int = 0, on_step: OnStep = unseen,
+        path: str = "", pids: Sequence[int] = (), on_step: OnStep = unseen,
     ) -> None:
-        """Load the programs. `path`: of a child's program; `pid`: of who is to be attached to, where there is none."""
+        """Load the programs. `path`: of a child's program; `pids`: of who is to be attached to, where there is none."""
         self._on_step = on_step
-        self.child, self.pid = child, child.pid if child is not None else pid
+        self.child, self.pids = child, (child.pid,) if child is not None else tuple(pids)
         self.recording_failure: CannotWrite | None = None
         """Why the recording could not be finished, once `report` has tried."""
         self._options, self._recorder, self._path = options, recorder, path
@@ -83,14 +83,14 @@ class Trace:
 
     @classmethod
     def attached(
-        cls, pid: int, options: TraceOptions, recorder: Recorder | None = None, on_step: OnStep = unseen
+        cls, pids: Sequence[int], options: TraceOptions, recorder: Recorder | None = None, on_step: OnStep = unseen
     ) -> Trace:  # fmt: skip
-        """Check that process `pid` can be traced."""
+        """Check that these processes can be traced."""
         with _discarding(recorder):
             raise_limit()
             check_privileges()
-            check_pid(pid)
-        return cls(options, recorder, pid=pid, on_step=on_step)
+            check_pids(pids)
+        return cls(options, recorder, pids=pids, on_step=on_step)
 
     def begin(self) -> None:
         """Put all probes in place and let the target go; what fails here leaves nothing behind.
@@ -102,7 +102,7 @@ class Trace:
                 self._session.launch(self.child, self._path)
             else:
                 with step(self._on_step, "placing the probes"):
-                    self._session.attach(self.pid)
+                    self._session.attach(self.pids)
         except BaseException:
             self._session.close()
             self._abandon()

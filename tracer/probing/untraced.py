@@ -15,6 +15,7 @@ _REFERENCES = frozenset((Operation.CREATE, Operation.GET, Operation.PUT, Operati
 _MEMORY = frozenset(
     (Operation.ALLOC, Operation.REALLOC, Operation.FREE, Operation.MAP, Operation.UNMAP, Operation.REMAP)
 )
+_OLDER = "it ran before refleak attached to its parent: -p PID --tree traces it too"
 _NOT_READ = "it is no 64-bit x86 ELF program, or could not be read"
 
 
@@ -40,11 +41,12 @@ def untraced_programs(
         yield Untraced(process.pid, process.generation, program, why_untraced(space))
 
 
-def older_children(pid: int) -> tuple[Untraced, ...]:
-    """Return the processes that descend from one that is going to be traced: they are not."""
+def older_children(pids: Sequence[int]) -> tuple[Untraced, ...]:
+    """Return the processes that descend from those that are going to be traced, and are not among them."""
     return tuple(
-        Untraced(child, 0, proc.executable(child) or f"pid {child}", "it ran before refleak attached to its parent")
-        for child in proc.descendants(pid)
+        Untraced(child, 0, proc.executable(child) or f"pid {child}", _OLDER)
+        for child in dict.fromkeys(child for pid in pids for child in proc.descendants(pid))
+        if child not in pids
     )
 
 

@@ -40,7 +40,7 @@ def add_balance(page: Page, balance: Balance | None, tree: str = PRUNED) -> None
         lead = f"      {_sums(row.node):<{column}}  {'  ' * min(row.depth, 12)}"
         page.line(lead, _calls(row, page.width - len(lead)))
     if len(rows) > most:
-        page.line(f"      ... {counted(len(rows) - most, 'more line')} (--tree full shows all)")
+        page.line(f"      ... {counted(len(rows) - most, 'more line')} (--balance full shows all)")
     folded = _folded(shown)
     if folded.paths:
         what = f"({counted(folded.paths, 'balanced path')}, {folded.gets:,} taken and {folded.puts:,} put, folded)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracer.model.findings import REACHABLE, ErrorFinding, Leak, StackCount
+from tracer.report.address_words import address_word, is_handle
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.balance import PRUNED, add_balance
@@ -123,20 +124,28 @@ def _add_samples(page: Page, leak: Leak) -> None:
     more = leak.kept - len(shown)
     text = ", ".join(shown) + (f" and {more:,} more" if more > 0 else "") + (" drawn" if leak.sample else "")
     word = "age" if leak.count == 1 else "oldest"
-    page.paragraph(f"{text}; {word} {duration(max(ages))}", "       ", "    at ")
+    are_handles = is_handle(leak.instances[0].address, counted=leak.kind == "reference")
+    page.paragraph(f"{text}; {word} {duration(max(ages))}", "       ", f"    {'number' if are_handles else 'at'} ")
 
 
 def _sample(leak: Leak, index: int) -> str:
     instance = leak.instances[index]
     differ = leak.size_min != leak.size_max
-    return f"{instance.address:#x}" + (f" ({size(instance.size)})" if differ and instance.size is not None else "")
+    of_size = f" ({size(instance.size)})" if differ and instance.size is not None else ""
+    return address_word(instance.address, counted=leak.kind == "reference") + of_size
+
+
+def _address(error: ErrorFinding) -> str:
+    counted_object = not error.kind.endswith("-free")
+    where = "number" if is_handle(error.address, counted=counted_object) else "at"
+    return f"{where} {address_word(error.address, counted=counted_object)}"
 
 
 def add_error(page: Page, number: int, error: ErrorFinding) -> None:
     """Add one broken rule with its three stacks: the offence, the release, the birth."""
     page.blank()
     times = "" if error.count == 1 else f", {counted(error.count, 'time')}"
-    what = f"E{number}  {error.kind}{f' of {error.type}' if error.type else ''} at {error.address:#x}{times}"
+    what = f"E{number}  {error.kind}{f' of {error.type}' if error.type else ''} {_address(error)}{times}"
     page.heading(what)
     page.ends(f"    {_OFFENCES.get(error.kind, 'done at')}", f"pid {error.pid}")
     add_stack(page, error.stack, status="complete" if error.stack else "lost")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak, StackCount
 from tracer.model.frames import Frame
+from tracer.report.address_words import address_word
 from tracer.report.amount_words import amount
 from tracer.report.class_words import CLASSES
 from tracer.report.entry_sentence import error_sentence
@@ -100,7 +101,7 @@ def _leak(leak: Leak, frames: _Frames) -> Json:
         "freedAt": _calls(leak.freed_at, frames),
         "lookedAt": looked_at(leak) if leak.freed_at else "",
         "ageNs": max((instance.age_ns for instance in leak.instances), default=None),
-        "at": [hex(instance.address) for instance in leak.instances],
+        "at": [address_word(instance.address, counted=leak.kind == "reference") for instance in leak.instances],
         "stack": frames.of(leak.stack),
         "own": leak.own_frame,
         "start": leak.start or 0,
@@ -126,7 +127,7 @@ def _error(error: ErrorFinding, frames: _Frames) -> Json:
         "sentence": error_sentence(error),
         "remark": error.kind in REMARKS,
         "pid": error.pid,
-        "address": hex(error.address),
+        "address": address_word(error.address, counted=not error.kind.endswith("-free")),
         "stacks": [[what, frames.of(stack)] for what, stack in stacks if stack is not None],
         "heldBy": held_by(error.holders),
     }

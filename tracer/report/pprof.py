@@ -9,15 +9,16 @@ import gzip
 from itertools import chain
 from typing import BinaryIO
 
-from tracer.model.findings import Findings, FrameList
+from tracer.model.findings import Findings, FrameList, Leak
 from tracer.model.frames import Frame
 from tracer.report.code_layout import CodeLayout, Placed, physical
 from tracer.report.protobuf_wire import Message
 from tracer.report.selection_words import rate
-from tracer.report.weights import STACK_NOT_KEPT, reported, weight
+from tracer.report.weights import STACK_NOT_KEPT, process_names, reported, weight
 
 SAMPLE_TYPES = (
     ("inuse_objects", "count"), ("inuse_space", "bytes"), ("alloc_objects", "count"), ("alloc_space", "bytes"),
+    ("free_objects", "count"), ("free_space", "bytes"),
 )  # fmt: skip
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
 _NOT_KEPT = Frame(STACK_NOT_KEPT)
@@ -25,9 +26,10 @@ _DURATION, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_TYPE = 10, 11, 12, 13, 14
 
 
 def write_pprof(findings: Findings, stream: BinaryIO) -> None:
-    """Write what is outstanding as in use, and that together with what was freed again as allocated.
+    """Write what is outstanding as in use, what was freed again as freed, and both together as allocated.
 
-    Objects of references weigh 1 and no bytes. What was freed is in `findings.freed`, if that was asked for.
+    Counted objects weigh 1 and no bytes. What was freed of blocks is in `findings.freed`, if that was asked for.
+    Labels: kind, type, class, state, process, pid, id, and thread where all was made by one.
     """
     with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as compressed:
         compressed.write(profile(findings))
@@ -41,6 +43,26 @@ def profile(findings: Findings) -> bytes:
 def _name(frame: Frame) -> str:
     """Return the function's name, or its place in the binary: readers drop or merge what has no name."""
     return frame.function or f"{frame.module or '[unknown]'}+{frame.address:#x}"
+
+
+def _values(leak: Leak) -> tuple[int, ...]:
+    """Return a value for each of SAMPLE_TYPES; of blocks that were freed there are samples of their own."""
+    held = weight(leak)
+    ended = leak.freed or 0 if leak.kind == "reference" else 0
+    return held.count, held.bytes, held.count + ended, held.bytes, ended, 0
+
+
+def _labels(leak: Leak, names: dict[int, str]) -> dict[str, str | None]:
+    return {
+        "kind": leak.kind, "type": leak.type, "class": leak.reachability, "state": leak.state,
+        "process": names.get(leak.pid), "id": leak.id,
+    }  # fmt: skip
+
+
+def _numbers(leak: Leak) -> dict[str, int]:
+    threads = {instance.thread for instance in leak.instances}
+    known = len(threads) == 1 and len(leak.instances) == leak.kept
+    return {"pid": leak.pid, **({"thread": threads.pop()} if known else {})}
 
 
 class _Profile:
@@ -60,15 +82,11 @@ class _Profile:
         self._mappings = {placed: number for number, placed in enumerate(ranges, start=1)}
         for kind, unit in SAMPLE_TYPES:
             self._value_type(_SAMPLE_TYPE, kind, unit)
+        names = process_names(findings)
         for leak in leaks:
-            held = weight(leak)
-            labels = {
-                "kind": leak.kind, "type": leak.type, "state": leak.state, "reachability": leak.reachability,
-                "id": leak.id,
-            }  # fmt: skip
-            self._sample(leak.stack, (held.count, held.bytes, held.count, held.bytes), labels, leak.pid)
+            self._sample(leak.stack, _values(leak), _labels(leak, names), _numbers(leak))
         for freed in findings.freed:
-            self._sample(freed.stack, (0, 0, freed.count, freed.bytes), {}, None)
+            self._sample(freed.stack, (0, 0, *(freed.count, freed.bytes) * 2), {}, {})
         for placed, number in self._mappings.items():
             self._mapping(number, placed)
         self.message.number(_DURATION, findings.duration_ns)
@@ -91,7 +109,7 @@ class _Profile:
         self.message.block(field, made.data)
 
     def _sample(
-        self, stack: FrameList, values: tuple[int, ...], labels: dict[str, str | None], pid: int | None
+        self, stack: FrameList, values: tuple[int, ...], labels: dict[str, str | None], numbers: dict[str, int]
     ) -> None:
         made = Message()
         # Readers drop a sample without a location.
@@ -103,10 +121,10 @@ class _Profile:
                 label.number(1, self._string(key))
                 label.number(2, self._string(value))
                 made.block(3, label.data)
-        if pid is not None:
+        for key, number in numbers.items():
             label = Message()
-            label.number(1, self._string("pid"))
-            label.number(3, pid)
+            label.number(1, self._string(key))
+            label.number(3, number)
             made.block(3, label.data)
         self.message.block(_SAMPLE, made.data)
 

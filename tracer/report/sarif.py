@@ -40,15 +40,18 @@ def write_sarif(findings: Findings, stream: TextIO, source_root: str | None = No
 def _document(findings: Findings, root: str | None) -> Json:
     place = cache(lambda frame: _location(frame, root))
     leaks = [_leak(leak, place) for leak in reported(findings)]
-    suppressed = [_leak(leak, place) for leak in findings.suppressed]
     errors = [_error(error, place) for error in findings.errors]
     run: Json = {
         "tool": {"driver": {"name": "refleak", "version": __version__, "rules": _rules()}},
         "invocations": [_invocation(findings)],
         "columnKind": "unicodeCodePoints",
-        "results": [*leaks, *errors, *suppressed],
-        "properties": {"mode": findings.mode, "complete": findings.is_whole},
-    }
+        "results": [*leaks, *errors],
+        "properties": {
+            "mode": findings.mode, "complete": findings.is_whole,
+            # No results: services that do not read `suppressions` would count them as open.
+            "suppressed": [_suppressed(leak) for leak in findings.suppressed],
+        },
+    }  # fmt: skip
     if root is not None:
         uri = SourceLocation(root.rstrip("/") + "/", None, relative=False).uri
         run["originalUriBaseIds"] = {_ROOT: {"uri": uri}}
@@ -102,9 +105,11 @@ def _leak(leak: Leak, place: Place) -> Json:
         },
         **_locations(main_frame(leak), place),
     }  # fmt: skip
-    if leak.suppressed_by is not None:
-        made["suppressions"] = [{"kind": "external", "justification": leak.suppressed_by}]
     return made
+
+
+def _suppressed(leak: Leak) -> Json:
+    return {"id": leak.id, "by": leak.suppressed_by, "count": leak.count, "bytes": leak.bytes}
 
 
 def _level(leak: Leak) -> str:

@@ -25,13 +25,26 @@ def add_scope(page: Page, findings: Findings) -> None:
     if root is not None:
         _labelled(page, "target", command(root))
     _labelled(page, "" if root else "target", _circumstances(findings, root))
-    others = {process.pid for process in findings.processes} - ({root.pid} if root else set())
-    if others:
-        _labelled(page, "", f"and {counted(len(others), 'child process', 'child processes')}")
+    for line in _others(findings):
+        _labelled(page, "", line)
     _add_completeness(page, findings)
     _add_scans(page, findings)
     _add_coverage(page, findings)
     _add_untraced(page, findings)
+
+
+def _others(findings: Findings) -> list[str]:
+    """Return lines on the processes besides the first: those that another one has, and those that stand alone."""
+    pids = list(dict.fromkeys(process.pid for process in findings.processes))
+    parents = {process.pid: process.parent for process in findings.processes}
+    children = [pid for pid in pids[1:] if parents[pid] in parents]
+    alone = [f"{pid} ({command(last)})" for pid in pids[1:] if pid not in children
+             and (last := last_of(findings, pid)) is not None]  # fmt: skip
+    more = f" and {len(alone) - _MOST_PROGRAMS:,} more" if len(alone) > _MOST_PROGRAMS else ""
+    lines = [f"and pid {', '.join(alone[:_MOST_PROGRAMS])}{more}"] if alone else []
+    if children:
+        lines.append(f"and {counted(len(children), 'child process', 'child processes')}")
+    return lines
 
 
 def untraced(findings: Findings) -> str:

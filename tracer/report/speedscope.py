@@ -39,23 +39,24 @@ def _document(findings: Findings) -> dict[str, object]:
 
 
 class _Frames:
+    """One for each function, without lines: the left-heavy view sums by frame."""
+
     def __init__(self) -> None:
         self.documents: list[dict[str, object]] = []
-        self._numbers: dict[tuple[str, str | None, int | None], int] = {}
+        self._numbers: dict[tuple[str, str | None], int] = {}
 
     def of(self, path: CallPath) -> list[int]:
         """Return a path's frames by number, outermost first."""
         stack = list(reversed(path.leak.stack))
         below = len(path.names) - 1 - len(stack) if stack else len(path.names) - 1
-        places = [(None, None), *((frame.file, frame.line) for frame in stack), *[(None, None)] * below]
-        return [self._number(name, file, line) for name, (file, line) in zip(path.names, places, strict=True)]
+        files = [None, *(frame.file for frame in stack), *[None] * below]
+        return [self._number(name, file) for name, file in zip(path.names, files, strict=True)]
 
-    def _number(self, name: str, file: str | None, line: int | None) -> int:
-        key = (name, file, line)
+    def _number(self, name: str, file: str | None) -> int:
+        key = (name, file)
         if key not in self._numbers:
             self._numbers[key] = len(self.documents)
-            known = {"name": name, "file": file, "line": line}
-            self.documents.append({field: value for field, value in known.items() if value is not None})
+            self.documents.append({"name": name} if file is None else {"name": name, "file": file})
         return self._numbers[key]
 
 

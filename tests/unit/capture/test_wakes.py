@@ -22,7 +22,7 @@ def child() -> int:
 
 def test_a_record_wakes() -> None:
     reader, writer = os.pipe()
-    with Wakes(reader, os.getpid()) as wakes:
+    with Wakes(reader, (os.getpid(),)) as wakes:
         assert not wakes.wait(0)
         os.write(writer, b"x")
         assert wakes.wait(PATIENCE_SECONDS) and wakes.wait(0)
@@ -33,7 +33,7 @@ def test_a_record_wakes() -> None:
 def test_the_end_of_the_process_wakes_once() -> None:
     reader, writer = os.pipe()
     pid = child()
-    with Wakes(reader, pid) as wakes:
+    with Wakes(reader, (pid,)) as wakes:
         assert not wakes.wait(0)
         os.kill(pid, signal.SIGKILL)
         assert wakes.wait(PATIENCE_SECONDS)
@@ -49,7 +49,7 @@ def test_a_process_that_has_ended_is_no_error() -> None:
     pid = child()
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    with Wakes(reader, pid) as wakes:
+    with Wakes(reader, (pid,)) as wakes:
         assert not wakes.wait(0)
     os.close(reader)
     os.close(writer)

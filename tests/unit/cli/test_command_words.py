@@ -34,8 +34,35 @@ def test_the_command_has_all_that_follows_it(
 
 def test_a_process_is_no_command() -> None:
     parsed = parse("", command_module(""), ["-p", "17", "--top", "4", "-o", "out.txt"])
-    assert (parsed.pid, parsed.command, parsed.top) == (17, None, 4)
-    assert parse("", command_module(""), ["-p17"]).pid == 17
+    assert (parsed.pid, parsed.command, parsed.top) == (["17"], None, 4)
+    assert parse("", command_module(""), ["-p17"]).pid == ["17"]
+
+
+def test_processes_add_up() -> None:
+    parsed = parse("", command_module(""), ["-p", "17,18", "--tree", "-p", "nginx", "-q"])
+    assert (parsed.pid, parsed.tree, parsed.quiet) == (["17", "18", "nginx"], True, True)
+    assert parse("top", command_module("top"), ["-p", "17", "-p18"]).pid == ["17", "18"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        (["-p", "1", "true"], "-p 1 and the command 'true': only one can be meant",
+         "options go before a command, and what follows -p PID needs a dash"),
+        (["--tree", "true"], "--tree is of a process that runs: -p PID --tree",
+         "a command's children are traced anyhow"),
+        (["top"], "say what to watch: a command or -p PID", "refleak top --help shows examples"),
+        (["--fromat", "json", "true"], "unrecognized arguments: --fromat", "did you mean --format?"),
+        (["--presets", "glib", "true"], "unrecognized arguments: --presets", "did you mean --preset?"),
+        (["-format", "json", "true"], "unrecognized arguments: -format", "did you mean --format?"),
+        (["--zzz", "true"], "unrecognized arguments: --zzz", "see refleak --help"),
+    ],
+)  # fmt: skip
+def test_a_misuse_gets_its_hint(
+    capsys: pytest.CaptureFixture[str], words: list[str], said: str, hint: str
+) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.splitlines() == [f"refleak: {said}", f"         {hint}"]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +80,20 @@ def test_what_was_meant_is_said(capsys: pytest.CaptureFixture[str], words: list[
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("refleak: there is no command ")
     assert said[1].strip() == hint
+
+
+def test_a_file_of_this_folder_is_known(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("run.refleak", "report.json", "leaky"):
+        Path(name).touch()
+    Path("leaky").chmod(0o755)
+    assert [main([name]) for name in ("run.refleak", "report.json", "leaky", "other")] == [66] * 4
+    assert [line.strip() for line in capsys.readouterr().err.splitlines()[1::2]] == [
+        "to read it: refleak report run.refleak", "to read it: refleak report report.json",
+        "to run the file of this folder: refleak ./leaky", "check the process number or the command's path",
+    ]
 
 
 def test_the_short_help_is_short(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,9 +33,11 @@ def recording(tmp_path: Path) -> Path:
     return written(tmp_path / "run.refleak")
 
 
-def written(path: Path, without_blocks: int = 0, *, symbols: bool = True) -> Path:
+def written(path: Path, without_blocks: int = 0, *, symbols: bool = True, objects: bool = True) -> Path:
     snapshot, code = server()
     snapshot = replace(snapshot, allocations=snapshot.allocations[without_blocks:])
+    if not objects:
+        snapshot = replace(snapshot, objects=snapshot.objects[:0])
     writer = RecordingWriter(path, Info())
     writer.write_snapshot(snapshot, code.symbols if symbols else None)
     writer.close()
@@ -156,9 +158,39 @@ def test_diff_in_text(capsys: pytest.CaptureFixture[str], recording: Path) -> No
     lines = out.splitlines()
     assert status == 9
     assert lines[0] == "refleak: WORSE: 1 grown, 5 same"
-    assert lines[2] == "grown: 20.0 KiB in 5 blocks then, 28.0 KiB in 7 blocks now (malloc)"
+    said = " ".join(map(str.strip, lines[2:4]))
+    assert said == "grown: 20.0 KiB in 5 blocks then, 28.0 KiB in 7 blocks now (malloc): +2, +8.0 KiB"
     status, out, _ = run(capsys, "diff", recording, old, "--error-exitcode", "9")
     assert (status, out.splitlines()[0]) == (0, "refleak: not worse: 1 shrunk, 5 same")
+    said = " ".join(map(str.strip, out.splitlines()[2:4]))
+    assert said == "shrunk: 28.0 KiB in 7 blocks then, 20.0 KiB in 5 blocks now (malloc): -2, -8.0 KiB"
+
+
+@pytest.mark.parametrize("how", [("--format", "html"), ("-o", "x.html"), ("-o", "x.sarif"), ("-o", "x.pb.gz")])
+def test_diff_refuses_what_it_cannot_write(
+    capsys: pytest.CaptureFixture[str], recording: Path, how: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It wrote text under any name."""
+    monkeypatch.chdir(recording.parent)
+    status, _, err = run(capsys, "diff", recording, recording, *how)
+    assert status == 2
+    assert "refleak diff --help" in err or "-o changes.json" in err
+    assert not Path(how[1]).exists()
+
+
+def test_diff_offers_what_it_can_write(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["diff", "--help"])
+    said = capsys.readouterr().out
+    assert "text, json; by default" in said
+    assert "html" not in said and "--source-root" not in said
+
+
+def test_diff_has_references_first(capsys: pytest.CaptureFixture[str], recording: Path) -> None:
+    old = written(recording.with_name("old.refleak"), without_blocks=7, objects=False)
+    out = run(capsys, "diff", old, recording)[1]
+    words = [line for line in out.splitlines() if line.startswith("new: ")]
+    assert [word.partition(" x ")[2] or word.rpartition(" ")[2] for word in words] == ["dso", "(malloc)"]
 
 
 def test_diff_in_json_of_a_json_report_and_a_recording(capsys: pytest.CaptureFixture[str], recording: Path) -> None:

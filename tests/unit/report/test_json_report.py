@@ -74,7 +74,7 @@ def test_a_full_report_is_valid_and_says_all() -> None:
     ]
     assert (document["suppressed"]["count"], document["suppressed"]["bytes"]) == (1, 4096)
     (error,) = document["errors"]
-    assert (error["kind"], error["count"], error["address"]) == ("over-put", 2, "0x9100")
+    assert (error["kind"], error["count"], error["address"]) == ("over-put", 2, "0x19100")
     assert [frame["function"] for frame in error["released_at"][:2]] == ["__refcnt__put", "map__delete"]
 
 

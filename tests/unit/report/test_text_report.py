@@ -103,7 +103,7 @@ map             7       3      10            7        0
     one-off: all made at once, and none that stayed in the 61.0 s since
     note: the counter of 1 of 2 changed without a traced call: one reads 3 where
           gets and puts give 2
-    at 0x9000, 0x9040; oldest 61.0 s
+    at 0x19000, 0x19040; oldest 61.0 s
 
 #2  28.0 KiB (28,672 bytes) leaked: 7 blocks of 4,096 (malloc)
     allocated at                                                 id 7f9205463289
@@ -131,7 +131,7 @@ all)
 
 inherited by fork, no leak: 8.0 KiB in 2 blocks
 
-E1  over-put of dso at 0x9100, 2 times
+E1  over-put of dso at 0x19100, 2 times
     put at                                                               pid 812
       __refcnt__put  refcnt.c:14
       thread__exit   thread.c:99

@@ -1,0 +1,41 @@
+"""Which processes the words of -p mean."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from tracer.errors import NoSuchTarget, UsageError
+from tracer.procfs.process import descendants
+from tracer.procfs.process_words import CGROUP, names_of_programs, processes_of
+
+
+def check_target(arguments: argparse.Namespace, what: str, help_of: str) -> None:
+    """Raise UsageError unless there is a command or -p, and not both. `what`: what is to be done with it."""
+    if arguments.command and arguments.pid:
+        raise UsageError(
+            f"-p {','.join(arguments.pid)} and the command {arguments.command[0]!r}: only one can be meant",
+            "options go before a command, and what follows -p PID needs a dash",
+        )
+    if not arguments.command and not arguments.pid:
+        raise UsageError(f"say what to {what}: a command or -p PID", f"{help_of} --help shows examples")
+
+
+def pids_of(arguments: argparse.Namespace) -> tuple[int, ...]:
+    """Return the processes to attach to, each once; with --tree those that descend from them too."""
+    pids = [pid for word in arguments.pid for pid in _pids(word)]
+    if arguments.tree:
+        pids += [child for pid in pids for child in descendants(pid)]
+    return tuple(dict.fromkeys(pids))
+
+
+def _pids(word: str) -> Iterable[int]:
+    pids = processes_of(word)
+    if pids:
+        return pids
+    if word.startswith(CGROUP):
+        raise NoSuchTarget(f"no process is in {word}", "its path is as /proc/PID/cgroup gives it")
+    close = get_close_matches(word, names_of_programs(), 1)
+    hint = f"did you mean -p {close[0]}?" if close else "ps -e lists what runs"
+    raise NoSuchTarget(f"no process is called {word}", hint)
