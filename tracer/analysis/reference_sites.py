@@ -91,10 +91,11 @@ class Places:
             return inner
         return inner[0] if level == Level.CALL else inner[0][0]
 
-    def telling(self, stack: int) -> Frame | None:
-        """Return the innermost frame that tells the stacks of this role apart."""
+    def telling(self, stack: int, handed: bool = True) -> Frame | None:
+        """Return the innermost frame that tells the stacks of this role apart; of those that hand up the caller, unless
+        `handed` is false."""
         own = self._own(stack)
-        return own[self._place(stack)][1] if own else None
+        return own[self._place(stack) if handed else self._start(stack)][1] if own else None
 
 
 def _is_of_header(frame: Frame) -> bool:

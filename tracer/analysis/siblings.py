@@ -174,9 +174,9 @@ class Siblings:
                 return view.get_example[max(amounts, key=lambda get: amounts[get])]
         return None
 
-    def said_of(self, get: int) -> Frame | None:
+    def said_of(self, get: int, handed: bool = True) -> Frame | None:
         """Return the frame that tells a get, or a birth, from others."""
-        return (self._birth_places if get in self._births else self._get_places).telling(get)
+        return (self._birth_places if get in self._births else self._get_places).telling(get, handed)
 
     def same_get(self, one: int, other: int) -> bool:
         """Tell whether two references were taken by the same line."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.analysis.activations import without
+from tracer.analysis.certainty import probability
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.habits import likely
 from tracer.analysis.reasons import Reasons
@@ -64,10 +65,26 @@ def _group(
             reason = reasons.exact(holders[suspect.stack], count)
         else:
             reason = reasons.by_siblings(suspect, count)
-        confidence = before.confidence if before else suspect.confidence
-        merged[lines] = UnpairedGet(before.stack if before else frames, count, confidence, reason)
+        if before is None:
+            get = UnpairedGet(frames, count, suspect.confidence, reason)
+            merged[lines] = _placed(siblings, suspect, get, weights[suspect] / counts[suspect])
+        else:
+            merged[lines] = replace(before, count=count, reason=reason)
     ends = siblings.deaths(group[0].life.gets[0]) if group else {}
     return Verdict(tuple(merged.values())[:_MOST], same_lines(ends.items()))
+
+
+def _placed(siblings: Siblings, suspect: Suspect, get: UnpairedGet, share: float) -> UnpairedGet:
+    """Say how likely it is, who took it, and where others put theirs."""
+    guessed = suspect.confidence == WEAK or suspect.habitual
+    level, seen = siblings.seen(suspect.stack, suspect.birth)
+    places = siblings.put_at(suspect.stack, suspect.birth, level, not guessed) if seen else []
+    return replace(
+        get,
+        probability=probability(suspect.confidence, min(1.0, share)),
+        taken_by=siblings.said_of(suspect.stack, handed=seen > 0),
+        put_at=siblings.put_places.telling(places[0].stack) if places else None,
+    )
 
 
 def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, int, float]]:

@@ -46,6 +46,12 @@ class UnpairedGet:
     count: int
     confidence: str
     reason: str
+    probability: float | None = None
+    """How likely it is the one, as measured (docs/pairing.md)."""
+    taken_by: Frame | None = None
+    """Of the stack: the call that the reference came to."""
+    put_at: Frame | None = None
+    """Where most references that were taken there are put in other objects; None where none ever was."""
 
 
 @dataclass(frozen=True, slots=True)

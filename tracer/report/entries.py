@@ -13,6 +13,7 @@ from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.stack_lines import add_stack, read_alike
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.unpaired import add_probable_put, add_unpaired
+from tracer.report.unpaired_sentence import unpaired_sentence
 
 _SAMPLES = 3
 _CALL_STACKS = 5
@@ -36,6 +37,7 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
     """Add one entry: amount and id, birth, gets and puts, notes, and a few addresses."""
     page.blank()
     page.heading(f"#{number}  {_headline(leak)}")
+    page.paragraph(unpaired_sentence(leak), "    ", "    ")
     page.ends(f"    {_BIRTHS[leak.kind]}", f"id {leak.id}")
     add_stack(page, leak.stack, leak.own_frame, leak.stack_status)
     _add_reach(page, leak)
