@@ -8,7 +8,7 @@ from __future__ import annotations
 from tracer.analysis.suspect import EXACT, STRONG
 
 _EXACT, _STRONG = 1.0, 0.98
-_WEAK_LEAST, _WEAK_MOST = 0.3, 0.85
+_WEAK_LEAST, _WEAK_MOST = 0.3, 0.8
 """Of a weak one of which the evidence leaves nothing, and of one of which it leaves no doubt."""
 
 

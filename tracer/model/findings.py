@@ -182,6 +182,12 @@ class Leak:
     """References that were never put, the surest first; a create's own reference has the create's stack."""
     healthy: tuple[StackCount, ...] = ()
     """Where objects ended that were created at the same place."""
+    held_in: tuple[str, ...] = ()
+    """Counted types whose objects hold it, or whose last put would have put it; the likeliest first."""
+    cause: str | None = None
+    """Of references: what entries have in common whose missing put, or accused get, is one."""
+    kept_alive_by: str | None = None
+    """The cause of other objects, that hold these: no cause of their own."""
     balance: Balance | None = None
     """Of references."""
     made: int | None = None

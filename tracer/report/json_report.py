@@ -188,6 +188,8 @@ def _leak(leak: Leak) -> Json:
         "instances": [_instance(instance) for instance in leak.instances],
         "gets": _calls(leak.gets) if leak.kind == "reference" else None,
         "puts": _calls(leak.puts) if leak.kind == "reference" else None,
+        "cause": leak.cause,
+        "kept_alive_by": leak.kept_alive_by,
         "summary": unpaired_sentence(leak) or None,
         "unpaired": [_unpaired(get) for get in leak.unpaired],
         "healthy": _calls(leak.healthy) if leak.kind == "reference" else None,

@@ -11,6 +11,7 @@ from tracer.model.findings import INDIRECT, LOST, Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.balance import PRUNED
+from tracer.report.cause_entries import cause_entries
 from tracer.report.class_words import SHOWN, held_lines
 from tracer.report.entries import add_error, add_leak
 from tracer.report.nameless import add_nameless
@@ -82,16 +83,19 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
     number = 0
     for pid in concerned:
         entries = [leak for leak in findings.leaks if leak.pid == pid]
-        listed = [leak for leak in entries if leak.state != "inherited" and _is_shown(leak, options.show)]
+        listed = cause_entries(
+            leak for leak in entries if leak.state != "inherited" and _is_shown(leak, options.show)
+        )
         if (len(concerned) > 1 or pid != pids[0]) and (listed or any(leak.state == "inherited" for leak in entries)):
             _add_process_heading(page, findings, pid)
-        for leak in listed[:top]:
+        for entry in listed[:top]:
             number += 1
-            add_leak(page, number, leak, options.tree)
+            add_leak(page, number, entry, options.tree)
         if len(listed) > top:
             page.blank()
             more = counted(len(listed) - top, "more entry", "more entries")
-            page.paragraph(f"and {more}: {amount(listed[top:])} (--top {len(listed)} lists all)")
+            rest = [leak for entry in listed[top:] for leak in entry.leaks]
+            page.paragraph(f"and {more}: {amount(rest)} (--top {len(listed)} lists all)")
         inherited = [leak for leak in entries if leak.state == "inherited"]
         if inherited:
             page.blank()
