@@ -78,7 +78,7 @@ map             7       3      10            7        0
 #1  2 x dso leaked, count 2
     2 references to dso, taken in map__new (map.c:61), were never put; none
     taken there was ever put; weak, 80 %: 1 other place may be meant too
-    created at                                                   id 7fa9f1eb05b7
+    created at                                                   id 7235c2380deb
       __refcnt__init        refcnt.c:3
       dso__new              dso.c:88  <-- your code
       machine__findnew_dso  machine.c:40
@@ -108,7 +108,7 @@ map             7       3      10            7        0
     at 0x9000, 0x9040; oldest 61.0 s
 
 #2  28.0 KiB (28,672 bytes) leaked: 7 blocks of 4,096 (malloc)
-    allocated at                                                 id 7f9205463289
+    allocated at                                                 id ca22a120ac9f
       malloc          [libc.so.6]
       parse_body      body.c:118  <-- your code
       handle_request  http.c:402  (inlined)
