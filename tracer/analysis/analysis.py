@@ -70,7 +70,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
             ),
         ),
         notes=(
-            *notes(snapshot, frees.unjudged), *suppressed_errors,
+            *everything.crash_notes(), *notes(snapshot, frees.unjudged), *suppressed_errors,
             *unused_notes(options.suppressions, merged, broken),
         ),
         events_seen=snapshot.events_seen,

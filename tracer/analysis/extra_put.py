@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracer.analysis.activations import without
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.groups import Indices, sorted_runs
 from tracer.analysis.habits import likely
 from tracer.analysis.history import IDENTITY, owners
 from tracer.analysis.lives import Life, life
 from tracer.analysis.reasons import place_of
-from tracer.analysis.representatives import last_in_first_out
+from tracer.analysis.representatives import last_in_first_out, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
 from tracer.model.operations import Operation
@@ -55,6 +56,7 @@ class ExtraPuts:
         if one.remaining >= 0:
             return None
         siblings = self._of_type(int(events["value"][creates[0]]))
+        one, in_order = _beyond_calls(siblings, one, in_order)
         impartial = likely(siblings.weights(one), one)[2]
         if impartial.max() >= _SURE:
             return self._said(siblings, one, int(impartial.argmax()), True)
@@ -81,8 +83,19 @@ class ExtraPuts:
             return ExtraPut(stack, "no object that ended well was put there")
         taken = round(sum(one.taken[row] for row, get in enumerate(one.gets) if siblings.same_get(get, source)))
         place = place_of(siblings.said_of(source))
+        if taken == 0:
+            return ExtraPut(stack, f"other objects take at {place} what is put there; this one did not")
         said = f"it gives back what is taken at {place}: {taken:,} taken here, {given:,} put"
         return ExtraPut(stack, said if strong else f"{said}; judged by order and nearness alone")
+
+
+def _beyond_calls(siblings: Siblings, one: Life, in_order: Floats) -> tuple[Life, Floats]:
+    """Return what is left to be judged without what one call of a function took and gave back itself.
+
+    Not where all of its puts are in such pairs: then one of those is too many.
+    """
+    rest = without(one, siblings.local(one))
+    return (one, in_order) if rest.remaining >= 0 or not rest.given.any() else (rest, order_of_steps(rest))
 
 
 def _whole_life(events: Records, create: int, errors: Records) -> tuple[Life, Floats]:

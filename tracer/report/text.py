@@ -7,19 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from tracer.model.findings import INDIRECT, LOST, Findings, Leak
+from tracer.model.findings import INDIRECT, LOST, ErrorFinding, Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.balance import PRUNED
 from tracer.report.cause_entries import cause_entries
 from tracer.report.class_words import SHOWN, held_lines
 from tracer.report.entries import add_error, add_leak
+from tracer.report.entry_sentence import offender, short_place
 from tracer.report.nameless import add_nameless
 from tracer.report.page import Page, Span, stream_color, stream_width
 from tracer.report.period_table import add_periods
 from tracer.report.scope import add_scope, command, end, last_of
 from tracer.report.type_table import add_types
 from tracer.report.verdict_line import verdict
+
+_MOST_PLACES = 3
 
 
 @dataclass(frozen=True)
@@ -120,15 +123,25 @@ def _add_process_heading(page: Page, findings: Findings, pid: int) -> None:
 
 
 def _add_errors(page: Page, findings: Findings, top: int) -> None:
-    errors = findings.errors
+    errors = [error for error in findings.errors if error.kind != "reinitialised"]
     for number, error in enumerate(errors[:top], start=1):
         add_error(page, number, error)
-    if any(error.kind == "reinitialised" for error in errors[:top]):
-        page.paragraph("note: an object that is initialised again while it is counted is no error by itself: its"
-                       " memory may have been reused without a traced put or delete", "          ", "    ")  # fmt: skip
     if len(errors) > top:
         page.blank()
         page.line(f"and {counted(len(errors) - top, 'more error')} (--top {len(errors)} lists all)")
+    _add_reinitialised(page, [error for error in findings.errors if error.kind == "reinitialised"])
+
+
+def _add_reinitialised(page: Page, errors: Sequence[ErrorFinding]) -> None:
+    """Say once what was initialised again while it was counted: it may be no mistake."""
+    if not errors:
+        return
+    named = [f"{error.count:,} x {error.type} at {short_place(offender(error))}" for error in errors[:_MOST_PLACES]]
+    rest = sum(error.count for error in errors[_MOST_PLACES:])
+    named += [f"{rest:,} elsewhere"] if rest else []
+    page.blank()
+    page.paragraph(f"initialised again while counted: {', '.join(named)}. That is no error by itself: the memory may"
+                   " have been used again without a traced put or delete", "      ", "note: ")  # fmt: skip
 
 
 def _add_suppressed(page: Page, suppressed: Sequence[Leak]) -> None:
