@@ -31,7 +31,7 @@ EDGES = {
     "unwinding": {"spaces", "kernel", "binaries", "cfi", "procfs", "mishaps"},
     "jit": {"spaces", "binaries", "cfi", "elf", "procfs", "mishaps"},
     "spaces": {"interpreters", "kernel", "binaries", "cfi", "procfs", "mishaps"},
-    "interpreters": {"kernel", "binaries", "mishaps"},
+    "interpreters": {"kernel", "binaries", "elf", "mishaps"},
     "kernel": {"binaries", "files"},
     "binaries": {"elf", "procfs", "files"},
     "sites": {"cfi", "dwarf", "elf"},

@@ -18,7 +18,7 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.follower import Follower
 from tracer.elf.image import Image
 from tracer.errors import CannotRead, ProgramRefused, UnsuitableTarget
-from tracer.interpreters.runtimes import InterpreterRuntimes
+from tracer.interpreters.python.runtimes import PythonRuntimes
 from tracer.mishaps import REASON, TOO_SLOW, Mishaps
 from tracer.model import records
 from tracer.model.records import ControlKind
@@ -148,8 +148,8 @@ def test_a_version_at_the_end_of_a_file_is_no_python() -> None:
     )  # fmt: skip
     maps: Any = SimpleNamespace(view=lambda _, dtype, count: np.zeros(count, dtype))
     mishaps = Mishaps()
-    runtimes = InterpreterRuntimes(maps, None, mishaps)
-    assert runtimes._offsets(binary) is None
+    runtimes = PythonRuntimes(maps, mishaps)
+    assert not runtimes.is_in(binary)
     assert mishaps.losses == ()
     assert "no frames of Python" in runtimes.notes[0]
 

@@ -10,8 +10,10 @@ import struct
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 
-from tracer.interpreters.code import ScriptCode, read_code
+from tracer.interpreters.code import frames_of, read_code
+from tracer.interpreters.languages import LANGUAGE_OF
 from tracer.interpreters.merging import Run, merged
+from tracer.interpreters.script_code import ScriptCode
 from tracer.model import records
 from tracer.model.frames import Frame
 from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY, GuestRecord, StackStatus
@@ -112,17 +114,18 @@ class InterpreterFrames:
     def _run(self, calls: Sequence[_Call], place: int) -> Run:
         known = [self._calls.get(call) or self._met(call) for call in calls]
         keys = tuple([key for key, _ in known if key != _HIDDEN])
-        return Run(keys, place, all(of_python for _, of_python in known))
+        return Run(keys, place, all(replaces_loop for _, replaces_loop in known))
 
     def _met(self, call: _Call) -> tuple[int, bool]:
-        """Number a frame that was not met before; return its key, and whether it is Python's."""
+        """Number a frame that was not met before; return its key, and whether it stands for an evaluation loop."""
         code = self._code(call[0])
-        if code is not None and not code.is_shown:
+        language = LANGUAGE_OF[code.kind] if code is not None else None
+        if code is not None and language is not None and not language.is_shown(code):
             key = _HIDDEN
         else:
             key = GUEST_BINARY << FRAME_BINARY_SHIFT | len(self._shown)
             self._shown.append(call)
-        self._calls[call] = key, code is None or code.kind is GuestRecord.PYTHON
+        self._calls[call] = key, language is None or language.replaces_loop
         return self._calls[call]
 
     def _code(self, number: int) -> ScriptCode | None:
@@ -141,7 +144,7 @@ class InterpreterFrames:
         for number, ats in places.items():
             code = self._code(number)
             if code is not None:
-                for at, frame in zip(ats, code.frames([new[at][1] for at in ats]), strict=True):
+                for at, frame in zip(ats, frames_of(code, [new[at][1] for at in ats]), strict=True):
                     made[at] = frame
         self._frames += made
         return self._frames

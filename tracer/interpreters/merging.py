@@ -17,7 +17,8 @@ class Run:
     place: int
     """Bytes from the start of the C stack. Python: to something in the frame of the evaluation loop. Lua: to the
     stack pointer of the caller of the function that entered Lua."""
-    is_python: bool
+    replaces_loop: bool
+    """The frame of the evaluation loop, as Python's do."""
 
 
 def merged(native: Sequence[int], places: Sequence[int], runs: Sequence[Run]) -> tuple[tuple[int, ...], int]:
@@ -33,7 +34,7 @@ def merged(native: Sequence[int], places: Sequence[int], runs: Sequence[Run]) ->
     missed = sum(bool(run.frames) and run.place <= reach for run in runs) - sum(bool(run.frames) for _, run in found)
     for index, run in sorted(found, key=lambda pair: pair[0], reverse=True):
         if run.frames:
-            frames[index : index + run.is_python] = run.frames
+            frames[index : index + run.replaces_loop] = run.frames
     return tuple(frames), missed
 
 
@@ -45,6 +46,6 @@ def _descent(places: Sequence[int]) -> int:
 def _index(places: Sequence[int], end: int, run: Run) -> int | None:
     """Return the index of a run's native frame, of those before `end`."""
     after = bisect_right(places, run.place, 0, end)
-    if run.is_python:
+    if run.replaces_loop:
         return after - 1 if 0 < after < end else None
     return after - 2 if after >= 2 and places[after - 1] == run.place else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from tracer.binaries.open_binaries import FoundSites
@@ -12,7 +11,7 @@ from tracer.dwarf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.files.cache_folder import cache_directory
-from tracer.interpreters.lua.layout import lua_version, luajit_version
+from tracer.interpreters.languages import LANGUAGES
 from tracer.kernel.instruction_costs import known_costs
 from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.snapshot import Unresolved
@@ -25,11 +24,8 @@ from tracer.sites.resolve import functions_for, resolve
 from tracer.sites.unwinders import find_unwinders, refused_returns
 from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.catalogue import Catalogue
-from tracer.specs.lua_entries import LUA_ENTRY, lua_entries
 from tracer.specs.refinement import following, refinement
 from tracer.specs.stubs import STUBS
-
-_CODE_BYTES = 24
 
 
 @dataclass(frozen=True)
@@ -88,21 +84,12 @@ class SiteFinder:
         return _Refined(sites, replace(copies, placements=followed), found.unresolved)
 
     def _entries(self, image: Image) -> list[Spec]:
-        if not self._guests or not read_symbol_table(image).find(LUA_ENTRY):
-            return []
-        version = lua_version(image.data[:]) or luajit_version(image.data[:], partial(_code_of, image))
-        return [lua_entries(version)] if version is not None else []
+        found = (language.entries(image) for language in LANGUAGES) if self._guests else ()
+        return [spec for spec in found if spec is not None]
 
     def _described(self, image: Image) -> list[Spec]:
         table = read_symbol_table(image)
         return self._catalogue.specs(lambda pattern: [s.name for s in table.matching(pattern) if s.kind == STT_FUNC])
-
-
-def _code_of(image: Image, name: str) -> bytes:
-    """Return the first bytes of a function; none where the binary has no such function, or several."""
-    addresses = {symbol.address for symbol in read_symbol_table(image).find(name)}
-    offset = image.file_offset_of(addresses.pop()) if len(addresses) == 1 else None
-    return b"" if offset is None else bytes(image.data[offset : offset + _CODE_BYTES])
 
 
 def cost_model(cache: Path) -> CostModel:

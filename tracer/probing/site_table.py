@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tracer.binaries.open_binaries import OpenBinary
-from tracer.interpreters.lua.layout import VERSIONS
+from tracer.interpreters.languages import layout_number
 from tracer.kernel.maps import Maps
 from tracer.model import records
 from tracer.model.operations import Location, Operation, Placement, SiteFlag
@@ -53,7 +53,7 @@ class SiteTable:
             row["type"] = type_hash(spec.type_name)
             self.types[type_hash(spec.type_name)] = spec.type_name
         if spec.operation == Operation.GUEST:
-            row["type"] = VERSIONS.index(spec.type_name or "")
+            row["type"] = layout_number(spec.type_name)
         for name in ("object", "counter", "count", "size", "name", "holder"):
             row[name] = _location(getattr(placement, name))
         return row

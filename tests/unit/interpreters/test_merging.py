@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracer.interpreters import frames
-from tracer.interpreters.code import read_code
+from tracer.interpreters.code import frames_of, read_code
 from tracer.interpreters.frames import InterpreterFrames
 from tracer.interpreters.merging import Run, merged
 from tracer.model import records
@@ -21,11 +21,11 @@ FIRST = GUEST_BINARY << FRAME_BINARY_SHIFT
 
 
 def python(place: int, *frames: int) -> Run:
-    return Run(frames, place, is_python=True)
+    return Run(frames, place, replaces_loop=True)
 
 
 def lua(place: int, *frames: int) -> Run:
-    return Run(frames, place, is_python=False)
+    return Run(frames, place, replaces_loop=False)
 
 
 def test_a_run_of_python_takes_the_place_of_its_loop() -> None:
@@ -61,12 +61,12 @@ def test_behind_a_signal_on_a_stack_of_its_own_nothing_is_merged() -> None:
 @given(st.lists(st.integers(0, 500), max_size=8), st.lists(st.tuples(st.integers(0, 600), st.booleans()), max_size=6))
 def test_no_native_frame_is_lost_but_those_of_loops(places: list[int], found: list[tuple[int, bool]]) -> None:
     native = tuple(range(1, len(places) + 1))
-    runs = [Run((100 + i,), place, is_python) for i, (place, is_python) in enumerate(found)]
+    runs = [Run((100 + i,), place, replaces_loop) for i, (place, replaces_loop) in enumerate(found)]
     frames, missed = merged(native, sorted(places), runs)
     kept = [frame for frame in frames if frame < 100]
     assert kept == sorted(kept) and missed >= 0
     assert len(frames) - len(kept) + missed <= len(runs)
-    assert len(native) - len(kept) <= sum(run.is_python for run in runs)
+    assert len(native) - len(kept) <= sum(run.replaces_loop for run in runs)
 
 
 def code(number: int, name: str = "f", file: str = "/s.py", kind: int = GuestRecord.PYTHON, **more: int) -> bytes:
@@ -209,7 +209,7 @@ def test_what_lua_calls_its_chunks() -> None:
 def test_lua_lines_that_are_given() -> None:
     found = read_code(code(1, file="@s.lua", kind=GuestRecord.LUA_LINES))
     assert found is not None
-    assert (found.frame(12).line, found.frame(records.GUEST_NO_LINE).line) == (12, None)
+    assert (frames_of(found, [12])[0].line, frames_of(found, [records.GUEST_NO_LINE])[0].line) == (12, None)
 
 
 @given(st.binary(max_size=3000), st.integers(0, 3))
