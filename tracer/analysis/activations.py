@@ -53,13 +53,16 @@ class Activations:
             found[row, column] += count
         return found
 
-    def owner(self, stack: int) -> int:
-        """Return how many frames at the leaf of a get hand up what they take."""
+    def owner(self, stack: int, by_name: bool = True) -> int:
+        """Return how many frames at the leaf of a get hand up what they take; `by_name`: by their names, where nothing
+        is learnt."""
         path = self._gets.get(stack, ())
         if not path or self._learnt.beside[path[0]] > self._learnt.paired[path[0]]:
             return 0
         depth = 0
         while depth < len(path) - 1 and self._learnt.handing(path[depth][0], birth=False) > _HANDS_UP:
+            if not by_name and not self._learnt.handed[path[depth][0]]:
+                break
             depth += 1
         return depth
 

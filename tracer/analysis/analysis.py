@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracer.analysis.allocations import allocation_leaks, inherited_allocations
 from tracer.analysis.bad_frees import BadFrees
+from tracer.analysis.causes import with_causes
 from tracer.analysis.code_ranges import code_ranges
 from tracer.analysis.coverage_gaps import doubts, loss_doubts, missing_notes
 from tracer.analysis.errors import error_findings
@@ -45,7 +46,8 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
     frees = BadFrees(everything)
     broken = error_findings(everything, frees)
     errors, suppressed_errors = set_aside_errors(broken, options)
-    judged = suppressed_with_owners([set_aside(leak, options) for leak in sorted(with_below(merged), key=_rank)])
+    ranked = [set_aside(leak, options) for leak in sorted(with_below(merged), key=_rank)]
+    judged = with_causes(suppressed_with_owners(ranked))
     return Findings(
         mode=snapshot.mode,
         duration_ns=snapshot.duration_ns,
@@ -68,7 +70,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
             ),
         ),
         notes=(
-            *notes(snapshot, frees.unjudged), *suppressed_errors,
+            *everything.crash_notes(), *notes(snapshot, frees.unjudged), *suppressed_errors,
             *unused_notes(options.suppressions, merged, broken),
         ),
         events_seen=snapshot.events_seen,

@@ -15,8 +15,10 @@ from tracer.analysis.reached import reached, why_unknown
 from tracer.analysis.stacks import StackBook
 from tracer.model.frames import Symbols
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
-from tracer.model.snapshot import Process, Snapshot
+from tracer.model.records import ErrorKind
+from tracer.model.snapshot import CRASHES, Process, Snapshot
 
+_BREAKS = (ErrorKind.OVER_PUT, ErrorKind.USE_AFTER_ZERO, ErrorKind.DELETE_WHILE_REFERENCED)
 LEAKED, OUTSTANDING, INHERITED, ALIVE_AT_EXEC = "leaked", "outstanding", "inherited", "alive-at-exec"
 
 
@@ -33,6 +35,7 @@ class Evidence:
         self.ids = EntryIds(snapshot, self.book, self.makers, self.blocks_reached, self.pieces_reached)
         self.holders = HolderBook(snapshot, self.book)
         self.why_unknown = why_unknown(snapshot)
+        self._broken = _broken_before_crash(snapshot)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
 
     def owner_groups(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -58,14 +61,25 @@ class Evidence:
 
     def state(self, pid: int, generation: int, kind: str) -> str:
         """Judge what was alive in a process: "leaked" only of a launched target that ended, not by exec, and only if
-        nothing was lost that may have ended an entry of this kind."""
+        nothing was lost that may have ended an entry of this kind. Of what was alive when a process crashed after its
+        counts were broken nobody can tell whether it would have been put."""
         process = self.processes.get((pid, generation))
         if process is not None and process.by_exec:
             return ALIVE_AT_EXEC
+        if process is not None and process.signal in CRASHES and (pid, generation) in self._broken:
+            return OUTSTANDING
         hidden = any(kind in loss.hides for loss in self.snapshot.losses)
         if self.is_judged and not hidden and process is not None and process.ended_ns is not None:
             return LEAKED
         return OUTSTANDING
+
+    def crash_notes(self) -> tuple[str, ...]:
+        """Say of which processes nothing is called leaked, since they crashed when their counts were broken."""
+        crashed = [p.pid for key, p in self.processes.items() if p.signal in CRASHES and key in self._broken]
+        return tuple(
+            f"pid {pid} crashed after its references were broken, as the errors say: what was alive then is not judged"
+            for pid in crashed
+        )
 
     def end_ns(self, pid: int, generation: int) -> int:
         """Return when a process's books closed: its end, or the end of the trace."""
@@ -89,3 +103,10 @@ class Evidence:
     def allocator(self, site: int) -> str | None:
         """Return the name of the allocator of a site: its type, else its function."""
         return self.makers.allocator(site)
+
+
+def _broken_before_crash(snapshot: Snapshot) -> frozenset[tuple[int, int]]:
+    """Return pid and generation of the address spaces in which references were put, or used, that had been put."""
+    errors = snapshot.errors
+    rows = errors[np.isin(errors["flags"], [int(kind) for kind in _BREAKS])]
+    return frozenset(zip(rows["pid"].tolist(), rows["generation"].tolist(), strict=True))

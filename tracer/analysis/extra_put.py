@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from tracer.analysis.activations import without
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.groups import Indices, sorted_runs
 from tracer.analysis.habits import likely
 from tracer.analysis.history import IDENTITY, owners
 from tracer.analysis.lives import Life, life
 from tracer.analysis.reasons import place_of
-from tracer.analysis.representatives import last_in_first_out
+from tracer.analysis.representatives import last_in_first_out, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
 from tracer.model.operations import Operation
@@ -21,12 +23,22 @@ from tracer.model.records import ErrorKind
 from tracer.model.snapshot import Records
 
 _SURE = 0.8
+_MOST_LIVES = 64
 
 
 @dataclass(frozen=True)
 class ExtraPut:
     stack: int
     reason: str
+
+
+@dataclass(frozen=True)
+class _Broken:
+    """The life of an object that was put too often, and what order pairs of it."""
+
+    type: int
+    life: Life
+    in_order: Floats
 
 
 class ExtraPuts:
@@ -42,9 +54,21 @@ class ExtraPuts:
 
     def of(self, row: int) -> ExtraPut | None:
         """Judge the error in a row of `errors`; None for other errors, and where nothing tells."""
-        error = self._errors[row]
-        if error["flags"] != ErrorKind.OVER_PUT:
+        if self._errors[row]["flags"] != ErrorKind.OVER_PUT:
             return None
+        found = self._life(row)
+        if found is None or found.life.remaining >= 0:
+            return None
+        siblings = self._of_type(found.type)
+        one, in_order = _beyond_calls(siblings, found.life, found.in_order)
+        impartial = likely(siblings.weights(one), one)[2]
+        if impartial.max() >= _SURE:
+            return self._said(siblings, one, int(impartial.argmax()), True)
+        informed = likely(siblings.weights(one, in_order), one)[2]
+        return self._said(siblings, one, int(informed.argmax()), False)
+
+    def _life(self, row: int) -> _Broken | None:
+        """Return what the object of an error went through; None where its birth is not known."""
         same = self._same(row)
         rows = [self._order[self._bounds[one] : self._bounds[one + 1]] for one in same.tolist()]
         events = self._history[np.sort(np.concatenate(rows))]
@@ -52,14 +76,7 @@ class ExtraPuts:
         if len(creates) == 0:
             return None
         one, in_order = _whole_life(events, int(creates[0]), self._errors[same])
-        if one.remaining >= 0:
-            return None
-        siblings = self._of_type(int(events["value"][creates[0]]))
-        impartial = likely(siblings.weights(one), one)[2]
-        if impartial.max() >= _SURE:
-            return self._said(siblings, one, int(impartial.argmax()), True)
-        informed = likely(siblings.weights(one, in_order), one)[2]
-        return self._said(siblings, one, int(informed.argmax()), False)
+        return _Broken(int(events["value"][creates[0]]), one, in_order)
 
     def _same(self, row: int) -> Indices:
         """Return the rows of all errors that are about the same object."""
@@ -70,8 +87,18 @@ class ExtraPuts:
 
     def _of_type(self, type_: int) -> Siblings:
         if type_ not in self._siblings:
-            self._siblings[type_] = Siblings(self._evidence.book, self._evidence.snapshot.balanced, type_, [])
+            broken = [one.life for one in self._all if one.type == type_]
+            statistics = self._evidence.snapshot.balanced
+            self._siblings[type_] = Siblings(self._evidence.book, statistics, type_, [], broken=broken)
         return self._siblings[type_]
+
+    @cached_property
+    def _all(self) -> list[_Broken]:
+        """The lives of objects that were put too often: of those with distinct stacks, some."""
+        over_put = np.flatnonzero(self._errors["flags"] == ErrorKind.OVER_PUT)
+        _, first = np.unique(self._errors["stack"][over_put], return_index=True)
+        lives = (self._life(row) for row in over_put[first[:_MOST_LIVES]].tolist())
+        return [one for one in lives if one is not None]
 
     @staticmethod
     def _said(siblings: Siblings, one: Life, column: int, strong: bool) -> ExtraPut:
@@ -81,8 +108,19 @@ class ExtraPuts:
             return ExtraPut(stack, "no object that ended well was put there")
         taken = round(sum(one.taken[row] for row, get in enumerate(one.gets) if siblings.same_get(get, source)))
         place = place_of(siblings.said_of(source))
+        if taken == 0:
+            return ExtraPut(stack, f"other objects take at {place} what is put there; this one did not")
         said = f"it gives back what is taken at {place}: {taken:,} taken here, {given:,} put"
         return ExtraPut(stack, said if strong else f"{said}; judged by order and nearness alone")
+
+
+def _beyond_calls(siblings: Siblings, one: Life, in_order: Floats) -> tuple[Life, Floats]:
+    """Return what is left to be judged without what one call of a function took and gave back itself.
+
+    Not where all of its puts are in such pairs: then one of those is too many.
+    """
+    rest = without(one, siblings.local(one))
+    return (one, in_order) if rest.remaining >= 0 or not rest.given.any() else (rest, order_of_steps(rest))
 
 
 def _whole_life(events: Records, create: int, errors: Records) -> tuple[Life, Floats]:

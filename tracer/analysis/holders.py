@@ -61,6 +61,16 @@ class HolderBook:
         rows = np.concatenate([self._order[self._bounds[g] : self._bounds[g + 1]] for g in groups.tolist()])
         return self._merged(self._rows[np.sort(rows)])
 
+    def counted(self, targets: Targets) -> list[int]:
+        """Return the types of the counted objects that hold them now, those of most words first."""
+        groups = np.unique(targets.group[targets.group >= 0])
+        words: dict[int, int] = {}
+        for group in groups.tolist():
+            rows = self._rows[self._order[self._bounds[group] : self._bounds[group + 1]]]
+            for row in rows[(rows["kind"] == HolderKind.BLOCK) & (rows["type"] != 0)]:
+                words[int(row["type"])] = words.get(int(row["type"]), 0) + int(row["count"])
+        return sorted(words, key=lambda type_: (-words[type_], type_))
+
     def gone(self, kind: int, pid: int, generation: int, address: int) -> tuple[Holder, ...]:
         """Return who holds one object, by the address that its holders name."""
         wanted = np.zeros(1, [("pid", "<u4"), ("generation", "<u2"), ("address", "<u8")])

@@ -12,11 +12,15 @@ from tracer.model.frames import Frame
 _ID_BYTES = 6
 _CLONE_SUFFIX = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$")
 _VERSION_SUFFIX = re.compile(r"(-[\d.]+)?\.so(\.[\w.]+)?$")
+_NO_PROGRAM = ("[", "//")
+"""Begin the names of mappings that have no file."""
 
 
 def module_key(module: str | None) -> str:
-    """Return a binary's basename without the version of a library: `libm.so.6` and `libm-2.36.so` are `libm`."""
-    return _VERSION_SUFFIX.sub("", module or "")
+    """Return a library's basename without its version: `libm.so.6` and `libm-2.36.so` are `libm`. Empty for a program,
+    which may be called anything: a renamed one has the same entries."""
+    name, is_library = _VERSION_SUFFIX.subn("", module or "")
+    return name if is_library or name.startswith(_NO_PROGRAM) else ""
 
 
 def frame_key(frame: Frame) -> str:
@@ -24,10 +28,11 @@ def frame_key(frame: Frame) -> str:
 
     Suffixes of compiler-made clones (`.isra.0`) are dropped: they come and go with the optimizer's mood.
     """
+    module = module_key(frame.module) if frame.kind == "native" else frame.module or ""
     if frame.function:
-        return f"{_CLONE_SUFFIX.sub('', frame.function)}@{module_key(frame.module)}"
+        return f"{_CLONE_SUFFIX.sub('', frame.function)}@{module}"
     if frame.module:
-        return f"{module_key(frame.module)}+{frame.address:#x}"
+        return f"{module}+{frame.address:#x}"
     return "?"
 
 

@@ -39,7 +39,9 @@ class Places:
         self._book = book
         self._paths: dict[int, Path] = {}
         self._keys: dict[tuple[int, Level], Hashable] = {}
-        self._wrappers = _shared({self.path(stack) for stack in stacks}) if wrapped else 0
+        paths = {self.path(stack) for stack in stacks} if wrapped else set()
+        self._wrappers = _shared(paths)
+        self._shared = next((path[: self._wrappers] for path in paths if path), ())
         self._handed: dict[int, int] = {}
 
     def path(self, stack: int) -> Path:
@@ -48,6 +50,10 @@ class Places:
         if path is None:
             path = self._paths[stack] = tuple((key, _line(frame)) for key, frame in self._own(stack))
         return path
+
+    def wrappers(self) -> list[str]:
+        """Return the functions at the leaf that all stacks share."""
+        return [function for function, _ in self._shared]
 
     def hand_up(self, stack: int, frames: int) -> None:
         """Say that so many frames of a stack, from the caller of the wrappers on, hand up to their callers what they
@@ -91,10 +97,11 @@ class Places:
             return inner
         return inner[0] if level == Level.CALL else inner[0][0]
 
-    def telling(self, stack: int) -> Frame | None:
-        """Return the innermost frame that tells the stacks of this role apart."""
+    def telling(self, stack: int, handed: int | None = None) -> Frame | None:
+        """Return the innermost frame that tells the stacks of this role apart: past those that hand up, or so many."""
         own = self._own(stack)
-        return own[self._place(stack)][1] if own else None
+        place = self._place(stack) if handed is None else min(self._start(stack) + handed, max(len(own) - 1, 0))
+        return own[place][1] if own else None
 
 
 def _is_of_header(frame: Frame) -> bool:

@@ -127,6 +127,7 @@ class _Merge:
             puts=self._by_stack(made, _PUT),
             unpaired=tuple(self._of_birth(get, parts[0].stack) for get in verdict.unpaired),
             healthy=verdict.healthy,
+            held_in=() if self._inherited else self._held_in(count, rows, verdict),
             balance=None if self._inherited else self._balance(rows, made),
             trend=None if self._inherited else self._trend(pid, generation, type_, parts, rows),
             notes=(*self._doubts(rows, type_), *self._notes(rows, made)),
@@ -136,6 +137,17 @@ class _Merge:
             holders_and_count=compared(count, self._reached.pointers[rows], holders),
             owner=owner or None,
         )
+
+    def _held_in(self, count: int, rows: Indices, verdict: Verdict) -> tuple[str, ...]:
+        """Return types of objects that keep these alive: by who points at them, else by where their puts would be.
+
+        None where most have more references than words that point at them: what nobody holds, nobody keeps alive.
+        """
+        pointers = self._reached.pointers[rows]
+        if 2 * int(np.count_nonzero((pointers >= 0) & (pointers < count))) > len(rows):
+            return ()
+        held = map(self._evidence.type_name, self._evidence.holders.counted(self._targets[rows]))
+        return tuple(dict.fromkeys((*held, *verdict.around)))
 
     def _of_birth(self, get: UnpairedGet, birth: int) -> UnpairedGet:
         """Give the creator's own reference the very stack of the entry: it may be that of another one of its births."""

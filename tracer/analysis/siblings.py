@@ -55,15 +55,19 @@ class Siblings:
     """The habits of a type, learnt from its ended objects and, with less weight, from those outstanding."""
 
     def __init__(
-        self, book: StackBook, statistics: BalancedStatistics, type_: int, outstanding: Sequence[Life]
-    ) -> None:
+        self, book: StackBook, statistics: BalancedStatistics, type_: int, outstanding: Sequence[Life],
+        objects: int = 0, broken: Sequence[Life] = (),
+    ) -> None:  # fmt: skip
+        """`outstanding`: distinct lives; `objects`: how many there are that lived so. `broken`: of which nothing is
+        learnt, but which are asked for."""
         pairs = statistics.pairs[statistics.pairs["type"] == type_]
         self._deaths = statistics.deaths[statistics.deaths["type"] == type_]
         alive = [replace(life, objects=_OUTSTANDING_WEIGHT) for life in outstanding[:_MOST_OUTSTANDING]]
         lives = [*courses(statistics.courses, type_), *alive]
-        self._births = {*self._deaths["create_stack"].tolist(), *(life.gets[0] for life in (*lives, *outstanding))}
-        taken = {*pairs["get_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.gets[1:])}
-        given = {*pairs["put_stack"].tolist(), *(stack for life in (*lives, *outstanding) for stack in life.puts)}
+        all_ = (*lives, *outstanding, *broken)
+        self._births = {*self._deaths["create_stack"].tolist(), *(life.gets[0] for life in all_)}
+        taken = {*pairs["get_stack"].tolist(), *(stack for life in all_ for stack in life.gets[1:])}
+        given = {*pairs["put_stack"].tolist(), *(stack for life in all_ for stack in life.puts)}
         self._birth_places = Places(book, self._births, wrapped=False)
         self._get_places = Places(book, taken - self._births)
         self.put_places = Places(book, given - {int(NEVER_PUT)})
@@ -71,19 +75,20 @@ class Siblings:
         self._ends: dict[Level, defaultdict[Hashable, list[tuple[int, int]]]] = {}
         self._near: dict[Pair, float] = {}
         self._trunk = self._shared_by_all(taken | given - {int(NEVER_PUT)})
-        self._activations = self._learnt_activations([*lives, *outstanding])
+        self._activations = self._learnt_activations([*lives, *outstanding], objects, broken)
         self._views = self._all_views(lives, pairs)
 
     def local(self, life: Life) -> Floats:
         """Return how many references of each get the same call of a function gave back, shape (gets, puts)."""
         return self._activations.local(life)
 
-    def _learnt_activations(self, lives: Sequence[Life]) -> Activations:
+    def _learnt_activations(self, lives: Sequence[Life], outstanding: int, broken: Sequence[Life]) -> Activations:
         """Learn which functions hand up what they take; the places of gets are where the references came to."""
         births = {stack: self._birth_places.from_caller(stack) for stack in self._births}
-        gets = {stack: self._get_places.from_caller(stack) for life in lives for stack in life.gets[1:]}
-        puts = {stack: self.put_places.from_caller(stack) for life in lives for stack in life.puts}
-        if sum(life.objects for life in lives) < _LEAST_SEEN:
+        all_ = (*lives, *broken)
+        gets = {stack: self._get_places.from_caller(stack) for life in all_ for stack in life.gets[1:]}
+        puts = {stack: self.put_places.from_caller(stack) for life in all_ for stack in life.puts}
+        if outstanding + sum(life.objects for life in lives) < _LEAST_SEEN:
             return Activations({}, {})  # too few to learn from
         learnt = Activations(gets | births, puts)
         learnt.learn(lives)
@@ -174,9 +179,11 @@ class Siblings:
                 return view.get_example[max(amounts, key=lambda get: amounts[get])]
         return None
 
-    def said_of(self, get: int) -> Frame | None:
-        """Return the frame that tells a get, or a birth, from others."""
-        return (self._birth_places if get in self._births else self._get_places).telling(get)
+    def said_of(self, get: int, by_name: bool = True) -> Frame | None:
+        """Return the frame that tells a get, or a birth, from others; `by_name`: functions may be told to hand up by
+        their names alone."""
+        places = self._birth_places if get in self._births else self._get_places
+        return places.telling(get, None if by_name else self._activations.owner(get, by_name=False))
 
     def same_get(self, one: int, other: int) -> bool:
         """Tell whether two references were taken by the same line."""

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.analysis.activations import without
+from tracer.analysis.certainty import probability
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.habits import likely
+from tracer.analysis.putters import Putters
 from tracer.analysis.reasons import Reasons
 from tracer.analysis.reference_sites import Level
 from tracer.analysis.representatives import Representative, order_of_steps
@@ -31,19 +33,32 @@ class Verdict:
 
     unpaired: tuple[UnpairedGet, ...] = ()
     healthy: tuple[StackCount, ...] = ()
+    around: tuple[str, ...] = ()
+    """Types of which a put would have been around the one that is missing, the innermost first."""
 
 
-def judge(evidence: Evidence, type_: int, groups: Sequence[Sequence[Representative]]) -> list[Verdict]:
+def judge(
+    evidence: Evidence, type_: int, groups: Sequence[Sequence[Representative]], putters: Putters
+) -> list[Verdict]:
     """Judge the groups of outstanding objects of one type, each by its representatives."""
     lives = [one.life for group in groups for one in group]
-    siblings = Siblings(evidence.book, evidence.snapshot.balanced, type_, lives)
+    objects = sum(one.objects for group in groups for one in group)
+    siblings = Siblings(evidence.book, evidence.snapshot.balanced, type_, lives, objects)
     reasons = Reasons(evidence.book, siblings)
-    return [_group(evidence, siblings, reasons, group) for group in groups]
+    name = evidence.type_name(type_)
+    return [_around(siblings, putters, name, _group(evidence, siblings, reasons, group)) for group in groups]
+
+
+def _around(siblings: Siblings, putters: Putters, type_: str, judged: tuple[Verdict, Suspect | None]) -> Verdict:
+    """Say whose end the put of the first suspect belongs to."""
+    verdict, first = judged
+    put = None if first is None else _usual_put(siblings, first)
+    return verdict if put is None else replace(verdict, around=putters.around(put, type_))
 
 
 def _group(
     evidence: Evidence, siblings: Siblings, reasons: Reasons, group: Sequence[Representative]
-) -> Verdict:
+) -> tuple[Verdict, Suspect | None]:
     counts: Counter[Suspect] = Counter()
     weights: defaultdict[Suspect, float] = defaultdict(float)
     holders: dict[int, int] = {}
@@ -64,10 +79,34 @@ def _group(
             reason = reasons.exact(holders[suspect.stack], count)
         else:
             reason = reasons.by_siblings(suspect, count)
-        confidence = before.confidence if before else suspect.confidence
-        merged[lines] = UnpairedGet(before.stack if before else frames, count, confidence, reason)
+        if before is None:
+            get = UnpairedGet(frames, count, suspect.confidence, reason)
+            merged[lines] = _placed(siblings, suspect, get, weights[suspect] / counts[suspect])
+        else:
+            merged[lines] = replace(before, count=count, reason=reason)
     ends = siblings.deaths(group[0].life.gets[0]) if group else {}
-    return Verdict(tuple(merged.values())[:_MOST], same_lines(ends.items()))
+    return Verdict(tuple(merged.values())[:_MOST], same_lines(ends.items())), next(iter(ranked), None)
+
+
+def _placed(siblings: Siblings, suspect: Suspect, get: UnpairedGet, share: float) -> UnpairedGet:
+    """Say how likely it is, who took it, and where others put theirs."""
+    put = _usual_put(siblings, suspect)
+    return replace(
+        get,
+        probability=probability(suspect.confidence, min(1.0, share)),
+        taken_by=siblings.said_of(suspect.stack, by_name=put is not None),
+        put_at=None if put is None else siblings.put_places.telling(put),
+    )
+
+
+def _usual_put(siblings: Siblings, suspect: Suspect) -> int | None:
+    """Return where most references are put that were taken there; None where none ever was."""
+    level, seen = siblings.seen(suspect.stack, suspect.birth)
+    if not seen:
+        return None
+    guessed = suspect.confidence == WEAK or suspect.habitual
+    places = siblings.put_at(suspect.stack, suspect.birth, level, not guessed)
+    return places[0].stack if places else None
 
 
 def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, int, float]]:

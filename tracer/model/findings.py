@@ -46,6 +46,12 @@ class UnpairedGet:
     count: int
     confidence: str
     reason: str
+    probability: float | None = None
+    """How likely it is the one, as measured (docs/pairing.md)."""
+    taken_by: Frame | None = None
+    """Of the stack: the call that the reference came to."""
+    put_at: Frame | None = None
+    """Where most references that were taken there are put in other objects; None where none ever was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +182,12 @@ class Leak:
     """References that were never put, the surest first; a create's own reference has the create's stack."""
     healthy: tuple[StackCount, ...] = ()
     """Where objects ended that were created at the same place."""
+    held_in: tuple[str, ...] = ()
+    """Counted types whose objects hold it, or whose last put would have put it; the likeliest first."""
+    cause: str | None = None
+    """Of references: what entries have in common whose missing put, or accused get, is one."""
+    kept_alive_by: str | None = None
+    """The cause of other objects, that hold these: no cause of their own."""
     balance: Balance | None = None
     """Of references."""
     made: int | None = None

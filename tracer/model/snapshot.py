@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, field
 
@@ -28,6 +29,12 @@ from tracer.model.statistics import Records as Records
 ANONYMOUS = "anonymous"
 _OPERATORS = 4
 EVERY_KIND = ("reference", "allocation", "mapping")
+
+
+CRASHES = frozenset({
+    signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS,
+})  # fmt: skip
+"""Signals by which a program ends that did something wrong: it may have lost no memory, but is not clean."""
 
 
 @dataclass(frozen=True)

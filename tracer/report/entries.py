@@ -7,6 +7,7 @@ from tracer.report.address_words import address_word, is_handle
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.balance import PRUNED, add_balance
+from tracer.report.cause_entries import CauseEntry, add_same_cause
 from tracer.report.class_words import CLASSES, below_words, state_word
 from tracer.report.holder_words import add_holders, is_held
 from tracer.report.page import Page
@@ -14,6 +15,7 @@ from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.stack_lines import add_stack, read_alike
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.unpaired import add_probable_put, add_unpaired
+from tracer.report.unpaired_sentence import unpaired_sentence
 
 _SAMPLES = 3
 _CALL_STACKS = 5
@@ -33,10 +35,12 @@ _OFFENCES = {
 }
 
 
-def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
-    """Add one entry: amount and id, birth, gets and puts, notes, and a few addresses."""
+def add_leak(page: Page, number: int, entry: CauseEntry, tree: str = PRUNED) -> None:
+    """Add one entry: amount and id, birth, gets and puts, notes, and a few addresses; what else has its cause."""
+    leak = entry.lead
     page.blank()
-    page.heading(f"#{number}  {_headline(leak)}")
+    page.heading(f"#{number}  {_headline(entry.summed)}")
+    page.paragraph(unpaired_sentence(entry.summed), "    ", "    ")
     page.ends(f"    {_BIRTHS[leak.kind]}", f"id {leak.id}")
     add_stack(page, leak.stack, leak.own_frame, leak.stack_status)
     _add_reach(page, leak)
@@ -48,6 +52,7 @@ def add_leak(page: Page, number: int, leak: Leak, tree: str = PRUNED) -> None:
     for note in leak.notes:
         page.paragraph(note, "          ", "    note: ")
     _add_samples(page, leak)
+    add_same_cause(page, entry)
 
 
 def _add_reach(page: Page, leak: Leak) -> None:

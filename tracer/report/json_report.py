@@ -23,6 +23,7 @@ from tracer.model.snapshot import Coverage, Process
 from tracer.model.trends import Durations, Trend
 from tracer.report.json_text import Json, JsonText
 from tracer.report.mapped_totals import mapped_totals
+from tracer.report.unpaired_sentence import unpaired_sentence
 
 FORMAT, VERSION = "refleak-report", 1
 
@@ -187,6 +188,9 @@ def _leak(leak: Leak) -> Json:
         "instances": [_instance(instance) for instance in leak.instances],
         "gets": _calls(leak.gets) if leak.kind == "reference" else None,
         "puts": _calls(leak.puts) if leak.kind == "reference" else None,
+        "cause": leak.cause,
+        "kept_alive_by": leak.kept_alive_by,
+        "summary": unpaired_sentence(leak) or None,
         "unpaired": [_unpaired(get) for get in leak.unpaired],
         "healthy": _calls(leak.healthy) if leak.kind == "reference" else None,
         "balance": None if leak.balance is None else _balance(leak.balance.tree().pruned()),
@@ -270,7 +274,10 @@ def _calls(calls: Iterable[StackCount]) -> list[Json]:
 
 
 def _unpaired(get: UnpairedGet) -> Json:
-    return {"stack": get.stack, "count": get.count, "confidence": get.confidence, "reason": get.reason}
+    return {
+        "stack": get.stack, "count": get.count, "confidence": get.confidence, "reason": get.reason,
+        "probability": get.probability, "taken_by": get.taken_by, "put_at": get.put_at,
+    }  # fmt: skip
 
 
 def _balance(node: BalanceNode) -> Json:

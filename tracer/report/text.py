@@ -7,18 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from tracer.model.findings import INDIRECT, LOST, Findings, Leak
+from tracer.model.findings import INDIRECT, LOST, ErrorFinding, Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.balance import PRUNED
+from tracer.report.cause_entries import cause_entries
 from tracer.report.class_words import SHOWN, held_lines
 from tracer.report.entries import add_error, add_leak
+from tracer.report.entry_sentence import offender, short_place
 from tracer.report.nameless import add_nameless
 from tracer.report.page import Page, Span, stream_color, stream_width
 from tracer.report.period_table import add_periods
 from tracer.report.scope import add_scope, command, end, last_of
 from tracer.report.type_table import add_types
 from tracer.report.verdict_line import verdict
+
+_MOST_PLACES = 3
 
 
 @dataclass(frozen=True)
@@ -82,16 +86,19 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
     number = 0
     for pid in concerned:
         entries = [leak for leak in findings.leaks if leak.pid == pid]
-        listed = [leak for leak in entries if leak.state != "inherited" and _is_shown(leak, options.show)]
+        listed = cause_entries(
+            leak for leak in entries if leak.state != "inherited" and _is_shown(leak, options.show)
+        )
         if (len(concerned) > 1 or pid != pids[0]) and (listed or any(leak.state == "inherited" for leak in entries)):
             _add_process_heading(page, findings, pid)
-        for leak in listed[:top]:
+        for entry in listed[:top]:
             number += 1
-            add_leak(page, number, leak, options.tree)
+            add_leak(page, number, entry, options.tree)
         if len(listed) > top:
             page.blank()
             more = counted(len(listed) - top, "more entry", "more entries")
-            page.paragraph(f"and {more}: {amount(listed[top:])} (--top {len(listed)} lists all)")
+            rest = [leak for entry in listed[top:] for leak in entry.leaks]
+            page.paragraph(f"and {more}: {amount(rest)} (--top {len(listed)} lists all)")
         inherited = [leak for leak in entries if leak.state == "inherited"]
         if inherited:
             page.blank()
@@ -116,15 +123,25 @@ def _add_process_heading(page: Page, findings: Findings, pid: int) -> None:
 
 
 def _add_errors(page: Page, findings: Findings, top: int) -> None:
-    errors = findings.errors
+    errors = [error for error in findings.errors if error.kind != "reinitialised"]
     for number, error in enumerate(errors[:top], start=1):
         add_error(page, number, error)
-    if any(error.kind == "reinitialised" for error in errors[:top]):
-        page.paragraph("note: an object that is initialised again while it is counted is no error by itself: its"
-                       " memory may have been reused without a traced put or delete", "          ", "    ")  # fmt: skip
     if len(errors) > top:
         page.blank()
         page.line(f"and {counted(len(errors) - top, 'more error')} (--top {len(errors)} lists all)")
+    _add_reinitialised(page, [error for error in findings.errors if error.kind == "reinitialised"])
+
+
+def _add_reinitialised(page: Page, errors: Sequence[ErrorFinding]) -> None:
+    """Say once what was initialised again while it was counted: it may be no mistake."""
+    if not errors:
+        return
+    named = [f"{error.count:,} x {error.type} at {short_place(offender(error))}" for error in errors[:_MOST_PLACES]]
+    rest = sum(error.count for error in errors[_MOST_PLACES:])
+    named += [f"{rest:,} elsewhere"] if rest else []
+    page.blank()
+    page.paragraph(f"initialised again while counted: {', '.join(named)}. That is no error by itself: the memory may"
+                   " have been used again without a traced put or delete", "      ", "note: ")  # fmt: skip
 
 
 def _add_suppressed(page: Page, suppressed: Sequence[Leak]) -> None:

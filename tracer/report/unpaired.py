@@ -9,6 +9,7 @@ from tracer.model.findings import ErrorFinding, Leak, UnpairedGet
 from tracer.report.amounts import counted
 from tracer.report.page import Page
 from tracer.report.stack_lines import chain, read_alike
+from tracer.report.unpaired_sentence import certainty
 
 _INDENT = 6
 _MOST_ENDS = 3
@@ -27,7 +28,7 @@ def _read_alike(page: Page, gets: Iterable[UnpairedGet]) -> list[UnpairedGet]:
     """Sum those that would be printed twice with the same words."""
     found: dict[tuple[str, ...], UnpairedGet] = {}
     for get in gets:
-        words = (get.confidence, get.reason, *chain(get.stack, page.width - _INDENT))
+        words = (certainty(get), get.reason, *chain(get.stack, page.width - _INDENT))
         before = found.get(words)
         found[words] = get if before is None else replace(before, count=before.count + get.count)
     return list(found.values())
@@ -50,7 +51,7 @@ def _add_get(page: Page, leak: Leak, get: UnpairedGet, first: bool) -> None:
     birth = get.stack == leak.callers
     what = f"{counted(get.count, 'reference')} of the creator" if birth else counted(get.count, "get")
     rank = "never put" if first or get.confidence != "weak" else "or never put"
-    page.heading(f"    {rank}: {what} [{get.confidence}]", "bad" if first else "warn", "      ")
+    page.heading(f"    {rank}: {what} [{certainty(get)}]", "bad" if first else "warn", "      ")
     for line in chain(get.stack, page.width - _INDENT):
         page.line(" " * _INDENT, line)
     page.paragraph(get.reason, " " * _INDENT)

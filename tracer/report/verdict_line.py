@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 
 from tracer.model.findings import POSSIBLE, Findings, Leak
+from tracer.model.snapshot import CRASHES
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.class_words import leaked_amount, outstanding_amount
@@ -15,11 +15,6 @@ from tracer.report.selection_words import limits
 
 REMARKS = ("reinitialised", "freed-past-counter")
 """Kinds of error that are worth a look but break no rule."""
-_CRASHES = frozenset({
-    signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS,
-})  # fmt: skip
-"""Signals by which a program ends that did something wrong: it may have lost no memory, but is not clean."""
-
 
 def verdict(findings: Findings) -> Span:
     """Return the verdict: "LEAK" only for a launched target that ended, and in doubt where data were lost."""
@@ -57,7 +52,7 @@ def _crash(findings: Findings) -> str:
     """Return which process crashed, as "it was killed by SIGSEGV"; empty where none did."""
     pids = list(dict.fromkeys(process.pid for process in findings.processes))
     ended = (last_of(findings, pid) for pid in pids)
-    crashed = [process for process in ended if process is not None and process.signal in _CRASHES]
+    crashed = [process for process in ended if process is not None and process.signal in CRASHES]
     if not crashed:
         return ""
     if crashed[0].pid == pids[0]:

@@ -261,6 +261,34 @@ def test_extra_puts_are_found_in_made_up_programs(order: Order) -> None:
 
 
 
+def test_a_function_that_takes_one_and_puts_two_is_accused() -> None:
+    """It took none of what the other puts give back; those are fewer, but not its own."""
+    made = Simulation()
+    for _ in range(9):
+        live(made, FIND)
+        live(made, INDEX)
+    thing = made.create(BIRTH.get)
+    made.get(thing, INDEX.get)
+    made.get(thing, FIND.get)
+    for stack in (FIND.put, FIND.put, INDEX.put, BIRTH.put):
+        made.put(thing, stack)
+    (error,) = found(made).errors
+    assert [frame.function for frame in error.probably or ()] == ["cache__release", "serve", "main"]
+
+
+def test_a_put_whose_get_never_happened_gives_no_count_of_zero() -> None:
+    made = Simulation()
+    for _ in range(9):
+        live(made, FIND)
+        live(made)
+    thing = made.create(BIRTH.get)
+    made.put(thing, BIRTH.put)
+    made.put(thing, FIND.put)
+    (error,) = found(made).errors
+    assert [frame.function for frame in error.probably or ()] == ["cache__release", "serve", "main"]
+    assert error.reason == "other objects take at cache__find (cache.c:20) what is put there; this one did not"
+
+
 def test_an_error_without_history_accuses_no_put() -> None:
     made = Simulation()
     live(made, FIND)

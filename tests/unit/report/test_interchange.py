@@ -169,7 +169,7 @@ def test_junit_has_a_case_per_process_leak_and_error(tmp_path: Path) -> None:
     outcomes = [type(case.result[0]).__name__ if case.result else "passed" for case in cases]
     assert outcomes == ["passed"] * 2 + ["Failure"] * 5 + ["Error", "passed"]
     assert cases[0].name == "./srv --port 80: exited with status 0"
-    assert (cases[3].classname, cases[3].name) == ("refleak.srv (pid 812)", "allocation malloc 7f9205463289")
+    assert (cases[3].classname, cases[3].name) == ("refleak.srv (pid 812)", "allocation malloc ca22a120ac9f")
     sentence = "28.0 KiB (28,672 bytes) leaked in 7 blocks (malloc) from parse_body (body.c:118)"
     assert cases[3].result[0].message == sentence
     assert "handle_request  /src/net/http.c:402  (inlined)" in cases[3].result[0].text
@@ -182,7 +182,7 @@ def test_junit_has_no_name_twice(tmp_path: Path) -> None:
     cases = junit(replace(found, leaks=found.leaks * 2, errors=found.errors * 2), tmp_path)
     names = [(case.classname, case.name) for case in cases]
     assert len(set(names)) == len(names)
-    assert "allocation malloc 7f9205463289 (2)" in [name for _, name in names]
+    assert "allocation malloc ca22a120ac9f (2)" in [name for _, name in names]
 
 
 def test_junit_does_not_fail_what_is_not_judged(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_markdown_begins_with_the_verdict() -> None:
     )
     assert lines[8] == (
         "| 1 | reference | <code>dso</code> | leaked | one-off | 2 |  "
-        "| <code>dso&#95;&#95;new &#40;dso&#46;c&#58;88&#41;</code> | <code>7fa9f1eb05b7</code> |"
+        "| <code>dso&#95;&#95;new &#40;dso&#46;c&#58;88&#41;</code> | <code>7235c2380deb</code> |"
     )
     assert markdown(analyse(snapshot(), {})).startswith("## :white_check_mark: refleak: clean\n")
 

@@ -1,0 +1,86 @@
+"""Which entries share a cause, which are only kept alive, and that causes come first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracer.analysis.causes import with_causes
+from tracer.model.findings import Leak, UnpairedGet
+from tracer.model.frames import Frame
+
+
+def frame(function: str, line: int) -> Frame:
+    return Frame(function, "perf", file=f"{function}.c", line=line)
+
+
+def entry(type_: str, count: int, taker: Frame, *held_in: str, put: Frame | None = None, word: str = "strong") -> Leak:
+    get = UnpairedGet((taker,), count, word, "because", 0.9, taker, put)
+    birth = (frame(f"{type_}_new", count),)
+    return Leak(
+        f"{count:012x}", "reference", type_, 7, "leaked", count, None, birth, True, "complete",
+        unpaired=(get,), held_in=held_in,
+    )  # fmt: skip
+
+
+def block(size: int) -> Leak:
+    return Leak("b" * 12, "allocation", "malloc", 7, "leaked", 1, size, (), True, "complete")
+
+
+FIND, INSERT, INIT = frame("find", 10), frame("insert", 20), frame("init", 30)
+
+
+def told(leaks: list[Leak]) -> list[tuple[str | None, int, bool]]:
+    """Return type, count and whether it is a cause, in order."""
+    return [(leak.type, leak.count, leak.cause is not None) for leak in with_causes(leaks)]
+
+
+def test_what_others_keep_alive_stands_below_the_cause() -> None:
+    leaks = [
+        entry("map", 500, INSERT, "map", "maps"), entry("maps", 50, INIT, "thread"), entry("thread", 5, FIND), block(9),
+    ]  # fmt: skip
+    assert told(leaks) == [("thread", 5, True), ("map", 500, False), ("maps", 50, False), ("malloc", 1, False)]
+    cause, *kept, memory = with_causes(leaks)
+    assert [leak.kept_alive_by for leak in kept] == [cause.cause, cause.cause]
+    assert (cause.kept_alive_by, memory.kept_alive_by, memory.cause) == (None, None, None)
+
+
+def test_what_holds_it_has_ended_well() -> None:
+    assert told([entry("map", 3, INSERT, "maps")]) == [("map", 3, True)]
+
+
+def test_a_list_of_its_own_type_is_kept_by_what_keeps_most_of_them() -> None:
+    leaks = [entry("map", 9, INSERT, "maps"), entry("map", 4, INIT, "map"), entry("maps", 2, FIND)]
+    assert told(leaks) == [("maps", 2, True), ("map", 9, False), ("map", 4, False)]
+
+
+def test_a_ring_keeps_nobody_alive() -> None:
+    leaks = [entry("dso", 4, FIND, "map"), entry("map", 3, INSERT, "dso")]
+    assert told(leaks) == [("dso", 4, True), ("map", 3, True)]
+
+
+def test_other_processes_hold_nothing() -> None:
+    leaks = [entry("map", 4, FIND, "maps"), replace(entry("maps", 3, INSERT), pid=8)]
+    assert told(leaks) == [("map", 4, True), ("maps", 3, True)]
+
+
+def test_one_accused_get_is_one_cause() -> None:
+    first, second, third = with_causes([entry("map", 4, FIND), entry("map", 3, FIND), entry("map", 2, INSERT)])
+    assert first.cause == second.cause != third.cause
+
+
+def test_one_missing_put_is_one_cause_unless_it_is_a_guess() -> None:
+    put = frame("delete", 40)
+    first, second, third = with_causes([
+        entry("map", 4, FIND, put=put), entry("map", 3, INSERT, put=put), entry("map", 2, INIT, put=put, word="weak"),
+    ])  # fmt: skip
+    assert first.cause == second.cause != third.cause
+
+
+def test_the_cause_by_which_most_is_left_comes_first() -> None:
+    leaks = [entry("dso", 6, FIND), entry("map", 5, INSERT, "maps"), entry("maps", 2, INIT)]
+    assert told(leaks) == [("maps", 2, True), ("dso", 6, True), ("map", 5, False)]
+
+
+def test_what_is_suppressed_is_no_cause() -> None:
+    leaks = [entry("map", 9, INSERT, "maps"), replace(entry("maps", 2, FIND), suppressed_by="rule")]
+    assert told(leaks) == [("map", 9, True), ("maps", 2, False)]

@@ -1,0 +1,39 @@
+"""Puts that were made within a put of another type."""
+
+from __future__ import annotations
+
+from hand_made import Code, snapshot
+
+from tracer.analysis.evidence import Evidence
+from tracer.analysis.putters import Putters
+
+STACKS = {
+    1: ("map__put:9", "purge:4", "main:1"),
+    2: ("map__put:9", "remove:7", "main:2"),
+    3: ("dso__put:5", "map__exit:3", "map__put:8", "purge:4", "main:1"),
+    4: ("dso__put:5", "map__exit:3", "remove:7", "main:2"),
+    5: ("dso__put:5", "map__exit:3", "remove:6", "main:2"),
+    6: ("dso__put:5", "purge:4", "main:1"),
+}
+
+
+def putters() -> Putters:
+    code = Code()
+    for id_, frames in STACKS.items():
+        named = (frame.split(":") for frame in frames)
+        code.stack(id_, *(code.frame(function, f"{function}.c:{line}") for function, line in named))
+    book = Evidence(snapshot(code), code.symbols, 1).book
+    return Putters(book, {"map": (1, 2), "dso": (3, 4, 5, 6)})
+
+
+def test_the_put_that_stands_on_the_stack() -> None:
+    assert putters().around(3, "dso") == ("map",)
+
+
+def test_a_put_that_ended_in_a_jump_is_known_by_its_call() -> None:
+    assert putters().around(4, "dso") == ("map",)
+    assert putters().around(5, "dso") == (), "another line of the same function"
+
+
+def test_a_put_is_not_around_itself() -> None:
+    assert putters().around(1, "map") == ()

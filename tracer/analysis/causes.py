@@ -1,0 +1,125 @@
+"""One cause, one entry: which entries of references share a missing put, and which others only keep alive."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+
+from tracer.analysis.identity import frame_key, stable_id
+from tracer.model.findings import Leak
+from tracer.model.frames import Frame
+
+_Type = tuple[int, str, str | None]
+"""Process, state and type of entries."""
+
+
+def with_causes(leaks: list[Leak]) -> list[Leak]:
+    """Name the causes of the entries of references, and put these first: causes, by all that is left because of them,
+    then what they keep alive. The order is otherwise kept."""
+    judged = [leak for leak in leaks if leak.kind == "reference" and leak.unpaired and leak.suppressed_by is None]
+    if not judged:
+        return leaks
+    keepers = _Keepers(judged)
+    above = {id(leak): keepers.of(leak) for leak in judged}
+    roots = [leak for leak in judged if above[id(leak)] is None]
+    causes = _causes(roots)
+    main = _main_causes(roots, causes)
+    named = []
+    for leak in leaks:
+        keeper = above.get(id(leak))
+        kept = None if keeper is None else main.get(keeper)
+        named.append(replace(leak, cause=causes.get(id(leak)), kept_alive_by=kept))
+    total = Counter[tuple[int, str | None]]()
+    for leak in named:
+        total[leak.pid, leak.cause or leak.kept_alive_by] += leak.count
+    biggest = {(leak.pid, leak.cause or leak.kept_alive_by): n for n, leak in reversed(list(enumerate(named)))}
+
+    def rank(leak: Leak) -> tuple[bool, bool, int, int]:
+        key = leak.pid, leak.cause or leak.kept_alive_by
+        if leak.kind != "reference" or key[1] is None:
+            return leak.kind != "reference", leak.kind == "reference", 0, 0
+        return False, leak.cause is None, -total[key], biggest[key]
+
+    return sorted(named, key=rank)
+
+
+def _type(leak: Leak) -> _Type:
+    return leak.pid, leak.state, leak.type
+
+
+class _Keepers:
+    """What keeps objects alive, by type: whose own keepers are followed up to what nothing keeps."""
+
+    def __init__(self, leaks: Iterable[Leak]) -> None:
+        leaks = list(leaks)
+        self._types = {_type(leak) for leak in leaks}
+        votes: defaultdict[_Type, Counter[_Type | None]] = defaultdict(Counter)
+        for leak in leaks:
+            if not self._is_of_a_list(leak):
+                votes[_type(leak)][self._first(leak)] += leak.count
+        self._mostly = {type_: counted.most_common(1)[0][0] for type_, counted in votes.items()}
+
+    def of(self, leak: Leak) -> _Type | None:
+        """Return the type whose objects keep an entry alive in the end; None for what nothing keeps, and in a ring."""
+        keeper = self._mostly.get(_type(leak)) if self._is_of_a_list(leak) else self._first(leak)
+        seen = {_type(leak)}
+        while keeper is not None and keeper not in seen:
+            seen.add(keeper)
+            above = self._mostly.get(keeper)
+            if above is None:
+                return keeper
+            keeper = above
+        return None
+
+    def _is_of_a_list(self, leak: Leak) -> bool:
+        """Tell whether only objects of its own type are known to hold it: what keeps those, keeps it."""
+        return leak.type in leak.held_in and self._first(leak) is None
+
+    def _first(self, leak: Leak) -> _Type | None:
+        """Return the first other type that is itself left."""
+        wanted = ((leak.pid, leak.state, type_) for type_ in leak.held_in if type_ != leak.type)
+        return next((type_ for type_ in wanted if type_ in self._types), None)
+
+
+def _causes(leaks: list[Leak]) -> dict[int, str]:
+    """Return the cause of each entry, by its id(): of those that accuse one place, or miss one put, it is the same."""
+    group: dict[Hashable, int] = {}
+    parent = list(range(len(leaks)))
+
+    def top(number: int) -> int:
+        while parent[number] != number:
+            number = parent[number]
+        return number
+
+    for number, leak in enumerate(leaks):
+        for key in _keys(leak):
+            one, other = sorted((top(number), top(group.setdefault(key, number))))
+            parent[other] = one
+    return {id(leak): _name(leaks[top(number)]) for number, leak in enumerate(leaks)}
+
+
+def _keys(leak: Leak) -> list[Hashable]:
+    get = leak.unpaired[0]
+    keys: list[Hashable] = [(*_type(leak), "taken", _line(get.taken_by) if get.taken_by else get.stack)]
+    if get.put_at is not None and get.confidence != "weak":
+        keys.append((*_type(leak), "put", _line(get.put_at)))
+    return keys
+
+
+def _line(frame: Frame) -> Hashable:
+    return frame_key(frame), frame.file, frame.line if frame.line is not None else frame.offset
+
+
+def _name(leak: Leak) -> str:
+    """Return an id that stays over runs: of the type, and of who took what was never put."""
+    get = leak.unpaired[0]
+    return stable_id("cause", leak.type, map(frame_key, (get.taken_by,) if get.taken_by else get.stack))
+
+
+def _main_causes(roots: list[Leak], causes: dict[int, str]) -> dict[_Type, str]:
+    """Return of each type the cause by which most objects are left."""
+    counts: defaultdict[_Type, Counter[str]] = defaultdict(Counter)
+    for leak in roots:
+        counts[_type(leak)][causes[id(leak)]] += leak.count
+    return {type_: counted.most_common(1)[0][0] for type_, counted in counts.items()}

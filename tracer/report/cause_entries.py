@@ -1,0 +1,81 @@
+"""Entries of one cause, folded into one, with what it keeps alive."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tracer.model.findings import Leak, StackCount
+from tracer.report.amounts import counted
+from tracer.report.page import Page
+from tracer.report.stack_lines import read_alike
+
+_MOST = 5
+
+
+@dataclass(frozen=True)
+class CauseEntry:
+    """What is listed under one number: an entry, and the others that have the same cause."""
+
+    lead: Leak
+    others: tuple[Leak, ...] = ()
+    kept: tuple[Leak, ...] = ()
+    """Objects that are alive only because these are."""
+
+    @property
+    def leaks(self) -> tuple[Leak, ...]:
+        return (self.lead, *self.others, *self.kept)
+
+    @property
+    def count(self) -> int:
+        return self.lead.count + sum(leak.count for leak in self.others)
+
+    @property
+    def summed(self) -> Leak:
+        """Return the first entry with the sum of what they all accuse as much."""
+        if not self.others or not self.lead.unpaired:
+            return self.lead
+        first = self.lead.unpaired[0]
+        alike = [get for leak in (self.lead, *self.others) for get in leak.unpaired[:1]]
+        get = replace(first, count=sum(get.count for get in alike))
+        return replace(self.lead, count=self.count, unpaired=(get, *self.lead.unpaired[1:]))
+
+
+def cause_entries(leaks: Iterable[Leak]) -> list[CauseEntry]:
+    """Fold entries that are in order: those of one cause together, what is kept alive below it."""
+    found: dict[object, list[Leak]] = {}
+    kept: dict[object, list[Leak]] = {}
+    for number, leak in enumerate(leaks):
+        if leak.kept_alive_by is not None:
+            kept.setdefault(leak.kept_alive_by, []).append(leak)
+        else:
+            found.setdefault(leak.cause or number, []).append(leak)
+    entries = [CauseEntry(many[0], tuple(many[1:]), tuple(kept.pop(key, ()))) for key, many in found.items()]
+    return [*entries, *(CauseEntry(leak) for many in kept.values() for leak in many)]
+
+
+def add_same_cause(page: Page, entry: CauseEntry) -> None:
+    """Add where else objects of this cause were created, and what they keep alive."""
+    if entry.others:
+        others = entry.others
+        page.line(f"    the same cause: {counted(sum(leak.count for leak in others), 'more object')}, created at")
+        _add_births(page, others)
+    if entry.kept:
+        counts = Counter[str]()
+        for leak in entry.kept:
+            counts[leak.type or "unknown"] += leak.count
+        named = ", ".join(f"{count:,} x {type_}" for type_, count in counts.most_common())
+        page.paragraph(f"kept alive by {'it' if entry.count == 1 else 'these'}, no cause of their own: {named}",
+                       "      ", "    ")  # fmt: skip
+
+
+def _add_births(page: Page, leaks: Sequence[Leak]) -> None:
+    column = len(f"{max(leak.count for leak in leaks):,}")
+    births = read_alike((StackCount(leak.stack, leak.count) for leak in leaks), page.width - column - 8)
+    for lines, count in births[:_MOST]:
+        for index, line in enumerate(lines):
+            page.line(f"      {count:>{column},}  " if index == 0 else " " * (column + 8), line)
+    rest = births[_MOST:]
+    if rest:
+        page.line(f"      {sum(count for _, count in rest):>{column},}  elsewhere")
