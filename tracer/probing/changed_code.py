@@ -16,6 +16,9 @@ from tracer.sites.instructions import decode
 _BREAKPOINT = 0xCC
 """Another tracer's or a debugger's: it is no change."""
 
+_JUMPS = (b"\xe9", b"\xeb", b"\xff")
+"""What a hook puts there. In place of a long nop the kernel itself has a call, as soon as a probe there was hit."""
+
 
 def is_changed(pid: int, mapping: Mapping, binary: OpenBinary, places: Iterable[int]) -> bool:
     """Tell whether a process's mapping of a binary has other instructions than its file at places (file offsets)."""
@@ -33,4 +36,6 @@ def _differs(memory_fd: int, mapping: Mapping, binary: OpenBinary, place: int) -
     first = decode(code, place, 1)
     wanted = first[0].raw if first else code[:1]
     found = os.pread(memory_fd, len(wanted), mapping.start + place - mapping.file_offset)
+    if first and first[0].name == "nop" and found[:1] not in _JUMPS:
+        return False
     return any(byte not in (was, _BREAKPOINT) for was, byte in zip(wanted, found, strict=False))

@@ -1,0 +1,36 @@
+"""Code in memory against its file, in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tracer.probing.changed_code import is_changed
+
+PUSH = bytes.fromhex("554889e5")
+NOP5 = bytes.fromhex("0f1f440000")
+NOP10 = bytes.fromhex("662e0f1f840000000000")
+
+
+@pytest.mark.parametrize(
+    ("in_file", "in_memory", "changed"),
+    [
+        (PUSH, PUSH, False),
+        (PUSH, b"\xcc" + PUSH[1:], False),  # another tracer's
+        (PUSH, bytes.fromhex("e900000000"), True),
+        (NOP5, b"\xcc" + NOP5[1:], False),
+        (NOP5, bytes.fromhex("e844332211"), False),  # the kernel's call, where another tracer's probe was hit
+        (NOP10, bytes.fromhex("488d642480e844332211"), False),
+        (NOP5, bytes.fromhex("e944332211"), True),
+    ],
+)
+def test_who_changes_code(in_file: bytes, in_memory: bytes, changed: bool) -> None:
+    memory = ctypes.create_string_buffer(in_memory.ljust(64, b"\x90"), 64)
+    start = ctypes.addressof(memory)
+    mapping: Any = SimpleNamespace(start=start, end=start + 64, file_offset=0x1000)
+    binary: Any = SimpleNamespace(code_at=lambda place: in_file.ljust(16, b"\x90"))
+    assert is_changed(os.getpid(), mapping, binary, [0x1000]) is changed
