@@ -1,4 +1,5 @@
-"""Processes that end: each is held at its last call while its memory is read; what is lost is worked out later."""
+"""Processes that end are held at their last call while their memory is read, those that run on are stopped for it; what
+is lost is worked out later."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tracer.kernel.maps import THREAD_BYTES, Maps
 from tracer.model import records
 from tracer.model.holders import HOLDER_RECORD, HolderKind
 from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
-from tracer.model.records import FRAME_BINARY_SHIFT
+from tracer.model.records import FRAME_BINARY_SHIFT, ControlKind
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
 from tracer.reachability.memory import REGION, THREAD, WORD, Memory, RegionKind
@@ -63,6 +64,8 @@ class _Read:
     walks: list[CopiedWalk] = field(default_factory=list)
     is_unsettled: bool = False
     """A block was on the move: what is free may be one."""
+    since_ns: int = 0
+    """Of one that was stopped: when that began."""
 
 
 class Endings:
@@ -76,6 +79,10 @@ class Endings:
         self._read: dict[Space, _Read] = {}
         self._left: set[int] = set()
         """Threads that are still to be let go of."""
+        self._standing: set[int] = set()
+        """Processes that are stopped, or about to be."""
+        self._put_off: list[bytes] = []
+        """Records of those of them that have come to their last call."""
 
     def held(self, control: np.void) -> None:
         """Read the memory of a process that is held by this record."""
@@ -119,31 +126,83 @@ class Endings:
         totals = np.frombuffer(thread, records.SPACE_TOTALS, 1, offset=40)[0]
         return not int(totals["made"])
 
-    def look_into(self, spaces: Iterable[Space], freeze: Callable[[], None]) -> None:
-        """Read the memory of processes that run on: all are stopped, `freeze` ends their books, and each goes on as
-        soon as it is read."""
+    def look_into(
+        self, spaces: Iterable[Space], freeze: Callable[[], None], serve: Callable[[], None],
+        then: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Read the memory of processes that run on: all are stopped, `freeze` closes their books, and each goes on as
+        soon as it is read; with `then`, once that has returned, after which nothing is kept of what was read.
+
+        `serve` answers those that are held; it is called while threads are waited for.
+        """
+        spaces = list(spaces)
         if self._hindrance:
+            if then is not None:
+                freeze()
+                then()
             return
         stops: list[tuple[Space, int, ExitStack, dict[int, Words]]] = []
         try:
             for space in spaces:
-                began, stop = time.monotonic_ns(), ExitStack()
-                try:
-                    others = stop.enter_context(stopped_threads(space[0], 0, self._left))
-                    stops.append((space, began, stop, others))
-                except (NotStopped, OSError) as error:
-                    stop.close()
-                    self._read[space] = _Read(None, Scan(*space, reason=str(error)))
+                self._stop(space, stops, serve)
             freeze()
             now = time.monotonic_ns()
             for space, began, stop, others in stops:
-                with stop:
-                    read = self._look(space, others, now)
-                held = time.monotonic_ns() - began
-                self._read[space] = replace(read, scan=replace(read.scan, held_ns=held))
+                self._read[space] = replace(self._look(space, others, now), since_ns=began)
+                if then is None:
+                    stop.close()
+                    self._note_held([space])
+            if then is not None:
+                then()
+                for space in spaces:
+                    self._read.pop(space, None)
         finally:
             for _, _, stop, _ in stops:
                 stop.close()
+            self._standing.clear()
+
+    def _stop(
+        self, space: Space, stops: list[tuple[Space, int, ExitStack, dict[int, Words]]], serve: Callable[[], None]
+    ) -> None:
+        def answer() -> None:
+            serve()
+            if any(_of(blob)["pid"] == space[0] for blob in self._put_off):
+                raise NotStopped("it was about to end")
+
+        began, stop = time.monotonic_ns(), ExitStack()
+        self._standing.add(space[0])
+        try:
+            others = stop.enter_context(stopped_threads(space[0], 0, self._left, answer))
+            stops.append((space, began, stop, others))
+        except (NotStopped, OSError) as error:
+            stop.close()
+            self._standing.discard(space[0])
+            self._read[space] = _Read(None, Scan(*space, reason=str(error)))
+
+    def put_off(self, blobs: Iterable[bytes]) -> list[bytes]:
+        """Return those records of the control ring that can be handled now: the last calls of processes that are
+        being stopped wait until they go on, and come first then."""
+        kept = [] if self._standing else self._put_off
+        if not self._standing:
+            self._put_off = []
+        for blob in blobs:
+            control = _of(blob)
+            waits = control["kind"] == ControlKind.ENDING and int(control["pid"]) in self._standing
+            (self._put_off if waits else kept).append(blob)
+        return kept
+
+    def were_let_go(self, reason: str | None = None) -> None:
+        """Note that the processes that were stopped are about to go on; or why nothing is known of them."""
+        self._note_held(list(self._read))
+        if reason is not None:
+            self._read = {space: _Read(None, replace(r.scan, reason=reason)) for space, r in self._read.items()}
+
+    def _note_held(self, spaces: Iterable[Space]) -> None:
+        now = time.monotonic_ns()
+        for space in spaces:
+            read = self._read[space]
+            held = now - read.since_ns if read.since_ns else read.scan.held_ns
+            self._read[space] = replace(read, scan=replace(read.scan, held_ns=held))
 
     def _look(self, space: Space, others: dict[int, Words], now: int) -> _Read:
         try:
@@ -212,7 +271,9 @@ class Endings:
             alive = _outstanding(snapshot, space, loaders)
             read = self._read.pop(space, None)
             frames = frame_spans(read.walks if read is not None else ())
-            around = replace(surroundings(snapshot, process, freed), frames=frames.spans)
+            until = read.memory.time_ns if read is not None and read.memory is not None else 0
+            by_then = freed[freed["time_ns"] <= until]  # what was freed later still held
+            around = replace(surroundings(snapshot, process, by_then), frames=frames.spans)
             if not any(map(len, (alive.allocations, alive.objects, alive.mapped, around.gone))):
                 continue
             reason = self._hindrance or _why_not(process, read)
@@ -233,6 +294,11 @@ class Endings:
             snapshot, scans=tuple(scans), reach=np.concatenate(found), holders=np.concatenate(holders),
             stacks={**snapshot.stacks, **stacks} if stacks else snapshot.stacks,
         )  # fmt: skip
+
+
+def _of(blob: bytes) -> np.void:
+    control: np.void = np.frombuffer(blob, records.CONTROL, 1)[0]
+    return control
 
 
 def _walked(holders: Records) -> list[int]:
