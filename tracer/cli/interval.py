@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tracer.analysis.comparison import compare
+from tracer.analysis.retained import retainers
 from tracer.api import Trace
 from tracer.cli.choices import is_recording, is_stream, judge_options
 from tracer.cli.reporting import write_report
@@ -85,13 +86,18 @@ def _report(
     findings = report.findings
     comparison = compare(_NOTHING if before is None else before.findings, findings, with_held=True)
     usual: TextIO = sys.stdout if arguments.command is None else sys.stderr
+    grown = {
+        change.id: (change.after.bytes or 0) - ((change.before.bytes if change.before else 0) or 0)
+        for change in comparison.changes if change.after is not None and change.word in ("new", "grown")
+    }  # fmt: skip
+    growing = retainers(findings.leaks, {id_: size for id_, size in grown.items() if size > 0})
     file = numbered(arguments.output, number)
     if file is not None:
         write_report(report, arguments, usual, file)
     if is_stream(arguments):
-        write_interval_json(number, findings, comparison, usual)
+        write_interval_json(number, findings, comparison, usual, growing)
     elif not arguments.quiet:
-        write_interval(number, findings, comparison, usual, arguments.top)
+        write_interval(number, findings, comparison, usual, arguments.top, growing)
     return _Memory(symbols, findings)
 
 

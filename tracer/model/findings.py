@@ -132,6 +132,22 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class Retainer:
+    """Who holds, alone, some of what grows: without it nothing would reach that from a root."""
+
+    holder: Holder
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """What grows, in bytes, and who retains most of it. One may retain another, so their bytes may overlap."""
+
+    bytes: int
+    retainers: tuple[Retainer, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Leak:
     """Objects, blocks or mappings of one type, process and stack that are outstanding."""
 
@@ -321,6 +337,8 @@ class Findings:
     """Between checkpoints, in order of time; none where there was no checkpoint."""
     scans: tuple[Scan, ...] = ()
     """Of the address spaces whose memory was looked into, or could not be."""
+    growing: Growing | None = None
+    """What the entries that grow are retained by; None where none does, or nobody looked."""
 
     @property
     def is_whole(self) -> bool:

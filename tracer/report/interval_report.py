@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from tracer.model.comparison import Amount, Change, Comparison
-from tracer.model.findings import Findings, Leak
+from tracer.model.findings import Findings, Growing, Leak
 from tracer.model.reachability import Scan
 from tracer.report.amounts import counted, duration
 from tracer.report.class_words import CLASSES, outstanding_amount
 from tracer.report.comparison_report import comparison_document
 from tracer.report.entry_sentence import short_place
-from tracer.report.holder_words import held_by
-from tracer.report.json_report import frame_document, holder_document, scan_document
+from tracer.report.holder_words import growing_lines, held_by
+from tracer.report.json_report import frame_document, growing_document, holder_document, scan_document
 from tracer.report.json_text import JsonText
 from tracer.report.page import Page, stream_color, stream_width
 from tracer.report.weights import reported
@@ -22,7 +22,10 @@ FORMAT, VERSION = "refleak-interval", 1
 _MARKS = {"new": "new", "gone": "gone", "same": "="}
 
 
-def write_interval(number: int, findings: Findings, comparison: Comparison, stream: TextIO, top: int = 10) -> None:
+def write_interval(
+    number: int, findings: Findings, comparison: Comparison, stream: TextIO, top: int = 10,
+    growing: Growing | None = None,
+) -> None:  # fmt: skip
     """Write one line on what is outstanding, and at most `top` entries: first those that changed, then the biggest.
 
     `comparison`: with the report before, or with nothing.
@@ -33,6 +36,8 @@ def write_interval(number: int, findings: Findings, comparison: Comparison, stre
     page.heading(f"refleak: {number}: outstanding after {duration(findings.duration_ns)}: {what}{lost}")
     for line in _looked(findings.scans):
         page.line(f"  {line}")
+    for line in growing_lines(growing):
+        page.paragraph(line, "    ", "  ")
     changed = [change for change in comparison.changes if change.word != "same"]
     same = sorted(comparison.of("same"), key=lambda c: (-(_now(c).bytes or 0), -_now(c).count, c.id))
     rows = [*changed, *same]
@@ -84,7 +89,9 @@ def _difference(before: Amount, now: Amount) -> str:
     return f"{(now.bytes or 0) - (before.bytes or 0):+,} B"
 
 
-def write_interval_json(number: int, findings: Findings, comparison: Comparison, stream: TextIO) -> None:
+def write_interval_json(
+    number: int, findings: Findings, comparison: Comparison, stream: TextIO, growing: Growing | None = None
+) -> None:
     """Write one JSON document on one line: what is outstanding by id, and the difference as `refleak diff` has it."""
     document = {
         "format": FORMAT,
@@ -92,6 +99,7 @@ def write_interval_json(number: int, findings: Findings, comparison: Comparison,
         "number": number,
         "time_ns": findings.duration_ns,
         "complete": findings.complete,
+        "growing": growing_document(growing),
         "scans": [scan_document(scan) for scan in findings.scans],
         "outstanding": [
             {

@@ -10,6 +10,7 @@ from tracer.model.findings import (
     BalanceNode,
     ErrorFinding,
     Findings,
+    Growing,
     Holder,
     Instance,
     Leak,
@@ -57,6 +58,7 @@ def document(findings: Findings) -> dict[str, object]:
         "processes": [_process(process) for process in findings.processes],
         "totals": _totals(findings),
         "scans": [scan_document(scan) for scan in findings.scans],
+        "growing": growing_document(findings.growing),
         "leaks": (_leak(leak) for leak in findings.leaks),
         "errors": [_error(error) for error in findings.errors],
         "suppressed": {
@@ -198,6 +200,14 @@ def _instance(instance: Instance) -> Json:
         "age_ns": instance.age_ns,
         "thread": instance.thread,
     }
+
+
+def growing_document(growing: Growing | None) -> Json | None:
+    """Return what grows and who retains it, as all documents have it."""
+    if growing is None:
+        return None
+    retainers = [{"bytes": one.bytes, "holder": holder_document(one.holder)} for one in growing.retainers]
+    return {"bytes": growing.bytes, "retainers": retainers}
 
 
 def scan_document(scan: Scan) -> Json:

@@ -13,6 +13,7 @@ from tracer.report.amounts import counted
 from tracer.report.balance import PRUNED
 from tracer.report.class_words import SHOWN, held_lines
 from tracer.report.entries import add_error, add_leak
+from tracer.report.holder_words import growing_lines
 from tracer.report.nameless import add_nameless
 from tracer.report.page import Page, Span, stream_color, stream_width
 from tracer.report.period_table import add_periods
@@ -52,6 +53,8 @@ def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
     _add_verdict(page, judged)
     for line in held_lines(findings, options.show):
         page.paragraph(line, "         ", "         ")
+    for line in growing_lines(findings.growing):
+        page.paragraph(line, "           ", "         ")
     for doubt in findings.doubts:
         page.paragraph(doubt, "         ", "         ")
     page.blank()
