@@ -148,6 +148,17 @@ class Growing:
 
 
 @dataclass(frozen=True, slots=True)
+class HeapTop:
+    """The last block of a heap, before which memory is free: nothing of that is given back while the block lives."""
+
+    pid: int
+    size: int
+    age_ns: int
+    free_bytes: int
+    stack: FrameList
+
+
+@dataclass(frozen=True, slots=True)
 class Leak:
     """Objects, blocks or mappings of one type, process and stack that are outstanding."""
 
@@ -339,6 +350,8 @@ class Findings:
     """Of the address spaces whose memory was looked into, or could not be."""
     growing: Growing | None = None
     """What the entries that grow are retained by; None where none does, or nobody looked."""
+    heap_tops: tuple[HeapTop, ...] = ()
+    """Of the processes that were looked into, and whose heap has much that is free."""
 
     @property
     def is_whole(self) -> bool:

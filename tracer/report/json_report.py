@@ -19,7 +19,7 @@ from tracer.model.findings import (
 )
 from tracer.model.frames import Frame
 from tracer.model.periods import Period
-from tracer.model.reachability import Scan
+from tracer.model.reachability import Resident, Scan
 from tracer.model.selection import ANY_SIZE, Sample
 from tracer.model.snapshot import Coverage, Process
 from tracer.model.trends import Durations, Trend
@@ -214,8 +214,15 @@ def scan_document(scan: Scan) -> Json:
     """Return what was looked into of an address space, as all documents have it."""
     return {
         "pid": scan.pid, "looked_into": scan.reason is None, "reason": scan.reason, "held_ns": scan.held_ns,
-        "bytes_read": scan.bytes_read, "blocks": scan.blocks,
+        "bytes_read": scan.bytes_read, "blocks": scan.blocks, "resident": _resident(scan.resident),
     }  # fmt: skip
+
+
+def _resident(resident: Resident | None) -> Json | None:
+    if resident is None:
+        return None
+    names = ("total", "live", "free", "stacks", "files", "data", "other", "free_below_top")
+    return {name: getattr(resident, name) for name in names}
 
 
 def holder_document(holder: Holder) -> Json:

@@ -26,6 +26,7 @@ from tracer.reachability.reach_records import Outstanding, reach_and_holders
 from tracer.scanning.layout import layout
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
 from tracer.scanning.process_memory import ProcessMemory
+from tracer.scanning.resident_pages import ResidentPages, read_resident
 from tracer.scanning.stopped_threads import (
     REGISTERS,
     NotStopped,
@@ -66,6 +67,7 @@ class _Read:
     """A block was on the move: what is free may be one."""
     since_ns: int = 0
     """Of one that was stopped: when that began."""
+    pages: ResidentPages | None = None
 
 
 class Endings:
@@ -209,10 +211,10 @@ class Endings:
             if not others:
                 return _Read(None, Scan(*space, reason="it has no thread"))
             nothing = np.zeros(0, np.uint64)
-            memory, size, walks = self._memory_of(space, 0, nothing, others, now)
+            memory, size, walks, pages = self._memory_of(space, 0, nothing, others, now)
             unsettled = self._is_unsettled(others)
             scan = Scan(*space, bytes_read=size)
-            return _Read(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled)
+            return _Read(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled, pages=pages)
         except (TooMuch, OSError) as error:
             reason = str(error) if isinstance(error, TooMuch) else "its memory could not be read"
             return _Read(None, Scan(*space, reason=reason))
@@ -229,7 +231,7 @@ class Endings:
 
     def _memory_of(
         self, space: Space, thread: int, own: Words, others: dict[int, Words], since_ns: int
-    ) -> tuple[Memory, int, list[CopiedWalk]]:
+    ) -> tuple[Memory, int, list[CopiedWalk], ResidentPages | None]:
         """Read while all threads stand: `thread`, held, with its registers, and the others. Raises TooMuch, OSError."""
         deadline = (since_ns + _PATIENCE_NS) / 1e9
         ending = stack_pointer(own) if len(own) else 0
@@ -240,7 +242,8 @@ class Endings:
             found = PointerScan(memory, plan, deadline).run(registers, regions)
             standing = [own, *others.values()] if len(own) else list(others.values())
             walks = copied_walks(memory, space, standing, self._make_walk)
-            return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks
+            pages = read_resident(space[0], plan)
+            return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks, pages
         finally:
             memory.close()
 
@@ -251,8 +254,8 @@ class Endings:
         own = np.frombuffer(control.tobytes(), np.uint64, _HELD_REGISTERS, offset)
         space = pid, int(control["generation"])
         with stopped_threads(pid, thread, self._left) as others:
-            memory, size, walks = self._memory_of(space, thread, own, others, int(control["ticket"]))
-            return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others))
+            memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))
+            return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
     def _is_held(self, control: np.void) -> bool:
         kept = bpf.lookup_element(self._maps.fds["HOLDS"], int(control["tid"]).to_bytes(4, "little"), 24)
@@ -287,7 +290,9 @@ class Endings:
                 found.append(reach)
                 holders.append(held)
                 stacks |= {number: frames.stacks[number] for number in _walked(held) if number in frames.stacks}
-                scans.append(replace(read.scan, blocks=len(alive.allocations)))
+                blocks, pages = np.concatenate([alive.allocations, alive.inherited]), read.pages
+                resident = pages.with_blocks(blocks, knows_all=not free_holds) if pages is not None else None
+                scans.append(replace(read.scan, blocks=len(alive.allocations), resident=resident))
             else:
                 scans.append(Scan(*space, reason=reason or _UNSEEN, held_ns=read.scan.held_ns if read else 0))
         return replace(
