@@ -428,6 +428,54 @@ struct ghost {
 	u64 freed_ns;
 };
 
+/* An allocator call between its entry and its return. */
+struct pending {
+	u64 slot;	/* address of its return address; 0: none */
+	u64 address;	/* realloc, remap: the old block; posix_memalign: the out pointer */
+	u64 size;
+	u64 extra;	/* map: flags; remap: the old length */
+	u64 site;
+	u64 had_old;
+	struct allocation old;	/* of realloc: put back if it fails */
+};
+
+/* How the kernel side's struct thread begins, for what it has not told yet. */
+struct thread_head {
+	u64 unread[3];
+	u32 pid;
+	u16 generation;
+	u16 traced;
+	u32 table;
+	u32 tid;
+	struct space_totals totals;
+	u64 unread_draws[3];
+	u64 is_copy;
+	struct pending pending;
+};
+
+/* Blocks that were freed lately, by a hash of the address. */
+#define FREED_WAYS 4
+struct freed_block {
+	u32 pid;
+	u16 generation;
+	u16 group;
+	u64 stack;	/* of the birth; 0: not seen, by a parent */
+	u64 size;
+	u64 release;	/* stack of the free; 0: not kept */
+};
+struct freed_set {
+	u64 address[FREED_WAYS];
+	u64 time_ns[FREED_WAYS];
+	struct freed_block block[FREED_WAYS];
+};
+
+/* What a held thread waits for. */
+struct hold {
+	u64 ticket;
+	u64 code;	/* an address that can be read */
+	u64 no_flags;	/* 0, which the verifier does not know */
+};
+
 /* The counters that belong to one object, for a delete that names only the object. */
 #define OBJECT_COUNTERS 4
 struct counters {

@@ -32,10 +32,10 @@ int freed(struct pt_regs *ctx)
 	index = thread->intent.site;
 	MASK(index, MAX_SITES);
 	if (thread->intent.flags) {
-		send_bad_free(thread, SITES->site[index].group, key.freed);
+		send_bad_free(thread, SITES->at[index].group, key.freed);
 		return 0;
 	}
-	keep_release(thread, SITES->site[index].group, key.freed);
+	keep_release(thread, SITES->at[index].group, key.freed);
 	key.made = thread->intent.object;
 	key.given = thread->intent.count;
 	first.address = thread->intent.address;

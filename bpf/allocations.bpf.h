@@ -266,7 +266,7 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 	u8 operation;
 
 	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
+	site = &SITES->at[index];
 	operation = site->operation;
 	pending->slot = 0;
 	intent->site = index;
@@ -327,11 +327,11 @@ INLINE void keep_allocated(struct thread *thread)
 	block.stack = stack;
 	block.tid = thread->tid;
 	block.site = index;
-	if (!SITES->site[index].group)
+	if (!SITES->at[index].group)
 		note_realloc(thread, stack);
-	if (intent->operation == OP_ALLOC && !(SITES->site[index].flags & SITE_PRODUCT) && intent->value <= 1 << 15)
+	if (intent->operation == OP_ALLOC && !(SITES->at[index].flags & SITE_PRODUCT) && intent->value <= 1 << 15)
 		block.alignment = intent->value;
-	keep_block(thread, intent->address, SITES->site[index].group, &block);
+	keep_block(thread, intent->address, SITES->at[index].group, &block);
 }
 
 #endif

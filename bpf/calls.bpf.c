@@ -72,7 +72,7 @@ INLINE struct calls *enter_calls(struct thread *thread, u64 slot, u64 site)
 		drop_stale(thread, calls, slot, site);
 		return calls;
 	}
-	map_update(CALLS, &thread->tid, VALUE(struct calls, BLANK_CALLS), NOEXIST);
+	map_update(CALLS, &thread->tid, BLANK(CALLS), NOEXIST);
 	calls = calls_of(thread->tid);
 	if (!calls)
 		lose(LOSS_THREADS_FULL);
@@ -181,7 +181,7 @@ int on_call(struct pt_regs *ctx)
 	if (!thread)
 		return 0;
 	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
+	site = &SITES->at[index];
 	slot = ctx->sp + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	intent = &thread->intent;
 	intent->site = index;
@@ -400,7 +400,7 @@ int on_call_return(struct pt_regs *ctx)
 	if (!calls)
 		return 0;
 	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
+	site = &SITES->at[index];
 	call = pop_call(thread, calls, ctx->sp - 8, index);
 	if (!call)
 		return 0;
@@ -435,7 +435,7 @@ int unknown_free(struct pt_regs *ctx)
 		return 0;
 	index = thread->intent.site;
 	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
+	site = &SITES->at[index];
 	slot = ctx->sp + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	key = key_of(thread, thread->intent.address, site->group);
 	if (is_bad_free(thread, &key, slot)) {

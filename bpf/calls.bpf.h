@@ -51,7 +51,7 @@ struct calls {
 	struct call call[PENDING_DEPTH];
 };
 
-_Static_assert(sizeof(struct calls) <= CALLS_BYTES, "struct calls outgrew its map");
+_Static_assert(sizeof(struct calls) <= ROOM_OF_calls, "struct calls outgrew its map");
 
 INLINE struct calls *calls_of(u32 tid)
 {

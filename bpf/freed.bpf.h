@@ -18,25 +18,6 @@
 #include "threads.bpf.h"
 #include "verifier.h"
 
-#define FREED_WAYS 4
-
-struct freed_block {
-	u32 pid;
-	u16 generation;
-	u16 group;
-	u64 stack;	/* of the birth; 0: not seen, by a parent */
-	u64 size;
-	u64 release;	/* stack of the free; 0: not kept */
-};
-
-struct freed_set {
-	u64 address[FREED_WAYS];
-	u64 time_ns[FREED_WAYS];
-	struct freed_block block[FREED_WAYS];
-};
-
-_Static_assert(sizeof(struct freed_set) == FREED_SET_BYTES, "struct freed_set is not of its map's size");
-
 INLINE struct freed_set *freed_set_of(struct key *key)
 {
 	u64 sets = SHARED->freed_sets;

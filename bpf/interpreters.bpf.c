@@ -155,7 +155,7 @@ int guest_keep(struct pt_regs *ctx)
 	    !bpf_ringbuf_output(MAP(GUEST_RING), &guest->stack,
 				sizeof(guest->stack) - (GUEST_FRAMES - depth) * sizeof(struct guest_frame), WAKE_NEVER)) {
 		thread->walk.known = id;
-		if (map_update(STACKS, &id, BLANK_THREAD, NOEXIST) && !map_lookup(STACKS, &id))
+		if (map_update(STACKS, &id, BLANK(STACKS), NOEXIST) && !map_lookup(STACKS, &id))
 			lose(LOSS_TOTALS_FULL);
 	} else {
 		lose(LOSS_GUESTS_FULL);
@@ -177,7 +177,7 @@ int on_guest(struct pt_regs *ctx)
 	if (!thread)
 		return 0;
 	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
+	site = &SITES->at[index];
 	guest = make_guest(thread->tid);
 	if (!guest) {
 		lose(LOSS_THREADS_FULL);

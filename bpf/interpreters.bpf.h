@@ -73,7 +73,7 @@ struct guest {
 	struct guest_code record;
 };
 
-_Static_assert(sizeof(struct guest) <= GUEST_BYTES, "struct guest outgrew its map");
+_Static_assert(sizeof(struct guest) <= ROOM_OF_guest, "struct guest outgrew its map");
 
 /* What a loop over an interpreter's frames goes by; the rest is in struct guest. */
 struct guest_walk {
@@ -81,13 +81,6 @@ struct guest_walk {
 	struct guest *guest;
 	u64 memo;
 	u64 is_over;	/* at its end; else it was cut */
-};
-
-struct pythons {
-	struct python python[TABLES];
-};
-struct luas {
-	struct lua lua[LUA_LAYOUTS];
 };
 
 INLINE struct guest *guest_of(u32 tid)
@@ -101,7 +94,7 @@ INLINE struct guest *make_guest(u32 tid)
 
 	if (guest)
 		return guest;
-	map_update(GUESTS, &tid, VALUE(struct guest, BLANK_GUEST), NOEXIST);
+	map_update(GUESTS, &tid, BLANK(GUESTS), NOEXIST);
 	return guest_of(tid);
 }
 
@@ -149,7 +142,7 @@ INLINE u32 guests_of(u32 tid, const u32 *table)
 	u64 index = *table;
 
 	MASK(index, TABLES);
-	return (VALUE(struct pythons, PYTHONS)->python[index].runtime ? RUNS_PYTHON : 0) |
+	return (VALUE(PYTHONS)->at[index].runtime ? RUNS_PYTHON : 0) |
 	       (guest && guest->lua_depth ? RUNS_LUA : 0) | (guest && guest->luajit.layout ? RUNS_LUAJIT : 0);
 }
 

@@ -144,7 +144,7 @@ int on_exit(struct tracepoint *ctx)
 
 		MASK(index, MAX_SITES);
 		if (pending->slot && pending->had_old == 1)	/* killed inside realloc: its block was alive */
-			keep_block(thread, pending->address, SITES->site[index].group, &pending->old);
+			keep_block(thread, pending->address, SITES->at[index].group, &pending->old);
 		flush_totals(thread);
 		map_delete(THREADS, &key);
 	}
@@ -205,13 +205,6 @@ INLINE int tracer_answers(void)
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #define MAY_EXPIRE 1ULL	/* in a ticket: nothing is lost by a maker, or a process that ends, that goes on too early */
 
-/* What a held thread waits for. */
-struct hold {
-	u64 ticket;
-	u64 code;	/* an address that can be read */
-	u64 no_flags;	/* 0, which the verifier does not know */
-};
-
 INLINE u64 new_ticket(int may_expire)
 {
 	return (bpf_ktime_get_ns() & ~MAY_EXPIRE) | (may_expire ? MAY_EXPIRE : 0);
@@ -233,9 +226,9 @@ INLINE int hold_turn(void)
 	code = hold->code;
 #pragma unroll
 	for (int j = 0; j < HOLD_READS; j++)
-		bpf_probe_read_user(VALUE(void, DELAY), DELAY_BYTES, NOWHERE);
+		bpf_probe_read_user(VALUE(DELAY), sizeof(*VALUE(DELAY)), NOWHERE);
 	task = (void *)bpf_get_current_task_btf();
-	bpf_copy_from_user_task(VALUE(void, DELAY), 1, (void *)code, task, 0);
+	bpf_copy_from_user_task(VALUE(DELAY), 1, (void *)code, task, 0);
 	return 0;
 }
 
@@ -254,7 +247,7 @@ INLINE int is_released(struct pt_regs *ctx, u64 wanted)
 	u64 slot;
 	int released = 1;
 
-	map_update(HOLDS, &tid, VALUE(struct hold, BLANK_CALLS), ANY);
+	map_update(HOLDS, &tid, BLANK(HOLDS), ANY);
 	kept = map_lookup(HOLDS, &tid);
 	if (!kept)
 		return 0;
@@ -284,9 +277,9 @@ INLINE void wait_for_release(struct pt_regs *ctx, u64 wanted)
  */
 INLINE void touch_path(u64 path)
 {
-	bpf_copy_from_user(VALUE(void, DELAY), 1, (void *)path);
-	if (bpf_probe_read_user_str(VALUE(void, DELAY), PATH_BYTES, (void *)path) < 0)
-		bpf_copy_from_user(VALUE(void, DELAY), 1, (void *)(path + PATH_BYTES - 1));
+	bpf_copy_from_user(VALUE(DELAY), 1, (void *)path);
+	if (bpf_probe_read_user_str(VALUE(DELAY), PATH_BYTES, (void *)path) < 0)
+		bpf_copy_from_user(VALUE(DELAY), 1, (void *)(path + PATH_BYTES - 1));
 }
 
 /* The thread that ends its process, as it stands there: what it alone still points at is in its registers and above

@@ -24,7 +24,7 @@
 INLINE struct lua *lua_of(u64 layout)
 {
 	MASK(layout, LUA_LAYOUTS);
-	return &VALUE(struct luas, LUAS)->lua[layout];
+	return &VALUE(LUAS)->at[layout];
 }
 
 /* Forget the newest entry, if its stack frame was at or below that of the one that is entered. */

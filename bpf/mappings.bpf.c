@@ -105,7 +105,7 @@ INLINE u64 remove_code(u32 space, u64 start, u64 length)
 	index = before;
 	MASK(index, TABLES);
 	/* A shared table is right for the others: this process waits without any for one of its own. */
-	removal = cut(&VALUE(struct tables, TABLE_VALUES)->table[index], start, end, before & TABLE_SHARED);
+	removal = cut(&VALUE(TABLE_VALUES)->at[index], start, end, before & TABLE_SHARED);
 	if (!removal)
 		return removal;
 	if (removal & REMOVED_LESS || before & TABLE_SHARED) {
@@ -126,7 +126,7 @@ INLINE int is_known_code(u32 number, u64 start, u64 end)
 	struct table *table;
 
 	MASK(index, TABLES);
-	table = &VALUE(struct tables, TABLE_VALUES)->table[index];
+	table = &VALUE(TABLE_VALUES)->at[index];
 	at = index_below(table, start);
 	MASK(at, TABLE_MAPPINGS);
 	return start >= table->mappings[at].start && end <= table->mappings[at].end;

@@ -12,19 +12,19 @@
 #define REFLEAK_MAPS_H
 
 #include "abi.h"
+#include "map_table.bpf.h"
 #include "verifier.h"
 
 #define MAP(name) ((void *)bpf_pseudo_fd(1, FD_##name))
-#define VALUE(type, name) ((type *)bpf_pseudo_fd(2, FD_##name))
+#define VALUE(name) ((value_of_##name *)bpf_pseudo_fd(2, FD_##name))
+/* What a new entry of a map begins with. */
+#define BLANK(name) ((value_of_##name *)bpf_pseudo_fd(2, FD_ZEROS))
 
-struct sites {
-	struct site site[MAX_SITES];
-};
+#define ENTRIES(name) (sizeof(((value_of_##name *)0)->at) / sizeof(((value_of_##name *)0)->at[0]))
 
-#define SITES VALUE(struct sites, SITES)
-#define SHARED VALUE(volatile struct shared, SHARED)
-
-#define CONSTANTS VALUE(struct constants, CONSTANTS)
+#define SITES VALUE(SITES)
+#define SHARED ((volatile value_of_SHARED *)VALUE(SHARED))
+#define CONSTANTS VALUE(CONSTANTS)
 
 enum { ANY, NOEXIST, EXIST };
 enum { WAKE_NEVER = 1, WAKE_NOW = 2 };	/* BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP */
@@ -65,9 +65,13 @@ INLINE long delete_map(void *map, const void *key)
 	return bpf_map_delete_elem(map, (void *)key);
 }
 
-#define map_lookup(name, key) lookup_map(MAP(name), key)
-#define map_update(name, key, value, flags) update_map(MAP(name), key, value, flags)
-#define map_delete(name, key) delete_map(MAP(name), key)
+/* A pointer as it is, refused by the compiler where it points to something else than the map's keys or values. */
+#define KEY_OF(name, key) (1 ? (key) : (const key_of_##name *)0)
+#define VALUE_OF(name, value) (1 ? (value) : (const value_of_##name *)0)
+
+#define map_lookup(name, key) ((value_of_##name *)lookup_map(MAP(name), KEY_OF(name, key)))
+#define map_update(name, key, value, flags) update_map(MAP(name), KEY_OF(name, key), VALUE_OF(name, value), flags)
+#define map_delete(name, key) delete_map(MAP(name), KEY_OF(name, key))
 
 INLINE void lose(u32 reason)
 {

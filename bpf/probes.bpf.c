@@ -22,7 +22,7 @@ int on_entry(struct pt_regs *ctx)
 	if (!thread)
 		return 0;
 	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
+	site = &SITES->at[index];
 	operation = site->operation;
 	thread->intent.site = index;
 	thread->intent.operation = operation;

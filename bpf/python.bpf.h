@@ -28,7 +28,7 @@ INLINE struct python *python_of(struct thread *thread)
 	u64 index = thread->table;
 
 	MASK(index, TABLES);
-	return &VALUE(struct pythons, PYTHONS)->python[index];
+	return &VALUE(PYTHONS)->at[index];
 }
 
 /* Look at a thread's state: is it the current one's? */

@@ -352,7 +352,7 @@ int reference(struct pt_regs *ctx)
 		return 0;
 	index = thread->intent.site;
 	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
+	site = &SITES->at[index];
 	intern_stack(thread, &stack);
 	key = key_of(thread, thread->intent.address, site->group);
 	if (thread->intent.operation == OP_CREATE)
@@ -397,7 +397,7 @@ int reference_deleted(struct pt_regs *ctx)
 		return 0;
 	index = thread->intent.site;
 	MASK(index, MAX_SITES);
-	site = &SITES->site[index];
+	site = &SITES->at[index];
 	intern_stack(thread, &stack);
 	key = key_of(thread, thread->intent.address, site->group);
 	if (!(site->flags & SITE_DELETES_OBJECT)) {

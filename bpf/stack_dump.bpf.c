@@ -28,7 +28,7 @@ INLINE struct stack_copy *room_for_copy(struct thread *thread)
 
 	if (copy)
 		return copy;
-	map_update(COPY_OF, &thread->tid, VALUE(struct stack_copy, BLANK_COPY), NOEXIST);
+	map_update(COPY_OF, &thread->tid, BLANK(COPY_OF), NOEXIST);
 	return map_lookup(COPY_OF, &thread->tid);
 }
 
@@ -188,7 +188,7 @@ int copy_stack(struct pt_regs *ctx)
 		return 0;
 	index = thread->walk.table;
 	MASK(index, TABLES);
-	table = &VALUE(struct tables, TABLE_VALUES)->table[index];
+	table = &VALUE(TABLE_VALUES)->at[index];
 	cut = place_of_cut(thread, table);
 	if (!cut)
 		goto next;

@@ -48,7 +48,7 @@ INLINE struct stack_totals *intern_stack(struct thread *thread, u64 *id)
 		lose(LOSS_STACKS_FULL);
 		return 0;
 	}
-	if (map_update(STACKS, &hash, BLANK_THREAD, NOEXIST)) {	/* zeros, more than enough */
+	if (map_update(STACKS, &hash, BLANK(STACKS), NOEXIST)) {
 		totals = map_lookup(STACKS, &hash);
 		if (!totals)
 			lose(LOSS_TOTALS_FULL);

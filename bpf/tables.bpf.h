@@ -14,19 +14,6 @@
 #include "threads.bpf.h"
 #include "verifier.h"
 
-struct rows {
-	u32 row[ROW_COUNT];
-};
-struct pages {
-	u32 first[PAGE_COUNT];
-};
-struct rules {
-	struct rule rule[RULES];
-};
-struct tables {
-	struct table table[TABLES];
-};
-
 #define PAGE_BITS 12
 #define ROW_RULE_BITS 20
 
@@ -70,25 +57,25 @@ INLINE struct rule *rule_at(struct mapping *mapping, u64 link_address)
 	if (page >= mapping->page_count)
 		return 0;
 	index = mapping->first_page + page;
-	MASK(index, PAGE_COUNT);
-	low = VALUE(struct pages, PAGES)->first[index];
+	MASK(index, ENTRIES(PAGES));
+	low = VALUE(PAGES)->at[index];
 	index++;
-	MASK(index, PAGE_COUNT);
-	length = VALUE(struct pages, PAGES)->first[index] - low;
+	MASK(index, ENTRIES(PAGES));
+	length = VALUE(PAGES)->at[index] - low;
 #pragma unroll
 	for (int step = 0; step < PAGE_BITS; step++) {
 		u64 half = length >> 1;
 		u64 middle = low + half;
 
-		MASK(middle, ROW_COUNT);
+		MASK(middle, ENTRIES(ROWS));
 		low += half & -at_least(link_address & ((1 << PAGE_BITS) - 1),
-					VALUE(struct rows, ROWS)->row[middle] >> ROW_RULE_BITS);
+					VALUE(ROWS)->at[middle] >> ROW_RULE_BITS);
 		length -= half;
 	}
-	MASK(low, ROW_COUNT);
-	index = VALUE(struct rows, ROWS)->row[low];
+	MASK(low, ENTRIES(ROWS));
+	index = VALUE(ROWS)->at[low];
 	MASK(index, RULES);
-	return &VALUE(struct rules, RULES)->rule[index];
+	return &VALUE(RULES)->at[index];
 }
 
 #endif

@@ -15,17 +15,6 @@
 #include "verifier.h"
 #include "walk_cache.h"
 
-/* An allocator call between its entry and its return. */
-struct pending {
-	u64 slot;	/* address of its return address; 0: none */
-	u64 address;	/* realloc, remap: the old block; posix_memalign: the out pointer */
-	u64 size;
-	u64 extra;	/* map: flags; remap: the old length */
-	u64 site;
-	u64 had_old;
-	struct allocation old;	/* of realloc: put back if it fails */
-};
-
 /* The free that the thread did last. */
 struct last_free {
 	u64 address;
@@ -191,10 +180,15 @@ struct thread {
 	struct trail trail;
 };
 
-_Static_assert(sizeof(struct thread) <= THREAD_BYTES, "struct thread outgrew its map");
-_Static_assert(__builtin_offsetof(struct thread, pending) == 120, "user space reads it there");
+_Static_assert(sizeof(struct thread) <= ROOM_OF_thread, "struct thread outgrew its map");
+#define SAME_PLACE(field)	\
+	_Static_assert(__builtin_offsetof(struct thread, field) == __builtin_offsetof(struct thread_head, field), #field)
 
-#define BLANK_THREAD VALUE(struct thread, BLANK_THREAD)
+SAME_PLACE(pid);
+SAME_PLACE(generation);
+SAME_PLACE(totals);
+SAME_PLACE(pending);
+
 
 INLINE void flush_totals(struct thread *thread)
 {
@@ -265,7 +259,7 @@ INLINE struct thread *current_thread(void)
 
 		if (!process || process->state != PROCESS_TRACED)
 			return 0;
-		map_update(THREADS, &key, BLANK_THREAD, NOEXIST);
+		map_update(THREADS, &key, BLANK(THREADS), NOEXIST);
 		thread = map_lookup(THREADS, &key);
 		if (!thread) {
 			lose(LOSS_THREADS_FULL);

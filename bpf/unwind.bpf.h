@@ -201,7 +201,7 @@ INLINE void step(struct thread *thread)
 	int failure;
 
 	MASK(index, TABLES);
-	table = &VALUE(struct tables, TABLE_VALUES)->table[index];
+	table = &VALUE(TABLE_VALUES)->at[index];
 	mapping = locate(walk, table, look);
 	if (look < mapping->start || look >= mapping->end) {
 		if (walk->is_caller && undo_trampoline(walk))

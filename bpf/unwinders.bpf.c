@@ -24,6 +24,8 @@ struct true_return {
 	u64 tid;
 };
 
+_Static_assert(sizeof(struct true_return) == ROOM_OF_true_return, "struct true_return is not of its map's size");
+
 enum writer { WRITES_ITSELF = 1, WRITES_BY_TRACER = 2 };
 
 INLINE struct stack_words *words_of(u64 tid)
@@ -33,7 +35,7 @@ INLINE struct stack_words *words_of(u64 tid)
 
 	words = map_lookup(STACK_WORDS, &key);
 	if (!words) {
-		map_update(STACK_WORDS, &key, VALUE(struct stack_words, BLANK_CALLS), NOEXIST);
+		map_update(STACK_WORDS, &key, BLANK(STACK_WORDS), NOEXIST);
 		words = map_lookup(STACK_WORDS, &key);
 	}
 	if (words)
@@ -157,7 +159,7 @@ INLINE void drop_left(u64 sp)
 		index = pending->site;
 		MASK(index, MAX_SITES);
 		if (pending->had_old == 1)
-			keep_block(thread, pending->address, SITES->site[index].group, &pending->old);
+			keep_block(thread, pending->address, SITES->at[index].group, &pending->old);
 		pending->slot = 0;
 	}
 	calls = calls_of(thread->tid);

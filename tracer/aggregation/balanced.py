@@ -16,10 +16,10 @@ class Balance:
     """The growing form of BalancedStatistics; bounded by the distinct pairs of stacks."""
 
     def __init__(self) -> None:
-        self._pairs = Tally(PAIR, ("type", "get_stack", "put_stack"))
-        self._deaths = Tally(DEATH, ("type", "create_stack", "last_stack"))
-        self._lifetimes = Tally(LIFETIME, ("type", "create_stack"), least=("min_ns",), most=("max_ns",))
-        self._lives = Tally(LIFE_BIN, ("type", "stack", "bin"))
+        self._pairs = Tally(PAIR)
+        self._deaths = Tally(DEATH)
+        self._lifetimes = Tally(LIFETIME)
+        self._lives = Tally(LIFE_BIN)
 
     def fold(self, events: Records, owner: Indices, create: Indices, last: Indices) -> None:
         """Fold objects that ended: their EVENTs object by object, each object's in order of time.

@@ -6,16 +6,16 @@ import numpy as np
 
 from tracer.aggregation.grouping import Indices
 from tracer.aggregation.tally import Tally, changes
+from tracer.model.columns import KEYS, Column, columns_of, table
 from tracer.model.snapshot import Records
 
-ERROR_COUNT = np.dtype(
-    [
-        ("kind", "u1"), ("type", "<u8"), ("pid", "<u4"), ("generation", "<u2"),
-        ("stack", "<u8"), ("birth", "<u8"), ("release", "<u8"), ("count", "<u8"),
-    ]
-)
+ERROR_COUNT = table(
+    ("kind", "u1", Column.KEY), ("type", "<u8", Column.TYPE), ("pid", "<u4", Column.KEY),
+    ("generation", "<u2", Column.KEY), ("stack", "<u8", Column.STACK), ("birth", "<u8", Column.STACK),
+    ("release", "<u8", Column.STACK), ("count", "<u8", Column.SUM),
+)  # fmt: skip
 """How often one error happened: ErrorKind, and the stacks of the offender, the birth and the release."""
-_KEYS = ("kind", "type", "pid", "generation", "stack", "birth", "release")
+_KEYS = columns_of(ERROR_COUNT, *KEYS)
 _MOST = 2**32 - 1
 
 
@@ -24,7 +24,7 @@ class BrokenRules:
 
     def __init__(self, samples: int = 4) -> None:
         self._samples = samples
-        self._counts = Tally(ERROR_COUNT, _KEYS)
+        self._counts = Tally(ERROR_COUNT)
         self._events: Records | None = None
 
     def add(self, events: Records) -> None:

@@ -16,7 +16,7 @@ class Condensed:
     """What was taken out of the histories of busy objects; grows with the objects and their distinct stacks."""
 
     def __init__(self) -> None:
-        self._tally = Tally(CONDENSED, (*IDENTITY, "get_stack", "put_stack"))
+        self._tally = Tally(CONDENSED)
 
     def condense(self, events: Records, owner: Indices) -> npt.NDArray[np.bool_]:
         """Take in the paired gets and puts of `events`, and return which events those are.

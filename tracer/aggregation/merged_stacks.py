@@ -11,11 +11,11 @@ from dataclasses import fields, replace
 import numpy as np
 
 from tracer.aggregation.renumbering import Numbers, merged
+from tracer.model.columns import Column
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Snapshot, Stack
 from tracer.model.statistics import BalancedStatistics, Records
 
-_COLUMNS = ("stack", "get_stack", "put_stack", "create_stack", "last_stack")
 _COURSES = "courses"
 
 
@@ -30,23 +30,22 @@ def merge_stacks(snapshot: Snapshot) -> Snapshot:
         return snapshot
     numbers = Numbers(others)
     tables = [(field.name, getattr(snapshot.balanced, field.name)) for field in fields(BalancedStatistics)]
-    balanced = {name: numbers.columns(rows, _COLUMNS) for name, rows in tables}
+    balanced = {name: numbers.columns(rows, Column.STACK) for name, rows in tables}
     joined = {name: rows if name == _COURSES else merged(rows) for name, rows in balanced.items()}
-    sites = numbers.columns(snapshot.free_sites, ("made", "freed"))
     return replace(
         snapshot,
         stacks={id_: stack for id_, stack in snapshot.stacks.items() if id_ not in others},
-        allocations=numbers.column(snapshot.allocations, "stack"),
-        objects=numbers.column(snapshot.objects, "stack"),
-        mapped=numbers.column(snapshot.mapped, "stack"),
-        inherited=numbers.column(snapshot.inherited, "stack"),
-        inherited_objects=numbers.column(snapshot.inherited_objects, "stack"),
-        totals=_merged_totals(numbers.column(snapshot.totals, "stack")),
-        checkpoint_totals=merged(numbers.column(snapshot.checkpoint_totals, "stack")),
-        life_bins=merged(numbers.column(snapshot.life_bins, "stack")),
-        free_sites=_merged_sites(sites),
+        allocations=numbers.columns(snapshot.allocations, Column.STACK),
+        objects=numbers.columns(snapshot.objects, Column.STACK),
+        mapped=numbers.columns(snapshot.mapped, Column.STACK),
+        inherited=numbers.columns(snapshot.inherited, Column.STACK),
+        inherited_objects=numbers.columns(snapshot.inherited_objects, Column.STACK),
+        totals=_merged_totals(numbers.columns(snapshot.totals, Column.STACK)),
+        checkpoint_totals=merged(numbers.columns(snapshot.checkpoint_totals, Column.STACK)),
+        life_bins=merged(numbers.columns(snapshot.life_bins, Column.STACK)),
+        free_sites=merged(numbers.columns(snapshot.free_sites, Column.STACK)),
         balanced=BalancedStatistics(**joined),
-        condensed=merged(numbers.columns(snapshot.condensed, _COLUMNS)),
+        condensed=merged(numbers.columns(snapshot.condensed, Column.STACK)),
         history=_events(numbers, snapshot.history),
         errors=_events(numbers, snapshot.errors),
         error_history=_events(numbers, snapshot.error_history),
@@ -60,15 +59,6 @@ def _merged_totals(totals: Records) -> Records:
     totals["life_min_ns"][unknown] = np.iinfo(np.uint64).max
     found = merged(totals)
     found["life_min_ns"][found["life_min_ns"] == np.iinfo(np.uint64).max] = 0
-    return found
-
-
-def _merged_sites(sites: Records) -> Records:
-    """Add up the counts; all else is the key, or what was seen of one of them."""
-    _, first, label = np.unique(sites[["made", "freed", "given"]], return_index=True, return_inverse=True)
-    found = sites[first]
-    found["count"] = 0
-    np.add.at(found["count"], label, sites["count"])
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from tracer.aggregation.renumbering import Numbers, merged
+from tracer.model.columns import Column
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Snapshot
 from tracer.model.statistics import BalancedStatistics, Records
@@ -22,14 +23,14 @@ def merge_types(snapshot: Snapshot, types: Mapping[int, int]) -> Snapshot:
         return snapshot
     numbers = Numbers(types)
     tables = [(field.name, getattr(snapshot.balanced, field.name)) for field in fields(BalancedStatistics)]
-    balanced = {name: numbers.column(rows, "type") for name, rows in tables}
+    balanced = {name: numbers.columns(rows, Column.TYPE) for name, rows in tables}
     joined = {name: rows if name == _COURSES else merged(rows) for name, rows in balanced.items()}
     return replace(
         snapshot,
         type_totals=tuple(replace(total, type=types.get(total.type, total.type)) for total in snapshot.type_totals),
-        objects=numbers.column(snapshot.objects, "type"),
-        inherited_objects=numbers.column(snapshot.inherited_objects, "type"),
-        checkpoint_totals=merged(numbers.column(snapshot.checkpoint_totals, "type")),
+        objects=numbers.columns(snapshot.objects, Column.TYPE),
+        inherited_objects=numbers.columns(snapshot.inherited_objects, Column.TYPE),
+        checkpoint_totals=merged(numbers.columns(snapshot.checkpoint_totals, Column.TYPE)),
         balanced=BalancedStatistics(**joined),
         history=_events(numbers, snapshot.history),
         errors=_events(numbers, snapshot.errors),

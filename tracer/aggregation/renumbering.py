@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.columns import KEYS, Column, columns_of
 from tracer.model.statistics import Records
-
-SUMS = (
-    "count", "exact", "sum_ns", "made", "made_bytes", "freed", "freed_bytes", "life_ns", "peak", "level", "risen",
-)  # fmt: skip
-MINIMA, MAXIMA = ("min_ns", "life_min_ns"), ("max_ns", "life_max_ns")
-_ANY = ("site", "reserved")
-_NO_KEYS = (*SUMS, *MINIMA, *MAXIMA, *_ANY)
 
 
 class Numbers:
@@ -34,28 +28,25 @@ class Numbers:
         rows[name][hits] = self._new[at[hits]]
         return rows
 
-    def columns(self, rows: Records, names: Collection[str]) -> Records:
-        """Return a copy with other numbers in those of the columns that there are."""
-        for name in rows.dtype.names or ():
-            if name in names:
-                rows = self.column(rows, name)
+    def columns(self, rows: Records, meaning: Column) -> Records:
+        """Return a copy with other numbers in the columns of that meaning."""
+        for name in columns_of(rows.dtype, meaning):
+            rows = self.column(rows, name)
         return rows
 
 
 def merged(rows: Records) -> Records:
     """Make one row of those that are now about the same: keys stay distinct and in order."""
-    names = rows.dtype.names or ()
-    keys = [name for name in names if name not in _NO_KEYS]
+    keys = list(columns_of(rows.dtype, *KEYS))
     distinct, first, label = np.unique(rows[keys], return_index=True, return_inverse=True)
-    if len(distinct) == len(rows):
-        return rows[first]
     found = rows[first]
-    for name in names:
-        if name in SUMS:
-            found[name] = 0
-            np.add.at(found[name], label, rows[name])
-        elif name in MINIMA:
-            np.minimum.at(found[name], label, rows[name])
-        elif name in MAXIMA:
-            np.maximum.at(found[name], label, rows[name])
+    if len(distinct) == len(rows):
+        return found
+    for name in columns_of(rows.dtype, Column.SUM):
+        found[name] = 0
+        np.add.at(found[name], label, rows[name])
+    for name in columns_of(rows.dtype, Column.MINIMUM):
+        np.minimum.at(found[name], label, rows[name])
+    for name in columns_of(rows.dtype, Column.MAXIMUM):
+        np.maximum.at(found[name], label, rows[name])
     return found

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.aggregation.hashing import hashed
+from tracer.model.columns import KEYS, Column, columns_of, meanings_of
 from tracer.model.snapshot import Records
 
 Indices = npt.NDArray[np.int64]
 
 _SLACK = 1 << 16
+_MERGES = {Column.SUM: np.add, Column.MINIMUM: np.minimum, Column.MAXIMUM: np.maximum}
 
 
 def changes(columns: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.bool_]:
@@ -26,19 +28,15 @@ def changes(columns: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.bool_]
 
 
 class Tally:
-    """Structured rows merged by the fields `keys`.
+    """Structured rows merged by their keys, as their columns were declared.
 
-    Of rows with equal keys the other fields are added, those named in `least` and `most` give their
-    minimum and maximum. Added rows wait until they are as many as the merged ones, so that the cost
-    of a row does not depend on how large the table has grown.
+    Added rows wait until they are as many as the merged ones, so that the cost of a row does not depend on how large
+    the table has grown.
     """
 
-    def __init__(
-        self, dtype: np.dtype[np.void], keys: Sequence[str], least: Sequence[str] = (), most: Sequence[str] = ()
-    ) -> None:
-        self._keys = tuple(keys)
-        names = [name for name in dtype.names or () if name not in self._keys]
-        self._merge = {name: np.minimum if name in least else np.maximum if name in most else np.add for name in names}
+    def __init__(self, dtype: np.dtype[np.void]) -> None:
+        self._keys = columns_of(dtype, *KEYS)
+        self._merge = {name: _MERGES[meaning] for name, meaning in meanings_of(dtype).items() if meaning in _MERGES}
         self._merged: Records = np.zeros(0, dtype=dtype)
         self._ordered = True
         self._waiting: list[Records] = []

@@ -10,18 +10,19 @@ import numpy.typing as npt
 from tracer.aggregation.fates import ABSENT, Fate, Fates
 from tracer.aggregation.grouping import Grouping
 from tracer.aggregation.tally import Tally
+from tracer.model.columns import Column, table
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records, TypeTotals
 
-_KEYS = ("type", "pid", "generation")
 _COUNTS = ("created", "gets", "puts", "destroyed", "unknown_gets", "unknown_puts")
-TYPE_COUNT = np.dtype(
-    [("type", "<u8"), ("pid", "<u4"), ("generation", "<u2"), *((name, "<u8") for name in _COUNTS)]
-)
+TYPE_COUNT = table(
+    ("type", "<u8", Column.TYPE), ("pid", "<u4", Column.KEY), ("generation", "<u2", Column.KEY),
+    *((name, "<u8", Column.SUM) for name in _COUNTS),
+)  # fmt: skip
 
 
 def type_tally() -> Tally:
-    return Tally(TYPE_COUNT, _KEYS)
+    return Tally(TYPE_COUNT)
 
 
 def of_objects(events: Records, grouping: Grouping, fates: Fates) -> Records:

@@ -19,7 +19,8 @@ from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.errors import TooFewFiles
 from tracer.kernel import bpf
-from tracer.kernel.maps import THREAD_BYTES
+from tracer.kernel.kernel_records import FREED_PLACE, FREED_SET
+from tracer.kernel.maps import thread_value
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
@@ -41,23 +42,7 @@ from tracer.probing.untraced import untraced_programs
 _TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
 _INDEX = np.dtype([("index", "<u4")])
-_FREED = np.dtype(
-    [
-        ("pid", "<u4"), ("generation", "<u2"), ("group", "<u2"), ("stack", "<u8"), ("size", "<u8"), ("release", "<u8"),
-    ]
-)
-_FREED_SET = np.dtype([("address", "<u8", (4,)), ("time_ns", "<u8", (4,)), ("block", _FREED, (4,))])
-"""`struct freed_set` of bpf/freed.bpf.h."""
 _THREAD_KEY = np.dtype([("tid", "<u4")])
-_THREAD = np.dtype(
-    {
-        "names": ["pid", "generation", "totals"],
-        "formats": ["<u4", "<u2", records.SPACE_TOTALS],
-        "offsets": [24, 28, 40],
-        "itemsize": THREAD_BYTES,
-    }
-)
-"""The part of `struct thread` (bpf/threads.bpf.h) that is not yet in its space's totals."""
 
 
 def _joined(dtype: np.dtype[np.void], keys: Records, values: Records) -> Records:
@@ -105,7 +90,8 @@ class _Walk:
     def space_totals(self) -> tuple[Records, Records]:
         """Return (KEY, SPACE_TOTALS) of every address space, with what living threads had not yet added."""
         keys, values = bpf.read_hash(self._fds["SPACE_TOTALS"], records.KEY, records.SPACE_TOTALS, 4096)
-        _, threads = bpf.read_hash(self._fds["THREADS"], _THREAD_KEY, _THREAD, 1024)
+        _, threads = bpf.read_hash(self._fds["THREADS"], _THREAD_KEY, thread_value(), 1024)
+        threads = threads["head"]
         all_keys = np.concatenate([keys, np.zeros(len(threads), records.KEY)])
         all_keys["pid"][len(keys) :], all_keys["generation"][len(keys) :] = threads["pid"], threads["generation"]
         all_values = np.concatenate([values, threads["totals"]])
@@ -127,10 +113,10 @@ class _Walk:
         """Return the blocks that were freed lately."""
         if not self._sets:
             return np.zeros(0, FREED_BLOCK)
-        _, sets = bpf.read_hash(self._fds["FREED"], _INDEX, _FREED_SET, 4096, self._between)
+        _, sets = bpf.read_hash(self._fds["FREED"], _INDEX, FREED_SET, 4096, self._between)
         rows = np.zeros(sets["address"].shape, FREED_BLOCK)
         rows["address"], rows["time_ns"] = sets["address"], _since(self._start, sets["time_ns"])
-        for name in _FREED.names or ():
+        for name in FREED_PLACE.names or ():
             rows[name] = sets["block"][name]
         freed: Records = rows[rows["address"] != 0]
         return freed

@@ -33,7 +33,7 @@ from tracer.kernel.closer import Closer
 from tracer.kernel.heartbeat import Heartbeat
 from tracer.kernel.known_offsets import known_offsets
 from tracer.kernel.links import Attacher
-from tracer.kernel.maps import COPY_RING_BYTES, Limits, Maps
+from tracer.kernel.maps import Maps
 from tracer.kernel.programs import has_uprobe_multi, load_programs
 from tracer.kernel.rings import Ring
 from tracer.kernel.uprobe_events import UprobeEvents
@@ -122,7 +122,7 @@ class Session:
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
         self.stacks = StackBook(self.completion, self.seen, self.mishaps)
-        self._open_rings(options.limits)
+        self._open_rings()
         self._opened.callback(self._detach)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._heartbeat = Heartbeat(self._shared)
@@ -144,17 +144,17 @@ class Session:
         )
         self._opened.callback(self.programs.close)
 
-    def _open_rings(self, limits: Limits) -> None:
+    def _open_rings(self) -> None:
         self.rings, self.holds = dict[str, Ring](), HoldCounts(enabled=self.options.constants.counts)
-        self._events = self._ring("EVENTS", limits.event_ring_bytes)
-        self._stack_ring = self._ring("STACK_RING", limits.stack_ring_bytes)
-        self._guest_ring = self._ring("GUEST_RING", limits.guest_ring_bytes)
-        self._copy_ring = self._ring("COPY_RING", COPY_RING_BYTES)
-        self._control = self._ring("CONTROL", 1 << 20)
+        self._events = self._ring("EVENTS")
+        self._stack_ring = self._ring("STACK_RING")
+        self._guest_ring = self._ring("GUEST_RING")
+        self._copy_ring = self._ring("COPY_RING")
+        self._control = self._ring("CONTROL")
         self._opened.callback(StackWriter(self.maps).close)
 
-    def _ring(self, name: str, size_bytes: int) -> Ring:
-        ring = self.rings[name.lower()] = Ring(self.maps.fds[name], size_bytes)
+    def _ring(self, name: str) -> Ring:
+        ring = self.rings[name.lower()] = Ring(self.maps.fds[name], self.maps.entries[name])
         self._opened.callback(ring.close)
         return ring
 

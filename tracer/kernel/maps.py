@@ -6,6 +6,7 @@ import mmap
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,25 +14,11 @@ import numpy.typing as npt
 
 from tracer.errors import KernelLacks, NotPermitted
 from tracer.kernel import bpf
-from tracer.kernel.bpf import MapType
+from tracer.kernel.kernel_records import THREAD_HEAD
+from tracer.kernel.map_table import DeclaredMap, read_map_table
 from tracer.kernel.shared_memory import SharedMemory
+from tracer.kernel.sources import bpf_directory
 from tracer.model import records
-
-THREAD_BYTES = 64000
-"""Room for `struct thread` of bpf/threads.bpf.h, which asserts that it fits."""
-CALLS_BYTES = 3328
-"""Room for `struct calls` of bpf/calls.bpf.h, which asserts that it fits."""
-GUEST_BYTES = 36 << 10
-"""Room for `struct guest` of bpf/interpreters.bpf.h, which asserts that it fits."""
-FREED_SET_BYTES = 192
-"""Of `struct freed_set` of bpf/freed.bpf.h: four blocks."""
-PROGRAM_SLOTS = 16
-DELAY_BYTES = 4 << 20
-"""Read at each turn of a hold, only to pass time."""
-COPY_RING_BYTES = 1 << 23
-STACK_REQUEST_BYTES = 1 << 16
-ROW_COUNT = 1 << 23
-PAGE_COUNT = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -65,86 +52,27 @@ class Constants:
     """End walks where they come to a frame that is remembered; without, for comparison, only whole walks are."""
 
 
-@dataclass(frozen=True)
-class _Map:
-    kind: MapType
-    key_size: int
-    value_size: int
-    entries: int
-    flags: int = 0
+@cache
+def thread_value() -> np.dtype[np.void]:
+    """Return the dtype of the values of THREADS: a THREAD_HEAD, and what the kernel side has for itself."""
+    size = read_map_table(bpf_directory()).rooms["thread"]
+    return np.dtype([("head", THREAD_HEAD), ("rest", f"V{size - THREAD_HEAD.itemsize}")])
 
 
-_COUNTERS = {
-    "LOSSES": _Map(MapType.PERCPU_ARRAY, 4, 8, len(records.LossKind)),
-    "COUNTS": _Map(MapType.PERCPU_ARRAY, 4, 8, records.COUNT_SLOTS),
-    "CONSTANTS": _Map(MapType.ARRAY, 4, records.CONSTANTS.itemsize, 1, bpf.F_READ_ONLY),
-}
-
-
-def _definitions(limits: Limits) -> dict[str, _Map]:
-    key = records.KEY.itemsize
-    grows = bpf.F_NO_PREALLOC
+def _entries(limits: Limits) -> Mapping[str, int]:
+    """Return what the names in the table of maps stand for."""
     blocks = max(limits.objects, 1)
     objects = max(blocks // 4, 1)
-
-    def hash_map(key_size: int, value_size: int, entries: int) -> _Map:
-        return _Map(MapType.HASH, key_size, value_size, entries, grows)
-
-    def value(size: int) -> _Map:
-        return _Map(MapType.ARRAY, 4, size, 1, bpf.F_MMAPABLE)
-
-    return _COUNTERS | {
-        "LIVE": hash_map(key, records.ALLOCATION.itemsize, blocks),
-        "GHOSTS": hash_map(key, records.GHOST.itemsize, objects),
-        "INHERITED_FREES": hash_map(key, 8, min(objects, 1 << 18)),
-        "OBJECTS": hash_map(key, records.OBJECT.itemsize, objects),
-        "FREED": _Map(MapType.ARRAY, 4, FREED_SET_BYTES, max(limits.freed_sets, 1)),
-        "RELEASED": _Map(MapType.LRU_HASH, key, records.RELEASED.itemsize, 1 << 16),
-        "BY_OBJECT": hash_map(key, records.COUNTERS.itemsize, objects),
-        "STACKS": hash_map(8, records.STACK_TOTALS.itemsize, limits.stacks),
-        "FREE_SITES": hash_map(records.FREE_SITE.itemsize, records.FREE_SEEN.itemsize, limits.stacks),
-        "TYPES": hash_map(8, records.TYPE_NAME.itemsize, 1 << 16),
-        "THREADS": hash_map(4, THREAD_BYTES, limits.threads),
-        "CALLS": hash_map(4, CALLS_BYTES, limits.threads),
-        "GUESTS": hash_map(4, GUEST_BYTES, limits.threads),
-        "STACK_REQUESTS": _Map(MapType.RINGBUF, 0, 0, STACK_REQUEST_BYTES),
-        "STACK_WORDS": hash_map(4, records.STACK_WORDS.itemsize, limits.threads),
-        "TRUE_RETURNS": _Map(MapType.LRU_HASH, 16, 8, 1 << 14),
-        "GUEST_CODES": hash_map(8, 8, 1 << 18),
-        "HANDLES": hash_map(key, 8, 1 << 16),
-        "PROCESSES": hash_map(4, records.PROCESS.itemsize, limits.processes),
-        "TABLE_OF": hash_map(4, 4, limits.processes),
-        "HOLDS": hash_map(4, 24, records.HOLD_SLOTS),
-        "CODE_SEEN": _Map(MapType.LRU_HASH, key, 8, 1 << 14),
-        "SPACE_TOTALS": hash_map(key, records.SPACE_TOTALS.itemsize, limits.processes),
-        "EVENTS": _Map(MapType.RINGBUF, 0, 0, limits.event_ring_bytes),
-        "STACK_RING": _Map(MapType.RINGBUF, 0, 0, limits.stack_ring_bytes),
-        "GUEST_RING": _Map(MapType.RINGBUF, 0, 0, limits.guest_ring_bytes),
-        "COPIES": hash_map(8, 8, 1 << 14),
-        "COPY_OF": hash_map(4, records.STACK_COPY.itemsize, limits.threads),
-        "COPY_RING": _Map(MapType.RINGBUF, 0, 0, COPY_RING_BYTES),
-        "CONTROL": _Map(MapType.RINGBUF, 0, 0, 1 << 20),
-        "PROGRAMS": _Map(MapType.PROG_ARRAY, 4, 4, PROGRAM_SLOTS),
-        "SITES": value(records.SITE.itemsize * records.MAX_SITES),
-        "SHARED": value(records.SHARED.itemsize),
-        "DELAY": value(DELAY_BYTES),
-        "BLANK_THREAD": value(THREAD_BYTES),
-        "BLANK_CALLS": value(CALLS_BYTES),
-        "BLANK_GUEST": value(GUEST_BYTES),
-        "BLANK_COPY": value(records.STACK_COPY.itemsize),
-        "PYTHONS": value(records.PYTHON.itemsize * records.TABLES),
-        "LUAS": value(records.LUA.itemsize * records.LUA_LAYOUTS),
-        "ROWS": value(4 * ROW_COUNT),
-        "PAGES": value(4 * PAGE_COUNT),
-        "RULES": value(records.RULE.itemsize * records.RULES),
-        "TABLE_VALUES": value(records.TABLE.itemsize * records.TABLES),
-    }
+    return {
+        "BLOCKS": blocks, "OBJECTS": objects, "INHERITED_FREES": min(objects, 1 << 18),
+        "FREED_SETS": max(limits.freed_sets, 1), "STACKS": limits.stacks, "THREADS": limits.threads,
+        "PROCESSES": limits.processes, "EVENT_RING_BYTES": limits.event_ring_bytes,
+        "STACK_RING_BYTES": limits.stack_ring_bytes, "GUEST_RING_BYTES": limits.guest_ring_bytes,
+    }  # fmt: skip
 
 
-NAMES = tuple(_definitions(Limits()))
 VIEWED = ("SITES", "SHARED", "RULES", "PYTHONS", "LUAS")
 """Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
-RINGS = ("EVENTS", "STACK_RING", "GUEST_RING", "COPY_RING", "CONTROL", "STACK_REQUESTS")
 
 
 @dataclass
@@ -153,19 +81,24 @@ class Maps:
 
     fds: Mapping[str, int]
     limits: Limits
+    entries: Mapping[str, int]
+    """How many elements each has room for; of a ring, bytes."""
     _views: dict[str, SharedMemory] = field(default_factory=dict)
 
     @classmethod
     def create(cls, limits: Limits, constants: Constants | None = None) -> Maps:
         """Create all maps; raises NotPermitted or KernelLacks."""
         fds: dict[str, int] = {}
-        maps = cls(fds, limits)
+        table, named = read_map_table(bpf_directory()).maps, _entries(limits)
+        entries = {one.name: named[one.entries] if isinstance(one.entries, str) else one.entries for one in table}
+        maps = cls(fds, limits, entries)
         try:
-            for name, d in _definitions(limits).items():
-                fds[name] = _created(name, d)
+            for one in table:
+                fds[one.name] = _created(one, entries[one.name])
             maps._fix(constants or Constants())
-            for name in VIEWED:
-                maps._views[name] = SharedMemory(fds[name], _definitions(limits)[name].value_size)
+            for one in table:
+                if one.name in VIEWED:
+                    maps._views[one.name] = SharedMemory(fds[one.name], one.value_size)
         except BaseException:
             maps.close()
             raise
@@ -175,6 +108,10 @@ class Maps:
         values = np.array([(constants.counts, constants.joins)], records.CONSTANTS)
         bpf.update_element(self.fds["CONSTANTS"], bytes(4), values.tobytes())
         bpf.freeze_map(self.fds["CONSTANTS"])
+
+    def length(self, name: str) -> int:
+        """Return of how many elements an array in shared memory is."""
+        return read_map_table(bpf_directory()).lengths[name]
 
     def view(self, name: str, dtype: npt.DTypeLike, count: int = -1) -> npt.NDArray[Any]:
         """Return shared memory of an array map as a writable array."""
@@ -214,10 +151,10 @@ class Maps:
             os.close(fd)
 
 
-def _created(name: str, d: _Map) -> int:
+def _created(one: DeclaredMap, entries: int) -> int:
     try:
-        return bpf.create_map(d.kind, d.key_size, d.value_size, d.entries, d.flags, name.lower())
+        return bpf.create_map(one.kind, one.key_size, one.value_size, entries, one.flags, one.name.lower())
     except PermissionError:
         raise NotPermitted("loading BPF programs needs root, or CAP_BPF and CAP_PERFMON") from None
     except OSError as error:
-        raise KernelLacks(f"the kernel refused the BPF map {name}: {error.strerror}") from None
+        raise KernelLacks(f"the kernel refused the BPF map {one.name}: {error.strerror}") from None

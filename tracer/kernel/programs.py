@@ -25,27 +25,17 @@ from tracer.kernel.bytecode import (
 from tracer.kernel.later_programs import InterpreterPrograms, LaterPrograms
 from tracer.kernel.linking import Linked, link, marks
 from tracer.kernel.loading import load, verify
-from tracer.kernel.maps import (
-    CALLS_BYTES,
-    DELAY_BYTES,
-    FREED_SET_BYTES,
-    GUEST_BYTES,
-    PAGE_COUNT,
-    ROW_COUNT,
-    THREAD_BYTES,
-    Maps,
-)
+from tracer.kernel.maps import Maps
 from tracer.kernel.namespaces import own_pid_namespace
+from tracer.kernel.sources import bpf_directory, source_text
 from tracer.model import records
 from tracer.model.verified import Verified
 
 HOLD_TURNS, HOLD_READS = 1 << 17, 5
-"""With DELAY_BYTES: a thread looks each 0.2 ms or more whether it may go on. The clock ends a hold (HOLD_NS of
+"""With the size of DELAY: a thread looks each 0.2 ms or more whether it may go on. The clock ends a hold (HOLD_NS of
 bpf/abi.h), the turns are more than fit into that time."""
 _AT_ONCE = 4
 
-_SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "stack_dump.bpf.c",
-            "interpreters.bpf.c", "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "turns.bpf.c")  # fmt: skip
 _TAIL_CALLED = (
     "unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack", "unknown_free",
 )  # fmt: skip
@@ -74,29 +64,9 @@ _TURNS = (
 """The turns of loops (bpf/turns.bpf.c)."""
 
 
-def bpf_directory() -> Path:
-    """Return where the BPF sources are: in the checkout, or installed beside the package."""
-    package = Path(__file__).resolve().parent.parent
-    installed = package / "bpf"
-    return installed if installed.is_dir() else package.parent / "bpf"
-
-
-def source_text(directory: Path) -> str:
-    """Return all sources as the one text that BCC compiles: each includes what it uses."""
-    lines = []
-    for name in _SOURCES:
-        lines += [f'#line 1 "{name}"', (directory / name).read_text()]
-    return "\n".join(lines)
-
-
 def compiler_flags(maps: Sequence[str], offsets: Mapping[str, int]) -> list[str]:
     """Return the macros that the sources are compiled with; `maps`: the names of all, in their order."""
-    macros = {
-        "ROW_COUNT": ROW_COUNT, "PAGE_COUNT": PAGE_COUNT, "THREAD_BYTES": THREAD_BYTES, "DELAY_BYTES": DELAY_BYTES,
-        "CALLS_BYTES": CALLS_BYTES, "GUEST_BYTES": GUEST_BYTES,
-        "FREED_SET_BYTES": FREED_SET_BYTES, "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS,
-        **offsets,
-    }
+    macros = {"HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS, **offsets}
     values = (f"-D{name}={value}" for name, value in macros.items())
     return ["-DREFLEAK_BPF=1", *values, *placeholders(maps), *marks(_TURNS)]
 

@@ -6,6 +6,8 @@ from enum import IntEnum, IntFlag
 
 import numpy as np
 
+from tracer.model.columns import Column, declare
+
 MAX_FRAMES = 127
 MAX_SITES = 4096
 NAME_BYTES = 64
@@ -220,6 +222,15 @@ TOTALS_RECORD = np.dtype([("stack", "<u8"), *(field for field in STACK_TOTALS.de
 """Totals of one allocation stack; its `lives` are rows of LIFE_BIN."""
 FREED_RECORD = np.dtype(FREE_SITE.descr + FREE_SEEN.descr)
 """Where blocks of one stack were freed, of those frees that were looked at."""
+declare(ALLOCATION_RECORD, {"stack": Column.STACK})
+declare(OBJECT_RECORD, {"stack": Column.STACK, "type": Column.TYPE})
+declare(TOTALS_RECORD, {
+    "stack": Column.STACK, "life_min_ns": Column.MINIMUM, "life_max_ns": Column.MAXIMUM,
+    **dict.fromkeys(
+        ("made", "made_bytes", "freed", "freed_bytes", "life_ns", "peak", "level", "risen"), Column.SUM
+    ),
+})  # fmt: skip
+declare(FREED_RECORD, {"made": Column.STACK, "freed": Column.STACK, "given": Column.KEY, "count": Column.SUM})
 
 
 class Given(IntFlag):
@@ -235,6 +246,7 @@ MAPPED_RECORD = np.dtype(
     ]
 )
 """A live piece of memory that the target mapped itself (mmap, mremap)."""
+declare(MAPPED_RECORD, {"stack": Column.STACK})
 
 
 class MappedFlag(IntFlag):

@@ -7,56 +7,56 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.columns import Column, table
+
 Records = npt.NDArray[np.void]
+KEY, STACK, TYPE, SUM = Column.KEY, Column.STACK, Column.TYPE, Column.SUM
 
 NEVER_PUT = np.uint64(2**64 - 1)
 """`put_stack` of the gets that had no put when their object ended all the same."""
 
-PAIR = np.dtype(
-    [("type", "<u8"), ("get_stack", "<u8"), ("put_stack", "<u8"), ("count", "<u8"), ("exact", "<u8")]
-)
+PAIR = table(
+    ("type", "<u8", TYPE), ("get_stack", "<u8", STACK), ("put_stack", "<u8", STACK),
+    ("count", "<u8", SUM), ("exact", "<u8", SUM),
+)  # fmt: skip
 """References of ended objects, by where they were taken and given back.
 
 `exact`: how many of `count` are paired by holder, the others by order. A reference that the create
 gave stands with the create's stack as `get_stack`. The sums per get stack and per put stack are exact."""
-DEATH = np.dtype([("type", "<u8"), ("create_stack", "<u8"), ("last_stack", "<u8"), ("count", "<u8")])
+DEATH = table(
+    ("type", "<u8", TYPE), ("create_stack", "<u8", STACK), ("last_stack", "<u8", STACK), ("count", "<u8", SUM)
+)  # fmt: skip
 """Ended objects, by where they were created and where the operation stood that ended them."""
-LIFETIME = np.dtype(
-    [
-        ("type", "<u8"), ("create_stack", "<u8"), ("count", "<u8"),
-        ("sum_ns", "<u8"), ("min_ns", "<u8"), ("max_ns", "<u8"),
-    ]
-)
+LIFETIME = table(
+    ("type", "<u8", TYPE), ("create_stack", "<u8", STACK), ("count", "<u8", SUM),
+    ("sum_ns", "<u8", SUM), ("min_ns", "<u8", Column.MINIMUM), ("max_ns", "<u8", Column.MAXIMUM),
+)  # fmt: skip
 """How long ended objects lived, by where they were created."""
-LIFE_BIN = np.dtype([("stack", "<u8"), ("type", "<u8"), ("count", "<u8"), ("bin", "<u4")])
+LIFE_BIN = table(("stack", "<u8", STACK), ("type", "<u8", TYPE), ("count", "<u8", SUM), ("bin", "<u4", KEY))
 """How many that were made at a stack lived so long: bin 0 below 2**LIFE_SHIFT ns, each other one twice as long.
 
 LIFE_SHIFT and the number of bins: tracer.model.records. `type` is 0 for blocks. Bins that are empty have no row."""
-CHECKPOINT_TOTALS = np.dtype(
-    [
-        ("stack", "<u8"), ("type", "<u8"), ("made", "<u8"), ("freed", "<u8"), ("checkpoint", "<u4"), ("site", "<u4"),
-    ]
-)
+CHECKPOINT_TOTALS = table(
+    ("stack", "<u8", STACK), ("type", "<u8", TYPE), ("made", "<u8", SUM), ("freed", "<u8", SUM),
+    ("checkpoint", "<u4", KEY), ("site", "<u4", Column.ANY),
+)  # fmt: skip
 """What had been made at a stack and freed again when a checkpoint was taken.
 
 `type` is 0 for blocks, which have a `site`; stacks that had made nothing have no row."""
-STEP = np.dtype(
-    [
-        ("course", "<u4"), ("count", "<i4"), ("type", "<u8"), ("stack", "<u8"), ("objects", "<u8"),
-        ("operation", "u1"),
-    ]
-)
+STEP = table(
+    ("course", "<u4", KEY), ("count", "<i4", Column.ANY), ("type", "<u8", TYPE), ("stack", "<u8", STACK),
+    ("objects", "<u8", Column.ANY), ("operation", "u1", Column.ANY),
+)  # fmt: skip
 """One operation of a course: what an ended object went through from its create to its end.
 
 The rows of one `course` stand together and in order of time. `objects`: how many went through the same
 course. `count`: of a create the first count. Which courses are kept is a bounded sample."""
-CONDENSED = np.dtype(
-    [
-        ("address", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("group", "<u2"), ("serial", "<u4"),
-        ("get_stack", "<u8"), ("put_stack", "<u8"), ("count", "<u8"), ("exact", "<u8"),
-    ],
+CONDENSED = table(
+    ("address", "<u8", KEY), ("pid", "<u4", KEY), ("generation", "<u2", KEY), ("group", "<u2", KEY),
+    ("serial", "<u4", KEY), ("get_stack", "<u8", STACK), ("put_stack", "<u8", STACK),
+    ("count", "<u8", SUM), ("exact", "<u8", SUM),
     align=True,
-)
+)  # fmt: skip
 """Pairs taken out of the history of a live object: identity as in its EVENTs, rest as in PAIR.
 
 The pairs are by order where `exact` falls short of `count`; the sums per get stack and per put stack

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from collections import Counter
 
 from tracer.model.findings import Findings
 from tracer.model.reachability import AT_EXEC, Resident
+from tracer.model.signals import signal_name
 from tracer.model.snapshot import Process, Unresolved
 from tracer.model.visible import visible
 from tracer.report.amounts import counted, duration, size
@@ -56,20 +56,13 @@ def end(process: Process) -> str:
     if process.by_exec:
         return "executed another program"
     if process.signal is not None:
-        return f"killed by {_signal_name(process.signal)}"
+        return f"killed by {signal_name(process.signal)}"
     return "ended" if process.exit_code is None else f"exited with status {process.exit_code}"
 
 
 def last_of(findings: Findings, pid: int) -> Process | None:
     """Return the last address space of a process: an exec keeps the pid."""
     return max((p for p in findings.processes if p.pid == pid), key=lambda p: p.generation, default=None)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _circumstances(findings: Findings, root: Process | None) -> str:

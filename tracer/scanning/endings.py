@@ -4,7 +4,6 @@ is lost is worked out later."""
 from __future__ import annotations
 
 import re
-import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -14,11 +13,13 @@ from pathlib import PurePath
 import numpy as np
 
 from tracer.kernel import bpf
-from tracer.kernel.maps import THREAD_BYTES, Maps
+from tracer.kernel.kernel_records import HOLD
+from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
 from tracer.model.holders import HOLDER_RECORD, HolderKind
 from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
 from tracer.model.records import FRAME_BINARY_SHIFT, ControlKind
+from tracer.model.signals import signal_name
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
 from tracer.reachability.memory import REGION, THREAD, WORD, Memory, RegionKind
@@ -46,9 +47,6 @@ _HELD_REGISTERS = 21
 """Words of struct pt_regs."""
 _ENDING_AT, _RUNNING_AT = 8, 0x1000
 """Where registers are made to stand, in the page that nothing can be mapped to."""
-_PENDING_AT, _PENDING_WORDS, _HAD_OLD = 120, 6, 5
-"""Of struct thread and its struct pending (bpf/threads.bpf.h): words, of which the first is not 0 inside of a call."""
-_NOTHING = np.zeros(_PENDING_WORDS, np.uint64)
 _LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
 _KILLED = "it was killed by {}"
 _WENT_ON = "it went on before its memory was read"
@@ -120,13 +118,14 @@ class Endings:
         raw = bpf.lookup_element(self._maps.fds["SPACE_TOTALS"], key.tobytes(), records.SPACE_TOTALS.itemsize)
         if raw is not None and np.frombuffer(raw, records.SPACE_TOTALS)[0]["made"]:
             return False
-        thread = bpf.lookup_element(
-            self._maps.fds["THREADS"], int(control["tid"]).to_bytes(4, "little"), THREAD_BYTES
-        )
-        if thread is None:
-            return True
-        totals = np.frombuffer(thread, records.SPACE_TOTALS, 1, offset=40)[0]
-        return not int(totals["made"])
+        thread = self._thread(int(control["tid"]))
+        return thread is None or not int(thread["totals"]["made"])
+
+    def _thread(self, tid: int) -> np.void | None:
+        """Return the THREAD_HEAD of a thread, None where it has done nothing that is probed."""
+        value = thread_value()
+        raw = bpf.lookup_element(self._maps.fds["THREADS"], tid.to_bytes(4, "little"), value.itemsize)
+        return None if raw is None else np.frombuffer(raw, value, 1)[0]["head"]
 
     def look_into(
         self, spaces: Iterable[Space], freeze: Callable[[], None], serve: Callable[[], None],
@@ -223,9 +222,8 @@ class Endings:
         """Tell whether one of these threads is inside of a realloc: the old block is not alive any more then, and the
         new one not yet, while one of them holds what the program keeps there."""
         for tid in threads:
-            raw = bpf.lookup_element(self._maps.fds["THREADS"], tid.to_bytes(4, "little"), THREAD_BYTES)
-            pending = np.frombuffer(raw, np.uint64, _PENDING_WORDS, offset=_PENDING_AT) if raw is not None else _NOTHING
-            if pending[0] and pending[_HAD_OLD]:
+            thread = self._thread(tid)
+            if thread is not None and thread["pending"]["slot"] and thread["pending"]["had_old"]:
                 return True
         return False
 
@@ -258,8 +256,9 @@ class Endings:
             return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
     def _is_held(self, control: np.void) -> bool:
-        kept = bpf.lookup_element(self._maps.fds["HOLDS"], int(control["tid"]).to_bytes(4, "little"), 24)
-        return kept is not None and int.from_bytes(kept[:8], "little") == int(control["ticket"])
+        thread = int(control["tid"]).to_bytes(4, "little")
+        kept = bpf.lookup_element(self._maps.fds["HOLDS"], thread, HOLD.itemsize)
+        return kept is not None and bool(np.frombuffer(kept, HOLD)[0]["ticket"] == control["ticket"])
 
     def judged(self, snapshot: Snapshot, freed: Records) -> Snapshot:
         """Return the snapshot with what was looked into, the classes of what is outstanding, and who holds it.
@@ -316,15 +315,8 @@ def _why_not(process: Process, read: _Read | None) -> str | None:
     if process.by_exec:
         return AT_EXEC
     if process.signal not in _IGNORED_SIGNALS:
-        return _KILLED.format(_signal_name(process.signal))
+        return _KILLED.format(signal_name(process.signal))
     return _UNSEEN if read is None else read.scan.reason
-
-
-def _signal_name(number: int | None) -> str:
-    try:
-        return signal.Signals(number or 0).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _outstanding(snapshot: Snapshot, space: Space, loaders: set[int]) -> Outstanding:

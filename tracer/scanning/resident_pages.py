@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,10 +84,11 @@ class ResidentPages:
         last = blocks[rows[np.argmax(blocks["address"][rows])]]
         below = int(blocks["size"][rows].sum())
         free = int(last["address"]) + int(last["size"]) - self.heap[0] - below
-        return Resident(
-            *(getattr(found, name) for name in ("total", "live", "free", "stacks", "files", "data", "other")),
-            int(last["stack"]), int(last["size"]), int(last["time_ns"]), max(0, free),
+        return replace(
+            found, top_stack=int(last["stack"]), top_size=int(last["size"]), top_made_ns=int(last["time_ns"]),
+            free_below_top=max(0, free),
         )  # fmt: skip
+
 
 
 def _bytes(line: str) -> int:

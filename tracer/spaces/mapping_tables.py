@@ -16,7 +16,7 @@ from tracer.cfi.unwind_cache import cached_table
 from tracer.cfi.unwind_table import UnwindTable
 from tracer.interpreters.runtimes import InterpreterRuntimes
 from tracer.kernel import bpf
-from tracer.kernel.maps import PAGE_COUNT, ROW_COUNT, Maps
+from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.snapshot import Mapping
@@ -45,7 +45,7 @@ class UnwindRows:
         self._maps, self._mishaps = maps, mishaps
         self._rules = maps.view("RULES", records.RULE, records.RULES)
         self._rule_index: dict[bytes, int] = {bytes(records.RULE.itemsize): 0}
-        self._free_rows, self._free_pages = FreeList(ROW_COUNT), FreeList(PAGE_COUNT)
+        self._free_rows, self._free_pages = FreeList(maps.length("ROWS")), FreeList(maps.length("PAGES"))
         self._given_back: deque[tuple[float, Unwound]] = deque()
         self._row_extents: dict[int, tuple[int, int]] = {}
         self._users: Counter[int] = Counter()

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 
 from tracer.kernel import bpf
-from tracer.kernel.maps import STACK_REQUEST_BYTES, Maps
+from tracer.kernel.maps import Maps
 from tracer.kernel.rings import Ring
 from tracer.model import records
 from tracer.procfs.process import write_words
@@ -25,7 +25,7 @@ class StackWriter:
     def __init__(self, maps: Maps) -> None:
         self._words = maps.fds["STACK_WORDS"]
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
-        self._ring = Ring(maps.fds["STACK_REQUESTS"], STACK_REQUEST_BYTES)
+        self._ring = Ring(maps.fds["STACK_REQUESTS"], maps.entries["STACK_REQUESTS"])
         self._end = os.eventfd(0, os.EFD_CLOEXEC)
         self._thread = threading.Thread(target=self._serve, name="stack writer", daemon=True)
         self._thread.start()

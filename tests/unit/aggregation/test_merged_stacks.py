@@ -28,8 +28,9 @@ def rows(dtype: np.dtype[np.void], *values: dict[str, int]) -> Records:
 def test_totals_are_added() -> None:
     totals = rows(
         TOTALS_RECORD,
-        {"stack": A, "made": 10, "freed": 4, "peak": 6, "risen": 9, "life_min_ns": 50, "life_max_ns": 70, "site": 3},
-        {"stack": B, "made": 5, "freed": 0, "peak": 5, "site": 3},
+        {"stack": A, "made": 10, "freed": 4, "peak": 6, "risen": 9, "life_min_ns": 50, "life_max_ns": 70, "site": 3,
+         "callers": 5},
+        {"stack": B, "made": 5, "freed": 0, "peak": 5, "site": 3, "callers": 6},
         {"stack": OTHER, "made": 2, "site": 4},
     )
     merged = merge_stacks(Snapshot("launched", 0, stacks=STACKS, totals=totals))

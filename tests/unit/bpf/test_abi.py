@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tracer.kernel import kernel_records
 from tracer.model import operations, records, unwinding
 
 ABI = Path(__file__).parents[3] / "bpf" / "abi.h"
@@ -36,6 +37,11 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "space_totals": records.SPACE_TOTALS,
     "ghost": records.GHOST,
     "counters": records.COUNTERS,
+    "pending": kernel_records.PENDING,
+    "thread_head": kernel_records.THREAD_HEAD,
+    "freed_block": kernel_records.FREED_PLACE,
+    "freed_set": kernel_records.FREED_SET,
+    "hold": kernel_records.HOLD,
     "mapping": records.MAPPING,
     "table": records.TABLE,
     "rule": records.RULE,
@@ -72,7 +78,7 @@ LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
     "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
     "COPY_PAGES", "PAGE_WORDS", "COPIES_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES", "STACK_WORDS_MAX",
-    "WALK_OUTCOMES", "COUNT_SLOTS",
+    "WALK_OUTCOMES", "FREED_WAYS", "COUNT_SLOTS",
 )  # fmt: skip
 
 
@@ -150,7 +156,7 @@ def test_enum(name: str, compiled: dict[str, tuple[int, ...]]) -> None:
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_limit(name: str, compiled: dict[str, tuple[int, ...]]) -> None:
-    assert compiled[name] == (getattr(records, name),)
+    assert compiled[name] == (getattr(records, name, None) or getattr(kernel_records, name),)
 
 
 def test_joined_records_keep_the_layout_of_their_parts() -> None:

@@ -1,0 +1,31 @@
+"""numpy dtypes of what the kernel side keeps for its own use, and Python reads all the same (bpf/abi.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.model import records
+
+PENDING = np.dtype(
+    [
+        ("slot", "<u8"), ("address", "<u8"), ("size", "<u8"), ("extra", "<u8"), ("site", "<u8"), ("had_old", "<u8"),
+        ("old", records.ALLOCATION),
+    ]
+)
+THREAD_HEAD = np.dtype(
+    [
+        ("unread", "<u8", (3,)), ("pid", "<u4"), ("generation", "<u2"), ("traced", "<u2"), ("table", "<u4"),
+        ("tid", "<u4"), ("totals", records.SPACE_TOTALS), ("unread_draws", "<u8", (3,)), ("is_copy", "<u8"),
+        ("pending", PENDING),
+    ]
+)
+FREED_WAYS = 4
+FREED_PLACE = np.dtype(
+    [("pid", "<u4"), ("generation", "<u2"), ("group", "<u2"), ("stack", "<u8"), ("size", "<u8"), ("release", "<u8")]
+)
+FREED_SET = np.dtype(
+    [
+        ("address", "<u8", (FREED_WAYS,)), ("time_ns", "<u8", (FREED_WAYS,)), ("block", FREED_PLACE, (FREED_WAYS,)),
+    ]
+)
+HOLD = np.dtype([("ticket", "<u8"), ("code", "<u8"), ("no_flags", "<u8")])
