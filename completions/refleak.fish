@@ -89,6 +89,7 @@ complete -c refleak -n 'test (__refleak_command) = trace' -l baseline -r -F -d '
 complete -c refleak -n 'test (__refleak_command) = trace' -l fail-on -x -d 'fail on any of: leaks, errors, outstanding, incomplete, lost, possible, reachable, stack, bytes>SIZE, count>N, or a type\'s name'
 complete -c refleak -n 'test (__refleak_command) = trace' -l error-exitcode -x -d 'exit with N if anything leaked or an error was found (with --fail-on: N in place of 1)'
 complete -c refleak -n 'test (__refleak_command) = trace' -l interval -x -d 'every S seconds print what is outstanding, and the difference to the time before; with -o FILE.SUFFIX write whole reports too, FILE.0001.SUFFIX and so on'
+complete -c refleak -n 'test (__refleak_command) = trace' -l scan-live -d 'stop the target at each of these reports, and at each checkpoint, for as long as reading its memory takes, and tell what is lost by then, and who holds the rest (docs/reachability.md)'
 complete -c refleak -n 'test (__refleak_command) = diff'  -F
 complete -c refleak -n 'test (__refleak_command) = diff'  -F
 complete -c refleak -n 'test (__refleak_command) = diff' -s h -d 'show the options that are used most'

@@ -29,8 +29,9 @@ def scan(trace: Trace) -> tuple[Counter[str], list[str]]:
     """Stop the target, read its memory and its books, let it go; return blocks by class, and why scans failed."""
     session, taken = trace._session, list[Snapshot]()
     session.endings.look_into(
-        session.book.spaces_alive, lambda: taken.append(take_snapshot(session, running=True, drain=False))
-    )
+        session.book.spaces_alive, lambda: taken.append(take_snapshot(session, running=True, drain=False)),
+        session.serve,
+    )  # fmt: skip
     judged = session.endings.judged(taken[0], NOTHING)
     counts = Counter[str]()
     for reach, count in zip(*np.unique(judged.reach["reach"], return_counts=True), strict=True):

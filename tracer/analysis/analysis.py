@@ -16,6 +16,8 @@ from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.periods import periods
 from tracer.analysis.reached import suppressed_with_owners, with_below
 from tracer.analysis.references import inherited_references, reference_leaks
+from tracer.analysis.resident import heap_tops
+from tracer.analysis.retained import growing, retainers
 from tracer.analysis.setting_aside import set_aside, set_aside_errors
 from tracer.analysis.shown_names import shown_snapshot, shown_symbols
 from tracer.analysis.suppression import unused_notes
@@ -81,6 +83,8 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         older_ns=options.older_ns,
         periods=periods(everything),
         scans=snapshot.scans,
+        growing=retainers(judged, growing(judged)),
+        heap_tops=tuple(heap_tops(everything)),
     )
 
 

@@ -18,13 +18,14 @@ _Functions = tuple[str, str | None, tuple[str, ...]]
 _WORDS = ("new", "grown", "shrunk", "gone", "same")
 
 
-def compare(before: Findings, after: Findings) -> Comparison:
-    """Match entries over all processes; what is suppressed or inherited takes no part.
+def compare(before: Findings, after: Findings, *, with_held: bool = False) -> Comparison:
+    """Match entries over all processes; what is suppressed or inherited takes no part, nor memory that something still
+    points at, but for `with_held`.
 
     By stable id, but for call sites of the same functions: where those of one side are among those of the other, line
     by line, no line has moved, and each is held against itself.
     """
-    old, new = _entries(before), _entries(after)
+    old, new = _entries(before, with_held), _entries(after, with_held)
     changes = []
     for then, now in _matched(old, new):
         entry = now or then
@@ -66,9 +67,9 @@ class _Entry:
         )
 
 
-def _entries(findings: Findings) -> dict[str, _Entry]:
+def _entries(findings: Findings, with_held: bool) -> dict[str, _Entry]:
     entries: dict[str, _Entry] = {}
-    for entry, count, size, sample in _rows(findings):
+    for entry, count, size, sample in _rows(findings, with_held):
         entries.setdefault(entry.id, entry).add(count, size, sample)
     return entries
 
@@ -92,9 +93,9 @@ def _matched(old: dict[str, _Entry], new: dict[str, _Entry]) -> Iterator[tuple[_
         yield left[0].get(id_), left[1].get(id_)
 
 
-def _rows(findings: Findings) -> Iterator[_Row]:
+def _rows(findings: Findings, with_held: bool) -> Iterator[_Row]:
     for leak in findings.leaks:
-        if leak.state != INHERITED and not leak.is_held:
+        if leak.state != INHERITED and (with_held or not leak.is_held):
             yield _Entry(leak.id, leak.kind, leak.type, leak.stack, leak.start), leak.count, leak.bytes, leak.sample
     for error in failing_errors(findings):
         own = own_frame(error.stack)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 
 from tracer.analysis.evidence import INHERITED
 from tracer.analysis.verdict import failing_errors
-from tracer.model.findings import Findings, Leak
+from tracer.model.findings import Findings, Holder, Leak
 from tracer.model.top import TopRow, TopSample
 
 MOST_ROWS = 500
@@ -29,6 +30,21 @@ class _Entry:
         """Return the word of the part that is most of it."""
         largest = max(self.leaks, key=lambda leak: (leak.bytes or 0, leak.count))
         return largest.trend.word if largest.trend else None
+
+    @property
+    def classes(self) -> tuple[tuple[str, int], ...]:
+        found: Counter[str] = Counter()
+        for leak in self.leaks:
+            if leak.reachability is not None:
+                found[leak.reachability] += leak.count
+        return tuple(found.most_common())
+
+    @property
+    def holders(self) -> tuple[Holder, ...] | None:
+        """Return the holders of all parts, most first; None where nobody looked."""
+        looked = [leak.holders for leak in self.leaks if leak.holders is not None]
+        found = sorted((holder for holders in looked for holder in holders), key=lambda holder: -holder.count)
+        return tuple(found) if looked else None
 
 
 def top_sample(findings: Findings, before: TopSample | None) -> TopSample:
@@ -53,12 +69,12 @@ def top_sample(findings: Findings, before: TopSample | None) -> TopSample:
                 id_, first.kind, first.type, count, None if first.bytes is None else size,
                 grown[0] / seconds if seconds else 0.0, grown[1] / seconds if seconds else 0.0,
                 new.outstanding if new else 0, (new.outstanding_bytes or 0) if new else 0, entry.word,
-                first.stack, first.start,
+                first.stack, first.start, entry.classes, entry.holders,
             )
         )  # fmt: skip
     rows.sort(key=lambda row: (-(row.bytes or 0), -row.count, row.id))
     counted = sum(row.count for row in rows if row.kind == "reference")
-    return TopSample(
+    sample = TopSample(
         time_ns=findings.duration_ns,
         bytes=sum(row.bytes or 0 for row in rows),
         blocks=sum(row.count for row in rows) - counted,
@@ -69,3 +85,21 @@ def top_sample(findings: Findings, before: TopSample | None) -> TopSample:
         types=findings.types,
         errors=failing_errors(findings),
     )
+    return _looked(sample, findings, before)
+
+
+def _looked(sample: TopSample, findings: Findings, before: TopSample | None) -> TopSample:
+    """Say when the memory was looked into. Where it was not this time, classes and holders stay as they were found."""
+    if findings.scans:
+        reasons = [scan.reason for scan in findings.scans if scan.reason is not None]
+        held = max(scan.held_ns for scan in findings.scans)
+        if len(reasons) < len(findings.scans):
+            return replace(sample, looked_ns=findings.duration_ns, held_ns=held)
+        sample = replace(sample, not_looked=reasons[0])
+    if before is None:
+        return sample
+    found = {row.id: (row.classes, row.holders) for row in before.rows}
+    rows = [replace(row, classes=found[row.id][0], holders=found[row.id][1]) if row.id in found else row
+            for row in sample.rows]  # fmt: skip
+    not_looked = sample.not_looked if findings.scans else before.not_looked
+    return replace(sample, rows=tuple(rows), looked_ns=before.looked_ns, held_ns=before.held_ns, not_looked=not_looked)

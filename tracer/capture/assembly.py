@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from signal import SIGTRAP
 
@@ -181,13 +181,18 @@ def _trapped(processes: Iterable[Process]) -> Iterator[str]:
             )
 
 
-def take_snapshot(session: Session, *, running: bool = False, drain: bool = True) -> Snapshot:
+def take_snapshot(
+    session: Session, *, running: bool = False, drain: bool = True, on_read: Callable[[], None] | None = None
+) -> Snapshot:
     """Return all that is known, once `run` has returned; the target may be gone. `running`: before that.
 
-    `drain`: read the rings between the parts of a walk, while the trace runs on.
+    `drain`: read the rings between the parts of a walk, while the trace runs on. `on_read`: say what is lost by the
+    memory that was read; called when what must agree with it was read too.
     """
     walk = _Walk(session, drains=running and drain)
-    live = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
+    judges = (session.options.reachability and not running) or on_read is not None
+    live, objects, ghosts, frees = _alive(session, walk, on_read)
+    freed = walk.freed() if len(objects) or judges else np.zeros(0, FREED_BLOCK)
     keys, values = walk.space_totals()
     if not session.options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
         values["freed"] += values["unknown_frees"]
@@ -199,15 +204,12 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
     # live_events folds all that ended, before the statistics are read
     events = session.history.so_far() if running else session.history.live_events()
     names, classes = _types(session, mappings)
-    generated: dict[int, GeneratedFrame] = {}
-    with session.mishaps.attempt():
-        generated = _generated(session)
     snapshot = Snapshot(
         mode=session.mode,
         duration_ns=session.duration_ns,
         processes=processes,
         binaries=tuple(_binaries(session)),
-        generated=generated,
+        generated=_generated(session),
         mappings=mappings,
         sites=tuple(session.sites.infos),
         types={**names, **classes.names},
@@ -215,9 +217,9 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         stacks=session.stacks.stacks,
         guests=tuple(session.stacks.guests.frames),
         allocations=live,
-        objects=walk.objects(),
+        objects=objects,
         mapped=session.mapped.so_far() if running else session.mapped.live(),
-        inherited=inherited_allocations(live, walk.ghosts(), processes, _frees(session)),
+        inherited=inherited_allocations(live, ghosts, processes, frees),
         totals=totals,
         checkpoints=tuple(session.checkpoints.taken),
         checkpoint_totals=session.checkpoints.totals(),
@@ -235,12 +237,11 @@ def take_snapshot(session: Session, *, running: bool = False, drain: bool = True
         target_ended=not running and session.target_ended,
         selection=session.options.selection,
     )
-    return _joined_up(session, walk, snapshot, classes, judges=session.options.reachability and not running)
+    return _joined_up(session, snapshot, freed, classes, judges=judges)
 
 
-def _joined_up(session: Session, walk: _Walk, snapshot: Snapshot, classes: ClassTypes, *, judges: bool) -> Snapshot:
+def _joined_up(session: Session, snapshot: Snapshot, freed: Records, classes: ClassTypes, *, judges: bool) -> Snapshot:
     """Bring together what was read apart. `judges`: say what is lost."""
-    freed = walk.freed() if len(snapshot.objects) or judges else np.zeros(0, FREED_BLOCK)
     snapshot = with_freed_counters(snapshot, freed)
     if session.completion.has_copies:
         snapshot = merge_stacks(snapshot)
@@ -274,7 +275,25 @@ def _binaries(session: Session) -> Iterator[Binary]:
         yield image.record if image is not None else Binary(id_, "", kind=ANONYMOUS)
 
 
+def _alive(
+    session: Session, walk: _Walk, on_read: Callable[[], None] | None
+) -> tuple[Records, Records, Records, Records]:
+    """Return blocks, objects, blocks that forked children have of their parents and those that they freed."""
+    alive = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD), walk.objects(), walk.ghosts()
+    frees = _frees(session)
+    if on_read is not None:
+        on_read()
+    return *alive, frees
+
+
 def _generated(session: Session) -> dict[int, GeneratedFrame]:
+    found: dict[int, GeneratedFrame] = {}
+    with session.mishaps.attempt():
+        found = _generated_frames(session)
+    return found
+
+
+def _generated_frames(session: Session) -> dict[int, GeneratedFrame]:
     """Return the frames in code that was made at run time: by the JIT's log, or by its image's symbols, which are here
     for who reads a recording without symbols."""
     found = dict(session.code.frames())

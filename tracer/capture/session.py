@@ -253,11 +253,28 @@ class Session:
         finally:
             if self.options.reachability:
                 with self.mishaps.attempt():
-                    self.endings.look_into(self.book.spaces_alive, self._end_books)
+                    self.endings.look_into(self.book.spaces_alive, self._end_books, self.serve)
             self._end_books()
             self.drain()
             self._take_checkpoints()
             self.mishaps.calm()
+
+    def look_into(self, then: Callable[[int], None]) -> None:
+        """Stop all processes, read their memory, call `then` with the time of that (ns), and let them go."""
+        stopped_ns = 0
+
+        def freeze() -> None:
+            nonlocal stopped_ns
+            stopped_ns = self.duration_ns
+            self.drain()
+
+        self.endings.look_into(self.book.spaces_alive, freeze, self.serve, lambda: then(stopped_ns))
+
+    def serve(self) -> None:
+        """Answer those that are held."""
+        self._follow()
+        while self.follower.work():
+            self._follow()
 
     def _end_books(self) -> None:
         self._shared["armed"] = 0
@@ -293,9 +310,7 @@ class Session:
 
     def drain(self) -> None:
         """Take everything out of the rings: control first, since someone may be held."""
-        self._follow()
-        while self.follower.work():
-            self._follow()
+        self.serve()
         self._drain_stacks()
         self.code.poll()
         self._drain_events()
@@ -305,7 +320,7 @@ class Session:
         self.endings.let_go()
         happened = self.holds.noted(self._control.read_blobs())
         self._copied()
-        self.follower.handle(happened)
+        self.follower.handle(self.endings.put_off(happened))
         self._shared["behind"] = 0
 
     def _copied(self) -> None:

@@ -1,8 +1,10 @@
-"""`--interval S`: what is outstanding, every S seconds, each time with the difference to the time before."""
+"""`--interval S`: what is outstanding, every S seconds, each time with the difference to the time before;
+`--scan-live`: with what is lost and who holds the rest, and at each checkpoint too."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tracer.analysis.comparison import compare
+from tracer.analysis.retained import retainers
 from tracer.api import Trace
 from tracer.cli.choices import is_recording, is_stream, judge_options
 from tracer.cli.reporting import write_report
@@ -23,6 +26,7 @@ from tracer.pipeline.judge_options import JudgeOptions
 from tracer.pipeline.naming import symbols_so_far
 from tracer.pipeline.report import report_of
 from tracer.report.interval_report import write_interval, write_interval_json
+from tracer.symbols.holder_names import with_holder_names
 
 _NOTHING = Findings(
     mode="", duration_ns=0, complete=True, target_ended=False, losses=(), coverage=Coverage(), processes=(),
@@ -39,10 +43,13 @@ class _Memory:
 
 
 class IntervalReports:
-    """Writes a report whenever it is time for one and the last is done; nothing waits for it."""
+    """Writes a report whenever it is time for one and the last is done; nothing waits for it, but for the target
+    while its memory is read, where that is asked for."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        self._arguments, self._every = arguments, float(arguments.interval)
+        self._arguments, self._every = arguments, float(arguments.interval or math.inf)
+        self._checkpoints = 0
+        """Those that a report was begun for."""
         self._judging = judge_options(arguments)
         self._analyst = Analyst(complain)
         self._next = time.monotonic() + self._every
@@ -51,11 +58,15 @@ class IntervalReports:
     def tick(self, trace: Trace) -> None:
         """Start the next report if it is time. Call it often."""
         now = time.monotonic()
-        if now < self._next or self._analyst.busy:
+        is_marked = self._arguments.scan_live and len(trace.checkpoints) > self._checkpoints
+        if (now < self._next and not is_marked) or self._analyst.busy:
             return
+        self._checkpoints = len(trace.checkpoints)
         self._number += 1
-        self._next = max(self._next + self._every, now)
-        trace.look(self._analyst, partial(_report, self._arguments, self._judging, self._number))
+        if now >= self._next:
+            self._next = max(self._next + self._every, now)
+        job = partial(_report, self._arguments, self._judging, self._number)
+        trace.look(self._analyst, job, scans=self._arguments.scan_live)
 
     def finish(self) -> None:
         """Wait for the report that is being written."""
@@ -69,18 +80,24 @@ def _report(
     arguments: argparse.Namespace, judging: JudgeOptions, number: int, snapshot: Snapshot, before: Any
 ) -> _Memory:
     known: Symbols = {} if before is None else before.symbols
+    snapshot = with_holder_names(snapshot, judging.symbols)
     symbols = symbols_so_far(snapshot, judging, known)
     report = report_of(snapshot, symbols, judging)
     findings = report.findings
-    comparison = compare(_NOTHING if before is None else before.findings, findings)
+    comparison = compare(_NOTHING if before is None else before.findings, findings, with_held=True)
     usual: TextIO = sys.stdout if arguments.command is None else sys.stderr
+    grown = {
+        change.id: (change.after.bytes or 0) - ((change.before.bytes if change.before else 0) or 0)
+        for change in comparison.changes if change.after is not None and change.word in ("new", "grown")
+    }  # fmt: skip
+    growing = retainers(findings.leaks, {id_: size for id_, size in grown.items() if size > 0})
     file = numbered(arguments.output, number)
     if file is not None:
         write_report(report, arguments, usual, file)
     if is_stream(arguments):
-        write_interval_json(number, findings, comparison, usual)
+        write_interval_json(number, findings, comparison, usual, growing)
     elif not arguments.quiet:
-        write_interval(number, findings, comparison, usual, arguments.top)
+        write_interval(number, findings, comparison, usual, arguments.top, growing)
     return _Memory(symbols, findings)
 
 

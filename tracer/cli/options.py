@@ -257,6 +257,11 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
         help="every S seconds print what is outstanding, and the difference to the time before; with -o FILE.SUFFIX"
              " write whole reports too, FILE.0001.SUFFIX and so on",
     )  # fmt: skip
+    during.add_argument(
+        "--scan-live", action="store_true",
+        help="stop the target at each of these reports, and at each checkpoint, for as long as reading its memory "
+        "takes, and tell what is lost by then, and who holds the rest (docs/reachability.md)",
+    )
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:

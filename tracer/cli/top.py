@@ -2,8 +2,9 @@
 
 A live view in the terminal: outstanding bytes and objects over time, what grows, the stacks and types that most is left
 of. Keys: up and down select an entry, Enter shows its whole stack, `s` sorts by another column, `t` shows the counted
-types, `e` the errors, `m` sets a mark (a checkpoint: the column "since mark" counts what is newer), `p` pauses, `q`
-ends the trace and leaves the report. The target runs on.
+types, `e` the errors, `m` sets a mark (a checkpoint: the column "since mark" counts what is newer), `p` pauses, `l`
+looks into the memory: the target is stopped for as long as reading it takes, and each entry says what is lost and,
+below its stack, who holds it. `q` ends the trace and leaves the report. The target runs on.
 
 A launched command gets no terminal: its standard input is /dev/null and its output goes to a file, unless they were
 redirected.
@@ -39,6 +40,7 @@ from tracer.pipeline.analyst import Analyst
 from tracer.pipeline.judgement import judge
 from tracer.pipeline.naming import symbols_so_far
 from tracer.report.top_screen import DETAILS, ENTRIES, ERRORS, SORTS, TYPES, TopState, render
+from tracer.symbols.holder_names import with_holder_names
 
 NAME = "top"
 TAKES_TARGET = True
@@ -103,6 +105,8 @@ class TopView:
         self._state = TopState(what)
         self._analyst = Analyst(complain)
         self._waits = False
+        self._scans = False
+        """The next look is one into the memory too."""
         self._next = 0.0
         self._drawn_size = (0, 0)
 
@@ -136,7 +140,8 @@ class TopView:
             return
         self._next = now + self._every
         self._waits = True
-        running.look(self._analyst, partial(_sample, self._judging))
+        running.look(self._analyst, partial(_sample, self._judging), scans=self._scans)
+        self._scans = False
 
     def _handle(self, key: str, running: Trace) -> None:
         state = self._state
@@ -150,6 +155,8 @@ class TopView:
             running.ask_for_checkpoint()
         elif key == "s":
             state.sort = SORTS[(SORTS.index(state.sort) + 1) % len(SORTS)]
+        elif key == "l":
+            self._scans, self._next = True, 0.0
         elif key == "p":
             state.paused = not state.paused
         elif key == "t":
@@ -172,6 +179,7 @@ class TopView:
 
 def _sample(judging: JudgeOptions, snapshot: Snapshot, before: Any) -> _Result:
     known: Symbols = {} if before is None else pickle.loads(before.symbols)
+    snapshot = with_holder_names(snapshot, judging.symbols)
     symbols = symbols_so_far(snapshot, judging, known)
     sample = top_sample(judge(snapshot, symbols, judging), None if before is None else before.sample)
     return _Result(pickle.dumps(symbols, pickle.HIGHEST_PROTOCOL), sample)

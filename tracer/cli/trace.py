@@ -77,7 +77,9 @@ class Watcher(Protocol):
 
 def run(arguments: argparse.Namespace) -> int:
     """Trace, report, and return the exit status: the target's, or --error-exitcode's."""
-    if arguments.interval is None:
+    if arguments.scan_live and arguments.reachability == "off":
+        raise UsageError("--scan-live looks for what --reachability off does not", "give one of them")
+    if arguments.interval is None and not arguments.scan_live:
         return run_watched(arguments, None)
     from tracer.cli.interval import IntervalReports
 

@@ -138,6 +138,33 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class Retainer:
+    """Who holds, alone, some of what grows: without it nothing would reach that from a root."""
+
+    holder: Holder
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """What grows, in bytes, and who retains most of it. One may retain another, so their bytes may overlap."""
+
+    bytes: int
+    retainers: tuple[Retainer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeapTop:
+    """The last block of a heap, before which memory is free: nothing of that is given back while the block lives."""
+
+    pid: int
+    size: int
+    age_ns: int
+    free_bytes: int
+    stack: FrameList
+
+
+@dataclass(frozen=True, slots=True)
 class Leak:
     """Objects, blocks or mappings of one type, process and stack that are outstanding."""
 
@@ -333,6 +360,10 @@ class Findings:
     """Between checkpoints, in order of time; none where there was no checkpoint."""
     scans: tuple[Scan, ...] = ()
     """Of the address spaces whose memory was looked into, or could not be."""
+    growing: Growing | None = None
+    """What the entries that grow are retained by; None where none does, or nobody looked."""
+    heap_tops: tuple[HeapTop, ...] = ()
+    """Of the processes that were looked into, and whose heap has much that is free."""
 
     @property
     def is_whole(self) -> bool:

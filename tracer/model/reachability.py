@@ -56,6 +56,31 @@ hangs below, else 0. `root`: the address of the word it was first reached by, 0 
 
 
 @dataclass(frozen=True)
+class Resident:
+    """What the resident memory of an address space is, bytes. The kernel says how much there is of each mapping; how
+    much of an allocator's is in live blocks is estimated: blocks count as if all of them were resident."""
+
+    total: int
+    live: int
+    """In live blocks that are known."""
+    free: int
+    """In memory of allocators, but in no block that is known: free, books, or older than the trace."""
+    stacks: int
+    files: int
+    """Pages as the file has them: code, constants, mapped files."""
+    data: int
+    """Pages of files that were written to: data of binaries."""
+    other: int
+    """Other mappings: made by the program, .bss, stacks of ended threads."""
+    top_stack: int = 0
+    """Of the last block in the heap of brk(2): the id of its birth, 0 where it is not known."""
+    top_size: int = 0
+    top_made_ns: int = 0
+    free_below_top: int = 0
+    """In that heap, before that block, in no block."""
+
+
+@dataclass(frozen=True)
 class Scan:
     """What was looked into of one address space, or why it was not."""
 
@@ -67,3 +92,5 @@ class Scan:
     """How long the target waited for it."""
     bytes_read: int = 0
     blocks: int = 0
+    resident: Resident | None = None
+    """None where it was not looked into, or could not be read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracer.model.findings import ErrorFinding, FrameList, TypeRow
+from tracer.model.findings import ErrorFinding, FrameList, Holder, TypeRow
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class TopRow:
     """Of its Trend."""
     stack: FrameList
     own_frame: int | None
+    classes: tuple[tuple[str, int], ...] = ()
+    """Words of REACHABILITY, with how many there were at the last look at the memory, most first."""
+    holders: tuple[Holder, ...] | None = None
+    """Who held it then; None where nobody looked."""
 
 
 @dataclass(frozen=True)
@@ -43,3 +47,9 @@ class TopSample:
     types: tuple[TypeRow, ...] = ()
     errors: tuple[ErrorFinding, ...] = ()
     """Rules that were broken so far, the most frequent first; without remarks."""
+    looked_ns: int | None = None
+    """When the memory was last looked into; None before the first time."""
+    held_ns: int = 0
+    """How long the target stood for it; the longest of several."""
+    not_looked: str = ""
+    """Why it was not, as a clause, where that was tried last."""

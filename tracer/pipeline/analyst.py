@@ -11,10 +11,12 @@ import ctypes
 import gc
 import os
 import pickle
+import select
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ Job = Callable[[Snapshot, Any], Any]
 """From a snapshot and what the job before returned (None at first) to what the next is given; it runs in the copy."""
 _PR_SET_PDEATHSIG = 1
 _PATIENCE_SECONDS = 20.0
+_BOOKS_SECONDS = 4.0
+"""So long may processes stand until the copy has read their blocks."""
 
 
 class Analyst:
@@ -47,17 +51,34 @@ class Analyst:
         """Tell whether a job is under way."""
         return self._pid != 0 and not self._ended(os.WNOHANG)
 
-    def start(self, session: Session, job: Job) -> None:
-        """Fork; the copy runs `job`. Only while none is busy."""
+    def start(self, session: Session, job: Job, *, looks: bool = False) -> None:
+        """Fork; the copy runs `job`. Only while none is busy. `looks`: at what is lost, for which all processes are
+        stopped until their memory and the books of their blocks are read."""
+        self._growing = os.memfd_create("refleak-analyst")
+        if looks:
+            session.look_into(lambda now_ns: self._fork_and_wait(session, job, now_ns))
+            return
         until_ns = session.duration_ns
         session.drain()
-        self._growing = os.memfd_create("refleak-analyst")
+        self._fork(session, job, until_ns)
+
+    def _fork_and_wait(self, session: Session, job: Job, until_ns: int) -> None:
+        """Fork, and return when the copy has read the books, or has taken too long for it; then its pipe is closed."""
+        told, tells = os.pipe2(os.O_CLOEXEC)
+        self._fork(session, job, until_ns, tells)
+        os.close(tells)
+        deadline = time.monotonic() + _BOOKS_SECONDS
+        while time.monotonic() < deadline and not select.select([told], [], [], 0.001)[0]:
+            session.serve()
+        os.close(told)
+
+    def _fork(self, session: Session, job: Job, until_ns: int, tells: int | None = None) -> None:
         tracer = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
-            self._work(session, job, until_ns, tracer)
+            self._work(session, job, until_ns, tracer, tells)
 
-    def _work(self, session: Session, job: Job, until_ns: int, tracer: int) -> None:
+    def _work(self, session: Session, job: Job, until_ns: int, tracer: int, tells: int | None) -> None:
         """Never return: nothing of the trace may run in the copy."""
         status = 1
         try:
@@ -69,8 +90,10 @@ class Analyst:
                 signal.signal(number, signal.SIG_IGN)
             for number in (signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
-            os.nice(40)
-            snapshot = _until(take_snapshot(session, running=True, drain=False), until_ns)
+            on_read = partial(_tell, session, tells) if tells is not None else None
+            if on_read is None:
+                os.nice(40)
+            snapshot = _until(take_snapshot(session, running=True, drain=False, on_read=on_read), until_ns)
             with open(self._growing, "wb", closefd=False) as file:
                 pickle.dump(job(snapshot, self.result()), file, pickle.HIGHEST_PROTOCOL)
             status = 0
@@ -106,6 +129,18 @@ class Analyst:
                 self._ended(0)
                 return
             time.sleep(0.01)
+
+
+def _tell(session: Session, tells: int) -> None:
+    """Have those that stand let go, if they still do: from now on nobody waits for this process."""
+    reason = None
+    try:
+        os.write(tells, b"\0")
+    except BrokenPipeError:
+        reason = "reading its blocks took too long"
+    os.close(tells)
+    session.endings.were_let_go(reason)
+    os.nice(40)
 
 
 def _until(snapshot: Snapshot, until_ns: int) -> Snapshot:

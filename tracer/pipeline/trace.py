@@ -141,9 +141,10 @@ class Trace:
         """Take a checkpoint at the next turn."""
         self._session.ask_for_checkpoint()
 
-    def look(self, analyst: Analyst, job: Job) -> None:
-        """Start a job of an analyst on what is known so far."""
-        analyst.start(self._session, job)
+    def look(self, analyst: Analyst, job: Job, *, scans: bool = False) -> None:
+        """Start a job of an analyst on what is known so far. `scans`: with what is lost by now, and who holds the rest,
+        for which the target is stopped for a moment."""
+        analyst.start(self._session, job, looks=scans)
 
     def report(self, options: JudgeOptions) -> Report:
         """Name and judge all that is known, once `run` has returned, and finish the recording.

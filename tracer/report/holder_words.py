@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tracer.model.findings import FrameList, Holder
+from tracer.model.findings import FrameList, Growing, Holder
+from tracer.report.amounts import size
 from tracer.report.page import Page
 from tracer.report.source_location import first_named
 from tracer.report.stack_lines import name, place
@@ -55,6 +56,17 @@ def _block(holder: Holder) -> str:
 def _at(word: str, stack: FrameList | None) -> str:
     frame = first_named(stack or ())
     return f"{word} {name(frame)} {place(frame)}".rstrip() if frame is not None else ""
+
+
+def growing_lines(growing: Growing | None) -> list[str]:
+    """Return "91 % of the 2.1 MiB that grow are retained by cache.table [session]", one line for each."""
+    if growing is None or not growing.bytes:
+        return []
+    return [
+        f"{100 * one.bytes // growing.bytes} % of the {size(growing.bytes)} that grow are retained by "
+        f"{holder_words(one.holder)}"
+        for one in growing.retainers
+    ]
 
 
 def is_held(holders: tuple[Holder, ...] | None) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TextIO
 
 from tracer.model.comparison import Amount, Change, Comparison
-from tracer.model.findings import Findings
-from tracer.report.amount_words import amount
+from tracer.model.findings import Findings, Growing, Leak
+from tracer.model.reachability import Scan
 from tracer.report.amounts import counted, duration
+from tracer.report.class_words import CLASSES, outstanding_amount
 from tracer.report.comparison_report import comparison_document
 from tracer.report.entry_sentence import short_place
-from tracer.report.json_report import frame_document
+from tracer.report.holder_words import growing_lines, held_by
+from tracer.report.json_report import frame_document, growing_document, holder_document, scan_document
 from tracer.report.json_text import JsonText
 from tracer.report.page import Page, stream_color, stream_width
 from tracer.report.weights import reported
@@ -19,15 +22,22 @@ FORMAT, VERSION = "refleak-interval", 1
 _MARKS = {"new": "new", "gone": "gone", "same": "="}
 
 
-def write_interval(number: int, findings: Findings, comparison: Comparison, stream: TextIO, top: int = 10) -> None:
+def write_interval(
+    number: int, findings: Findings, comparison: Comparison, stream: TextIO, top: int = 10,
+    growing: Growing | None = None,
+) -> None:  # fmt: skip
     """Write one line on what is outstanding, and at most `top` entries: first those that changed, then the biggest.
 
     `comparison`: with the report before, or with nothing.
     """
     page = Page(stream_width(stream))
-    what = amount(reported(findings)) or "nothing"
+    what = outstanding_amount(reported(findings)) or "nothing"
     lost = "" if findings.complete else "; data were lost"
     page.heading(f"refleak: {number}: outstanding after {duration(findings.duration_ns)}: {what}{lost}")
+    for line in _looked(findings.scans):
+        page.line(f"  {line}")
+    for line in growing_lines(growing):
+        page.paragraph(line, "    ", "  ")
     changed = [change for change in comparison.changes if change.word != "same"]
     same = sorted(comparison.of("same"), key=lambda c: (-(_now(c).bytes or 0), -_now(c).count, c.id))
     rows = [*changed, *same]
@@ -35,10 +45,28 @@ def write_interval(number: int, findings: Findings, comparison: Comparison, stre
         page.line(f"  {'bytes':>13}{'count':>11}  {'change':<10}")
     for change in rows[:top]:
         _add(page, change)
+        for leak in findings.leaks:
+            if leak.id == change.id and leak.reachability is not None:
+                page.paragraph(_reached(leak), " " * 29, " " * 27)
     if len(rows) > top:
         page.line(f"  and {counted(len(rows) - top, 'more entry', 'more entries')}")
     page.write(stream, stream_color(stream))
     stream.flush()
+
+
+def _looked(scans: Sequence[Scan]) -> list[str]:
+    """Return how long the processes stood whose memory was read, and why that of others was not."""
+    read = [scan for scan in scans if scan.reason is None]
+    why = dict.fromkeys(scan.reason for scan in scans if scan.reason is not None)
+    held = f"held {duration(max(scan.held_ns for scan in read))} while its memory was read" if read else ""
+    return [*filter(None, [held]), *(f"not looked into: {reason}" for reason in why)]
+
+
+def _reached(leak: Leak) -> str:
+    """Return "7 lost", "13 still reachable, held by list [lives_on]"."""
+    words = f"{leak.count:,} {CLASSES[leak.reachability or '']}"
+    lines = held_by(leak.holders)
+    return f"{words}, {lines[0].rpartition(':')[0]}" if lines else words
 
 
 def _now(change: Change) -> Amount:
@@ -61,7 +89,9 @@ def _difference(before: Amount, now: Amount) -> str:
     return f"{(now.bytes or 0) - (before.bytes or 0):+,} B"
 
 
-def write_interval_json(number: int, findings: Findings, comparison: Comparison, stream: TextIO) -> None:
+def write_interval_json(
+    number: int, findings: Findings, comparison: Comparison, stream: TextIO, growing: Growing | None = None
+) -> None:
     """Write one JSON document on one line: what is outstanding by id, and the difference as `refleak diff` has it."""
     document = {
         "format": FORMAT,
@@ -69,6 +99,8 @@ def write_interval_json(number: int, findings: Findings, comparison: Comparison,
         "number": number,
         "time_ns": findings.duration_ns,
         "complete": findings.complete,
+        "growing": growing_document(growing),
+        "scans": [scan_document(scan) for scan in findings.scans],
         "outstanding": [
             {
                 "id": leak.id,
@@ -78,6 +110,8 @@ def write_interval_json(number: int, findings: Findings, comparison: Comparison,
                 "count": leak.count,
                 "bytes": leak.bytes,
                 "trend": leak.trend.word if leak.trend else None,
+                "reachability": leak.reachability,
+                "holders": [holder_document(holder) for holder in leak.holders or ()],
             }
             for leak in reported(findings)
         ],

@@ -10,6 +10,7 @@ from tracer.model.findings import (
     BalanceNode,
     ErrorFinding,
     Findings,
+    Growing,
     Holder,
     Instance,
     Leak,
@@ -18,6 +19,7 @@ from tracer.model.findings import (
 )
 from tracer.model.frames import Frame
 from tracer.model.periods import Period
+from tracer.model.reachability import Resident, Scan
 from tracer.model.selection import ANY_SIZE, Sample
 from tracer.model.snapshot import Coverage, Process
 from tracer.model.trends import Durations, Trend
@@ -56,13 +58,8 @@ def document(findings: Findings) -> dict[str, object]:
         "probes": _probes(findings.coverage),
         "processes": [_process(process) for process in findings.processes],
         "totals": _totals(findings),
-        "scans": [
-            {
-                "pid": scan.pid, "looked_into": scan.reason is None, "reason": scan.reason, "held_ns": scan.held_ns,
-                "bytes_read": scan.bytes_read, "blocks": scan.blocks,
-            }
-            for scan in findings.scans
-        ],
+        "scans": [scan_document(scan) for scan in findings.scans],
+        "growing": growing_document(findings.growing),
         "leaks": (_leak(leak) for leak in findings.leaks),
         "errors": [_error(error) for error in findings.errors],
         "suppressed": {
@@ -167,7 +164,7 @@ def _leak(leak: Leak) -> Json:
         "state": leak.state,
         "reachability": leak.reachability,
         "reachability_reason": leak.reachability_reason,
-        "holders": None if leak.holders is None else [_holder(holder) for holder in leak.holders],
+        "holders": None if leak.holders is None else [holder_document(holder) for holder in leak.holders],
         "holders_and_count": leak.holders_and_count or None,
         "owner": leak.owner,
         "below": {"count": leak.below_count, "bytes": leak.below_bytes} if leak.below_count else None,
@@ -209,7 +206,31 @@ def _instance(instance: Instance) -> Json:
     }
 
 
-def _holder(holder: Holder) -> Json:
+def growing_document(growing: Growing | None) -> Json | None:
+    """Return what grows and who retains it, as all documents have it."""
+    if growing is None:
+        return None
+    retainers = [{"bytes": one.bytes, "holder": holder_document(one.holder)} for one in growing.retainers]
+    return {"bytes": growing.bytes, "retainers": retainers}
+
+
+def scan_document(scan: Scan) -> Json:
+    """Return what was looked into of an address space, as all documents have it."""
+    return {
+        "pid": scan.pid, "looked_into": scan.reason is None, "reason": scan.reason, "held_ns": scan.held_ns,
+        "bytes_read": scan.bytes_read, "blocks": scan.blocks, "resident": _resident(scan.resident),
+    }  # fmt: skip
+
+
+def _resident(resident: Resident | None) -> Json | None:
+    if resident is None:
+        return None
+    names = ("total", "live", "free", "stacks", "files", "data", "other", "free_below_top")
+    return {name: getattr(resident, name) for name in names}
+
+
+def holder_document(holder: Holder) -> Json:
+    """Return a holder as all documents have it."""
     return {
         "count": holder.count,
         "kind": holder.kind,
@@ -304,7 +325,7 @@ def _error(error: ErrorFinding) -> Json:
         "last_get": error.last_get,
         "probably": error.probably,
         "reason": error.reason,
-        "holders": [_holder(holder) for holder in error.holders],
+        "holders": [holder_document(holder) for holder in error.holders],
     }
 
 

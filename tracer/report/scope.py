@@ -6,13 +6,15 @@ import shlex
 from collections import Counter
 
 from tracer.model.findings import Findings
-from tracer.model.reachability import AT_EXEC
+from tracer.model.reachability import AT_EXEC, Resident
 from tracer.model.signals import signal_name
 from tracer.model.snapshot import Process, Unresolved
 from tracer.model.visible import visible
 from tracer.report.amounts import counted, duration, size
+from tracer.report.entry_sentence import short_place
 from tracer.report.page import Page
 from tracer.report.selection_words import limits, rate
+from tracer.report.source_location import first_named
 
 _LABEL = 9
 _MOST_FUNCTIONS = 3
@@ -106,11 +108,30 @@ def _add_scans(page: Page, findings: Findings) -> None:
         of = f" of {counted(len(done), 'process', 'processes')}" if len(done) > 1 else ""
         text = f"{size(sum(scan.bytes_read for scan in done))}{of} read at the end for what points where"
         _labelled(page, "memory", f"{text}; held {duration(sum(scan.held_ns for scan in done))} for it")
+    known = [(scan.pid, scan.resident) for scan in done if scan.resident is not None]
+    pid, largest = max(known, key=lambda known: known[1].total, default=(0, None))
+    if largest is not None:
+        _labelled(page, "", _resident(largest, f" of process {pid}" if len(done) > 1 else ""))
+    for top in findings.heap_tops:
+        if top.pid == pid:
+            last = f"the last block, of {size(top.size)}, which is {duration(top.age_ns)} old"
+            where = short_place(first_named(top.stack))
+            _labelled(page, "", f"{size(top.free_bytes)} of its heap are free below {last} and from {where}")
     why = Counter(scan.reason for scan in findings.scans if scan.reason is not None and scan.reason != AT_EXEC)
     for reason, count in why.items():
         of = f" of {counted(count, 'process', 'processes')}" if len(findings.scans) > 1 else ""
         means = ", so that leaked means not freed" if findings.mode == "launched" and findings.target_ended else ""
         _labelled(page, "memory", f"not looked into{of}{means}: {reason}")
+
+
+def _resident(resident: Resident, of: str) -> str:
+    """Return "resident 12.3 MiB: live blocks 3.1 MiB, ..." with an estimate of the blocks."""
+    parts = (
+        ("live blocks", resident.live), ("free or unknown in heaps", resident.free), ("stacks", resident.stacks),
+        ("files", resident.files), ("data of binaries", resident.data), ("other mappings", resident.other),
+    )  # fmt: skip
+    named = ", ".join(f"{word} {size(amount)}" for word, amount in parts)
+    return f"resident{of} {size(resident.total)}: {named} (estimated: blocks as if wholly resident)"
 
 
 def _add_limits(page: Page, findings: Findings) -> None:

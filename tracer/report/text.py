@@ -15,6 +15,7 @@ from tracer.report.cause_entries import cause_entries
 from tracer.report.class_words import SHOWN, held_lines
 from tracer.report.entries import add_error, add_leak
 from tracer.report.entry_sentence import offender, short_place
+from tracer.report.holder_words import growing_lines
 from tracer.report.nameless import add_nameless
 from tracer.report.page import Page, Span, stream_color, stream_width
 from tracer.report.period_table import add_periods
@@ -56,6 +57,8 @@ def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
     _add_verdict(page, judged)
     for line in held_lines(findings, options.show):
         page.paragraph(line, "         ", "         ")
+    for line in growing_lines(findings.growing):
+        page.paragraph(line, "           ", "         ")
     for doubt in findings.doubts:
         page.paragraph(doubt, "         ", "         ")
     page.blank()

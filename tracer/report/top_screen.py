@@ -12,14 +12,16 @@ from rich.text import Text
 
 from tracer.model.top import TopRow, TopSample
 from tracer.report.amounts import counted, duration, size
+from tracer.report.class_words import CLASSES
 from tracer.report.entry_sentence import error_sentence, short_place, stack_text
+from tracer.report.holder_words import held_by
 
 SORTS = ("bytes", "count", "growth", "since mark")
 ENTRIES, TYPES, DETAILS, ERRORS = "entries", "types", "details", "errors"
 _BARS = " ▁▂▃▄▅▆▇█"
 _HEAD = 6
 """Lines above the rows."""
-_KEYS = "q quit  enter stack  s sort  t types  e errors  m mark  p pause  up/down"
+_KEYS = "q quit  enter stack  s sort  l lost/held  t types  e errors  m mark  p pause"
 
 
 @dataclass
@@ -106,8 +108,17 @@ def _head(state: TopState, width: int) -> list[Text]:
         Text(f"{duration(now.time_ns)}: {blocks}{objects}, {growth}; {mark}{lost}"),
         Text(f"bytes    {sparkline(total, width - 10)}", style="cyan"),
         Text(f"objects  {sparkline(count, width - 10)}", style="cyan"),
-        _broken_rules(now),
+        Text.assemble(_broken_rules(now), _looked(now)),
     ]
+
+
+def _looked(now: TopSample) -> str:
+    end = "; " if now.errors else ""
+    if now.not_looked:
+        return f"{end}not looked into: {now.not_looked}"
+    if now.looked_ns is None:
+        return ""
+    return f"{end}looked into at {duration(now.looked_ns)}, held {duration(now.held_ns)}"
 
 
 def _broken_rules(now: TopSample) -> Text:
@@ -156,7 +167,8 @@ def _row(row: TopRow) -> str:
     else:
         amount, since = _short(row.bytes or 0), _short(row.bytes_since_mark)
         growth = f"{'+' if row.bytes_per_second >= 0 else '-'}{_short(abs(round(row.bytes_per_second)))}"
-    return f"{amount:>10}{row.count:>9,}{growth:>11}{since:>12}  {row.word or '':<8} {place}"
+    class_ = f", {CLASSES[row.classes[0][0]]}" if row.classes else ""
+    return f"{amount:>10}{row.count:>9,}{growth:>11}{since:>12}  {row.word or '':<8} {place}{class_}"
 
 
 def _short(size_bytes: int) -> str:
@@ -183,9 +195,15 @@ def _details(state: TopState, room: int) -> list[Text]:
     nouns = ("mapping", "mappings") if row.kind == "mapping" else ("block", "blocks")
     amount = f"{counted(row.count, *nouns)}, {size(row.bytes or 0)} by {row.type}"
     what = f"{row.count:,} x {row.type}" if row.kind == "reference" else amount
-    lines = [Text(f"  {line}") for line in stack_text(row.stack)]
+    lines = [Text(f"  {line}") for line in [*stack_text(row.stack), *_reached(row)]]
     head = Text(f"id {row.id}: {what}{f', {row.word}' if row.word else ''}", style="bold")
     return [head, *_scrolled(state, lines, room)]
+
+
+def _reached(row: TopRow) -> list[str]:
+    """Return lines on what was lost and who held the rest when the memory was looked into last."""
+    classes = ", ".join(f"{count:,} {CLASSES[word]}" for word, count in row.classes)
+    return [*([classes] if classes else []), *held_by(row.holders)]
 
 
 def _errors(state: TopState, room: int) -> list[Text]:

@@ -1,4 +1,5 @@
-"""Processes that end: each is held at its last call while its memory is read; what is lost is worked out later."""
+"""Processes that end are held at their last call while their memory is read, those that run on are stopped for it; what
+is lost is worked out later."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
 from tracer.model.holders import HOLDER_RECORD, HolderKind
 from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
-from tracer.model.records import FRAME_BINARY_SHIFT
+from tracer.model.records import FRAME_BINARY_SHIFT, ControlKind
 from tracer.model.signals import signal_name
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
@@ -26,6 +27,7 @@ from tracer.reachability.reach_records import Outstanding, reach_and_holders
 from tracer.scanning.layout import layout
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
 from tracer.scanning.process_memory import ProcessMemory
+from tracer.scanning.resident_pages import ResidentPages, read_resident
 from tracer.scanning.stopped_threads import (
     REGISTERS,
     NotStopped,
@@ -61,6 +63,9 @@ class _Read:
     walks: list[CopiedWalk] = field(default_factory=list)
     is_unsettled: bool = False
     """A block was on the move: what is free may be one."""
+    since_ns: int = 0
+    """Of one that was stopped: when that began."""
+    pages: ResidentPages | None = None
 
 
 class Endings:
@@ -74,6 +79,10 @@ class Endings:
         self._read: dict[Space, _Read] = {}
         self._left: set[int] = set()
         """Threads that are still to be let go of."""
+        self._standing: set[int] = set()
+        """Processes that are stopped, or about to be."""
+        self._put_off: list[bytes] = []
+        """Records of those of them that have come to their last call."""
 
     def held(self, control: np.void) -> None:
         """Read the memory of a process that is held by this record."""
@@ -118,41 +127,93 @@ class Endings:
         raw = bpf.lookup_element(self._maps.fds["THREADS"], tid.to_bytes(4, "little"), value.itemsize)
         return None if raw is None else np.frombuffer(raw, value, 1)[0]["head"]
 
-    def look_into(self, spaces: Iterable[Space], freeze: Callable[[], None]) -> None:
-        """Read the memory of processes that run on: all are stopped, `freeze` ends their books, and each goes on as
-        soon as it is read."""
+    def look_into(
+        self, spaces: Iterable[Space], freeze: Callable[[], None], serve: Callable[[], None],
+        then: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Read the memory of processes that run on: all are stopped, `freeze` closes their books, and each goes on as
+        soon as it is read; with `then`, once that has returned, after which nothing is kept of what was read.
+
+        `serve` answers those that are held; it is called while threads are waited for.
+        """
+        spaces = list(spaces)
         if self._hindrance:
+            if then is not None:
+                freeze()
+                then()
             return
         stops: list[tuple[Space, int, ExitStack, dict[int, Words]]] = []
         try:
             for space in spaces:
-                began, stop = time.monotonic_ns(), ExitStack()
-                try:
-                    others = stop.enter_context(stopped_threads(space[0], 0, self._left))
-                    stops.append((space, began, stop, others))
-                except (NotStopped, OSError) as error:
-                    stop.close()
-                    self._read[space] = _Read(None, Scan(*space, reason=str(error)))
+                self._stop(space, stops, serve)
             freeze()
             now = time.monotonic_ns()
             for space, began, stop, others in stops:
-                with stop:
-                    read = self._look(space, others, now)
-                held = time.monotonic_ns() - began
-                self._read[space] = replace(read, scan=replace(read.scan, held_ns=held))
+                self._read[space] = replace(self._look(space, others, now), since_ns=began)
+                if then is None:
+                    stop.close()
+                    self._note_held([space])
+            if then is not None:
+                then()
+                for space in spaces:
+                    self._read.pop(space, None)
         finally:
             for _, _, stop, _ in stops:
                 stop.close()
+            self._standing.clear()
+
+    def _stop(
+        self, space: Space, stops: list[tuple[Space, int, ExitStack, dict[int, Words]]], serve: Callable[[], None]
+    ) -> None:
+        def answer() -> None:
+            serve()
+            if any(_of(blob)["pid"] == space[0] for blob in self._put_off):
+                raise NotStopped("it was about to end")
+
+        began, stop = time.monotonic_ns(), ExitStack()
+        self._standing.add(space[0])
+        try:
+            others = stop.enter_context(stopped_threads(space[0], 0, self._left, answer))
+            stops.append((space, began, stop, others))
+        except (NotStopped, OSError) as error:
+            stop.close()
+            self._standing.discard(space[0])
+            self._read[space] = _Read(None, Scan(*space, reason=str(error)))
+
+    def put_off(self, blobs: Iterable[bytes]) -> list[bytes]:
+        """Return those records of the control ring that can be handled now: the last calls of processes that are
+        being stopped wait until they go on, and come first then."""
+        kept = [] if self._standing else self._put_off
+        if not self._standing:
+            self._put_off = []
+        for blob in blobs:
+            control = _of(blob)
+            waits = control["kind"] == ControlKind.ENDING and int(control["pid"]) in self._standing
+            (self._put_off if waits else kept).append(blob)
+        return kept
+
+    def were_let_go(self, reason: str | None = None) -> None:
+        """Note that the processes that were stopped are about to go on; or why nothing is known of them."""
+        self._note_held(list(self._read))
+        if reason is not None:
+            self._read = {space: _Read(None, replace(r.scan, reason=reason)) for space, r in self._read.items()}
+
+    def _note_held(self, spaces: Iterable[Space]) -> None:
+        now = time.monotonic_ns()
+        for space in spaces:
+            read = self._read[space]
+            held = now - read.since_ns if read.since_ns else read.scan.held_ns
+            self._read[space] = replace(read, scan=replace(read.scan, held_ns=held))
 
     def _look(self, space: Space, others: dict[int, Words], now: int) -> _Read:
         try:
             if not others:
                 return _Read(None, Scan(*space, reason="it has no thread"))
             nothing = np.zeros(0, np.uint64)
-            memory, size, walks = self._memory_of(space, 0, nothing, others, now)
+            memory, size, walks, pages = self._memory_of(space, 0, nothing, others, now)
             unsettled = self._is_unsettled(others)
             scan = Scan(*space, bytes_read=size)
-            return _Read(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled)
+            return _Read(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled, pages=pages)
         except (TooMuch, OSError) as error:
             reason = str(error) if isinstance(error, TooMuch) else "its memory could not be read"
             return _Read(None, Scan(*space, reason=reason))
@@ -168,7 +229,7 @@ class Endings:
 
     def _memory_of(
         self, space: Space, thread: int, own: Words, others: dict[int, Words], since_ns: int
-    ) -> tuple[Memory, int, list[CopiedWalk]]:
+    ) -> tuple[Memory, int, list[CopiedWalk], ResidentPages | None]:
         """Read while all threads stand: `thread`, held, with its registers, and the others. Raises TooMuch, OSError."""
         deadline = (since_ns + _PATIENCE_NS) / 1e9
         ending = stack_pointer(own) if len(own) else 0
@@ -179,7 +240,8 @@ class Endings:
             found = PointerScan(memory, plan, deadline).run(registers, regions)
             standing = [own, *others.values()] if len(own) else list(others.values())
             walks = copied_walks(memory, space, standing, self._make_walk)
-            return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks
+            pages = read_resident(space[0], plan)
+            return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks, pages
         finally:
             memory.close()
 
@@ -190,8 +252,8 @@ class Endings:
         own = np.frombuffer(control.tobytes(), np.uint64, _HELD_REGISTERS, offset)
         space = pid, int(control["generation"])
         with stopped_threads(pid, thread, self._left) as others:
-            memory, size, walks = self._memory_of(space, thread, own, others, int(control["ticket"]))
-            return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others))
+            memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))
+            return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
     def _is_held(self, control: np.void) -> bool:
         thread = int(control["tid"]).to_bytes(4, "little")
@@ -211,7 +273,9 @@ class Endings:
             alive = _outstanding(snapshot, space, loaders)
             read = self._read.pop(space, None)
             frames = frame_spans(read.walks if read is not None else ())
-            around = replace(surroundings(snapshot, process, freed), frames=frames.spans)
+            until = read.memory.time_ns if read is not None and read.memory is not None else 0
+            by_then = freed[freed["time_ns"] <= until]  # what was freed later still held
+            around = replace(surroundings(snapshot, process, by_then), frames=frames.spans)
             if not any(map(len, (alive.allocations, alive.objects, alive.mapped, around.gone))):
                 continue
             reason = self._hindrance or _why_not(process, read)
@@ -225,13 +289,20 @@ class Endings:
                 found.append(reach)
                 holders.append(held)
                 stacks |= {number: frames.stacks[number] for number in _walked(held) if number in frames.stacks}
-                scans.append(replace(read.scan, blocks=len(alive.allocations)))
+                blocks, pages = np.concatenate([alive.allocations, alive.inherited]), read.pages
+                resident = pages.with_blocks(blocks, knows_all=not free_holds) if pages is not None else None
+                scans.append(replace(read.scan, blocks=len(alive.allocations), resident=resident))
             else:
                 scans.append(Scan(*space, reason=reason or _UNSEEN, held_ns=read.scan.held_ns if read else 0))
         return replace(
             snapshot, scans=tuple(scans), reach=np.concatenate(found), holders=np.concatenate(holders),
             stacks={**snapshot.stacks, **stacks} if stacks else snapshot.stacks,
         )  # fmt: skip
+
+
+def _of(blob: bytes) -> np.void:
+    control: np.void = np.frombuffer(blob, records.CONTROL, 1)[0]
+    return control
 
 
 def _walked(holders: Records) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,24 +40,32 @@ def stack_pointer(registers: Words) -> int:
     return int(registers[_SP])
 
 
+def _no_service() -> None:
+    pass
+
+
 @contextmanager
-def stopped_threads(pid: int, but: int, left: set[int]) -> Iterator[dict[int, Words]]:
+def stopped_threads(
+    pid: int, but: int, left: set[int], serve: Callable[[], None] = _no_service
+) -> Iterator[dict[int, Words]]:
     """Stop all threads of a process but one, which is held; give the registers of each. Raises NotStopped.
 
-    Those that cannot be let go of at the end are added to `left`: they did not stop in time, or died.
+    Those that cannot be let go of at the end are added to `left`: they did not stop in time, or died. `serve` is called
+    while a thread is waited for: one that is held in the kernel for this process stops only once it is answered.
     """
     stopped: dict[int, int] = {}
     try:
         while new := [tid for tid in thread_ids(pid) if tid != but and tid not in stopped]:
             for tid in new:
-                if _request(_SEIZE, tid):
+                if tid in left or _request(_SEIZE, tid):
+                    left.discard(tid)
                     stopped[tid] = 0
                     _request(_INTERRUPT, tid)
                 elif _runs(pid, tid):
                     raise NotStopped("another process traces it")
             for tid in new:
                 if tid in stopped:
-                    stopped[tid] = _wait(pid, tid)
+                    stopped[tid] = _wait(pid, tid, serve)
             if not any(tid in stopped for tid in new):
                 break
         yield {tid: registers for tid in stopped if (registers := _registers(tid)) is not None}
@@ -100,10 +108,11 @@ def _runs(pid: int, tid: int) -> bool:
         return False
 
 
-def _wait(pid: int, tid: int) -> int:
+def _wait(pid: int, tid: int, serve: Callable[[], None]) -> int:
     """Wait until a thread stands; return the signal that it was about to get, which it is due when it goes on."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < deadline:
+    while True:
+        is_late = time.monotonic() >= deadline  # what took so long may have been to serve others
         try:
             status = _status(tid)
         except ChildProcessError:
@@ -112,8 +121,10 @@ def _wait(pid: int, tid: int) -> int:
             return _due_signal(status)
         if status is not None or not _runs(pid, tid):
             return 0
+        if is_late:
+            raise NotStopped("a thread of it did not stop")
+        serve()
         time.sleep(_POLL_SECONDS)
-    raise NotStopped("a thread of it did not stop")
 
 
 def _status(tid: int) -> int | None:

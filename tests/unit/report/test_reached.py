@@ -200,7 +200,8 @@ def test_json_follows_its_schema() -> None:
     report = json.loads(stream.getvalue())
     validate(report, SCHEMA)
     assert report["scans"] == [
-        {"pid": 812, "looked_into": True, "reason": None, "held_ns": 2_000_000, "bytes_read": 4096, "blocks": 5}
+        {"pid": 812, "looked_into": True, "reason": None, "held_ns": 2_000_000, "bytes_read": 4096, "blocks": 5,
+         "resident": None}
     ]
     of = {leak["reachability"]: leak for leak in report["leaks"]}
     assert of["lost"]["below"] == {"count": 1, "bytes": 50}

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from built_program import build
 
 from tracer.capture.launch import Launched, launch
 from tracer.scanning.stopped_threads import (
@@ -125,3 +126,52 @@ def test_its_end_is_left_for_who_launched_it() -> None:
     let_go(left)
     assert left == set()
     assert child.poll() == signal.SIGKILL
+
+
+WAITS_FOR_A_CHILD = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	char byte;
+
+	puts("ready");
+	fflush(stdout);
+	if (!vfork()) {
+		read(0, &byte, 1);
+		_exit(0);
+	}
+	read(0, &byte, 1);
+	return 0;
+}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ptrace of another process needs root here")
+def test_one_that_waits_in_the_kernel_is_served(tmp_path: Path) -> None:
+    """The parent of a vfork() does not stop until its child has ended, as one that is held does not until it is
+    answered."""
+    left: set[int] = set()
+    program = build(tmp_path, WAITS_FOR_A_CHILD)
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        wait_until(lambda: bool(children.read_text()) and state(process.pid) == "D")
+        with pytest.raises(NotStopped), stopped_threads(process.pid, 0, left):
+            pass
+        assert left == {process.pid}
+        served = 0
+
+        def serve() -> None:
+            nonlocal served
+            served += 1
+            if served == 3:
+                assert process.stdin is not None
+                process.stdin.write(b"x")
+
+        with stopped_threads(process.pid, 0, left, serve) as registers:
+            assert served >= 3 and set(registers) == {process.pid}
+        assert left == set()
+        process.communicate(b"x", timeout=60)
+        assert process.returncode == 0

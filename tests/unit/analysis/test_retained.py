@@ -1,0 +1,56 @@
+"""Who retains what grows: exact sums on small graphs of entries."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracer.analysis.retained import retainers
+from tracer.model.findings import Growing, Holder, Leak
+from tracer.model.frames import Frame
+from tracer.report.holder_words import growing_lines
+
+
+def stack(name: str) -> tuple[Frame, ...]:
+    return Frame(name, "srv", line=1), Frame("main", "srv", line=9)
+
+
+def entry(name: str, *holders: Holder) -> Leak:
+    return Leak(name, "allocation", "malloc", 1, "outstanding", 10, 1000, stack(name), True, "", holders=holders)
+
+
+def block(name: str, called: str | None = None) -> Holder:
+    return Holder(7, "block", called, stack=stack(name))
+
+
+TABLE, OTHER = Holder(1, "global", "cache.table", module="srv"), Holder(1, "global", "others", module="srv")
+ON_STACK = Holder(1, "stack", thread=3)
+
+
+def retained(leaks: list[Leak], grown: dict[str, int]) -> dict[str, int]:
+    found = retainers(leaks, grown)
+    assert found is not None
+    return {one.holder.name or str((one.holder.stack or stack(""))[0].function): one.bytes for one in found.retainers}
+
+
+def test_a_list_is_retained_by_its_head_and_no_passing_word() -> None:
+    leaks = [entry("node", block("node", "struct node.next"), TABLE, ON_STACK)]
+    assert retained(leaks, {"node": 640}) == {"cache.table": 640}
+
+
+def test_what_two_hold_is_retained_by_what_holds_both() -> None:
+    leaks = [
+        entry("leaf", block("left"), block("right")), entry("left", block("top")), entry("right", block("top")),
+        entry("top", TABLE), entry("apart", OTHER),
+    ]  # fmt: skip
+    assert retained(leaks, {"leaf": 910, "apart": 90}) == {"cache.table": 910, "top": 910, "others": 90}
+    found = retainers(leaks, {"leaf": 910, "apart": 90})
+    assert growing_lines(found)[0] == "91 % of the 1,000 bytes that grow are retained by cache.table [srv]"
+
+
+def test_two_roots_retain_nothing_alone() -> None:
+    assert retainers([entry("leaf", TABLE, OTHER)], {"leaf": 10}) == Growing(10, ())
+
+
+@pytest.mark.parametrize("leaks", [[], [entry("lost")]])
+def test_what_nobody_holds_is_retained_by_nobody(leaks: list[Leak]) -> None:
+    assert retainers(leaks, {"lost": 10}) is None

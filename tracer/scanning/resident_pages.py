@@ -1,0 +1,103 @@
+"""What the resident memory of a process is, by /proc/PID/smaps (proc(5)) and what its parts are used for."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tracer.model.reachability import Resident
+from tracer.model.snapshot import Records
+from tracer.reachability.memory import RegionKind
+from tracer.scanning.layout import Layout, Range
+
+_HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ (\d+) *(.*)")
+_HEAP = "[heap]"
+_STACKS = (RegionKind.STACK, RegionKind.ENDING_STACK)
+
+
+class ResidentPages:
+    """Sums by use; `spans`: where an allocator's blocks are, ascending; `heap`: the one of brk(2), if there is one."""
+
+    def __init__(self, text: str, plan: Layout) -> None:
+        """`text`: of /proc/PID/smaps."""
+        self.total = self.allocator = self.stacks = self.files = self.data = 0
+        self.spans: list[tuple[int, int]] = []
+        self.heap: tuple[int, int] | None = None
+        self._ranges = sorted(plan.scanned, key=lambda part: part.start)
+        self._ends = [part.end for part in self._ranges]
+        entry: tuple[int, int, bool, str] | None = None
+        size = 0
+        for line in text.splitlines():
+            head = _HEAD.fullmatch(line)
+            if head is not None:
+                entry = int(head[1], 16), int(head[2], 16), head[3] != "0", head[4]
+            elif entry is not None and line.startswith("Rss:"):
+                size = _bytes(line)
+            elif entry is not None and line.startswith("Anonymous:"):
+                self._add(*entry, size, _bytes(line))
+
+    def _add(self, start: int, end: int, is_file: bool, path: str, size: int, anonymous: int) -> None:
+        """Count an entry. One in which arenas of malloc lie is taken for theirs: neighbours are one entry."""
+        self.total += size
+        kinds = {part.kind for part in self._within(start, end)}
+        if path == _HEAP or RegionKind.ALLOCATOR in kinds:
+            self.allocator += size
+            self.spans.append((start, end))
+            if path == _HEAP:
+                self.heap = start, end
+        elif kinds.intersection(_STACKS) or path == "[stack]":
+            self.stacks += size
+        elif is_file:
+            self.files += size - min(anonymous, size)
+            self.data += min(anonymous, size)
+
+    def _within(self, start: int, end: int) -> Iterable[Range]:
+        for index in range(bisect_left(self._ends, start + 1), len(self._ranges)):
+            if self._ranges[index].start >= end:
+                return
+            yield self._ranges[index]
+
+    def with_blocks(self, blocks: Records, *, knows_all: bool) -> Resident:
+        """Return the sums with what live blocks (ALLOCATION_RECORDs) are of them: as if all their pages were resident,
+        but for those of more than there is. `knows_all`: no other block can be the last of the heap."""
+        inside = np.zeros(len(blocks), np.bool_)
+        for start, end in self.spans:
+            inside |= (blocks["address"] >= start) & (blocks["address"] < end)
+        live = min(int(blocks["size"][inside].sum()), self.allocator)
+        other = self.total - self.allocator - self.stacks - self.files - self.data
+        apart = min(int(blocks["size"][~inside].sum()), other)
+        found = Resident(
+            self.total, live + apart, self.allocator - live, self.stacks, self.files, self.data, other - apart
+        )
+        return self._with_top(found, blocks) if knows_all and self.heap is not None else found
+
+    def _with_top(self, found: Resident, blocks: Records) -> Resident:
+        assert self.heap is not None
+        rows = np.flatnonzero((blocks["address"] >= self.heap[0]) & (blocks["address"] < self.heap[1]))
+        if len(rows) == 0:
+            return found
+        last = blocks[rows[np.argmax(blocks["address"][rows])]]
+        below = int(blocks["size"][rows].sum())
+        free = int(last["address"]) + int(last["size"]) - self.heap[0] - below
+        return replace(
+            found, top_stack=int(last["stack"]), top_size=int(last["size"]), top_made_ns=int(last["time_ns"]),
+            free_below_top=max(0, free),
+        )  # fmt: skip
+
+
+
+def _bytes(line: str) -> int:
+    return int(line.split()[1]) * 1024
+
+
+def read_resident(pid: int, plan: Layout) -> ResidentPages | None:
+    """Return None where it cannot be read: a kernel may be made without it."""
+    try:
+        return ResidentPages(Path(f"/proc/{pid}/smaps").read_text(errors="replace"), plan)
+    except OSError:
+        return None
