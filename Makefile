@@ -66,7 +66,7 @@ test-kernels: venv
 lint: venv
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	.ci/install clang
+	.ci/install clang clang-format
 	$(PYTHON) .ci/compile-bpf
 
 # A peer that cannot be installed is reported as absent.

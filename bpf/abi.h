@@ -46,10 +46,10 @@ enum operation {
 	OP_MAP,
 	OP_UNMAP,
 	OP_REMAP,
-	OP_ERROR,	/* event only: a rule of counting was broken */
-	OP_UNDO,	/* event only: the unmap or remap of this thread failed */
-	OP_NAME,	/* no event: the call names a type, which it returns a handle of */
-	OP_GUEST,	/* no event: the call enters an interpreter, whose state is `object` and whose layout `type` */
+	OP_ERROR, /* event only: a rule of counting was broken */
+	OP_UNDO, /* event only: the unmap or remap of this thread failed */
+	OP_NAME, /* no event: the call names a type, which it returns a handle of */
+	OP_GUEST, /* no event: the call enters an interpreter, whose state is `object` and whose layout `type` */
 };
 
 enum error_kind {
@@ -60,73 +60,87 @@ enum error_kind {
 	ERROR_REINITIALISED,
 	ERROR_DOUBLE_FREE,
 	ERROR_INVALID_FREE,
-	ERROR_MISMATCHED_FREE,	/* told from an invalid one by the blocks that live on */
-	ERROR_FREED_WHILE_COUNTED,	/* told by the blocks that were freed, as the next one */
-	ERROR_FREED_PAST_COUNTER,	/* with no reference but the creator's */
+	ERROR_MISMATCHED_FREE, /* told from an invalid one by the blocks that live on */
+	ERROR_FREED_WHILE_COUNTED, /* told by the blocks that were freed, as the next one */
+	ERROR_FREED_PAST_COUNTER, /* with no reference but the creator's */
 };
 
 /* Where a value is found when a probe fires. */
 enum location_kind {
 	AT_NOWHERE,
-	AT_REGISTER,	/* register `reg`, in pt_regs order of enum register_id */
-	AT_STACK,	/* the 8 bytes at rsp + offset */
-	AT_RETURN,	/* the return value; only at a return probe */
-	AT_CONSTANT,	/* offset itself */
-	AT_OBJECT,	/* the object + offset; dereference and adjust come before the offset */
-	AT_CODE,	/* the probed instruction's address + offset */
+	AT_REGISTER, /* register `reg`, in pt_regs order of enum register_id */
+	AT_STACK, /* the 8 bytes at rsp + offset */
+	AT_RETURN, /* the return value; only at a return probe */
+	AT_CONSTANT, /* offset itself */
+	AT_OBJECT, /* the object + offset; dereference and adjust come before the offset */
+	AT_CODE, /* the probed instruction's address + offset */
 };
 
 /* DWARF's numbering of the x86-64 registers. */
 enum register_id {
-	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
-	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+	REG_RAX,
+	REG_RDX,
+	REG_RCX,
+	REG_RBX,
+	REG_RSI,
+	REG_RDI,
+	REG_RBP,
+	REG_RSP,
+	REG_R8,
+	REG_R9,
+	REG_R10,
+	REG_R11,
+	REG_R12,
+	REG_R13,
+	REG_R14,
+	REG_R15,
 };
 
 struct location {
 	u8 kind;
 	u8 reg;
-	u8 dereference;	/* 1: the value is the pointer at value + adjust; 2: the int there; 0: value + adjust */
-	u8 width;	/* bytes that count: 4 or 8 */
+	u8 dereference; /* 1: the value is the pointer at value + adjust; 2: the int there; 0: value + adjust */
+	u8 width; /* bytes that count: 4 or 8 */
 	s32 offset;
 	s32 adjust;
 };
 
 enum site_flag {
-	SITE_PRODUCT = 1,	/* the size is count times size */
-	SITE_FREES_ON_ZERO = 2,	/* realloc to size 0 that returns NULL has freed */
-	SITE_OUT_POINTER = 4,	/* the result is written through `name` (posix_memalign) */
-	SITE_COUNTER = 8,	/* `counter` holds the counter's address; else counts are only followed */
-	SITE_ENTRY_RESULT = 16,	/* the event is complete at entry, no return probe */
+	SITE_PRODUCT = 1, /* the size is count times size */
+	SITE_FREES_ON_ZERO = 2, /* realloc to size 0 that returns NULL has freed */
+	SITE_OUT_POINTER = 4, /* the result is written through `name` (posix_memalign) */
+	SITE_COUNTER = 8, /* `counter` holds the counter's address; else counts are only followed */
+	SITE_ENTRY_RESULT = 16, /* the event is complete at entry, no return probe */
 	SITE_DELETES_OBJECT = 32, /* `object` is given, not the counter: ends all its counters */
-	SITE_NAMED = 64,	/* `name` is the type's name, a C string */
-	SITE_REPLACES = 128,	/* a create of what is alive ends it, which is no error */
-	SITE_SHARES = 256,	/* a create of what is alive is a get */
-	SITE_FOLLOWS = 1024,	/* the counter is believed: some functions of the type were inlined */
-	SITE_INLINED = 2048,	/* a copy in another function: there is no return address, the stack begins here */
-	SITE_HANDLE = 512,	/* `name` is a handle that a call of OP_NAME returned, or unknown */
-	SITE_CLASS = 4096,	/* `name` is where the object has the pointer to its class */
+	SITE_NAMED = 64, /* `name` is the type's name, a C string */
+	SITE_REPLACES = 128, /* a create of what is alive ends it, which is no error */
+	SITE_SHARES = 256, /* a create of what is alive is a get */
+	SITE_FOLLOWS = 1024, /* the counter is believed: some functions of the type were inlined */
+	SITE_INLINED = 2048, /* a copy in another function: there is no return address, the stack begins here */
+	SITE_HANDLE = 512, /* `name` is a handle that a call of OP_NAME returned, or unknown */
+	SITE_CLASS = 4096, /* `name` is where the object has the pointer to its class */
 };
 
 /* What return value says that a call did nothing. */
 enum failure {
 	FAILURE_NEVER,
 	FAILURE_NULL,
-	FAILURE_NEGATIVE,	/* of the int */
-	FAILURE_NONZERO,	/* of the int */
+	FAILURE_NEGATIVE, /* of the int */
+	FAILURE_NONZERO, /* of the int */
 };
 
 struct site {
-	u8 operation;	/* OP_NONE: what is created within is not counted */
+	u8 operation; /* OP_NONE: what is created within is not counted */
 	u8 failure;
 	u16 flags;
-	u16 group;		/* family of types whose addresses share one name space */
-	u16 return_distance;	/* bytes from rsp at the probe to the return address; SITE_INLINED: from the copy's
+	u16 group; /* family of types whose addresses share one name space */
+	u16 return_distance; /* bytes from rsp at the probe to the return address; SITE_INLINED: from the copy's
 				 * first instruction to the probe */
-	u64 type;		/* type for sites that are not SITE_NAMED */
+	u64 type; /* type for sites that are not SITE_NAMED */
 	struct location object;
 	struct location counter;
-	struct location count;	/* create: the first count; alloc: the factor of size */
-	struct location size;	/* alloc, map: bytes; get, put: by what the counter has changed before the probe */
+	struct location count; /* create: the first count; alloc: the factor of size */
+	struct location size; /* alloc, map: bytes; get, put: by what the counter has changed before the probe */
 	struct location name;
 	struct location holder;
 };
@@ -135,7 +149,7 @@ struct site {
 struct key {
 	u64 address;
 	u32 pid;
-	u16 generation;	/* of the address space: grows at each exec and pid reuse */
+	u16 generation; /* of the address space: grows at each exec and pid reuse */
 	u16 group;
 };
 
@@ -145,7 +159,7 @@ struct allocation {
 	u64 stack;
 	u32 tid;
 	u16 site;
-	u16 alignment;	/* that was asked for; 0: none, or more than 32 KiB */
+	u16 alignment; /* that was asked for; 0: none, or more than 32 KiB */
 };
 
 struct object {
@@ -153,29 +167,29 @@ struct object {
 	u64 type;
 	u64 time_ns;
 	u64 stack;
-	s64 count;	/* as followed; in the kernel's map without `gets` and `puts`: one atomic addition less for each */
+	s64 count; /* as followed; in the kernel's map without `gets` and `puts`: one atomic addition less for each */
 	u64 gets;
 	u64 puts;
 	u32 tid;
 	u32 serial;
 	s32 initial;
-	s32 count_read;	/* the counter's value before the last operation */
-	s32 drift;	/* read minus followed, at the last operation */
+	s32 count_read; /* the counter's value before the last operation */
+	s32 drift; /* read minus followed, at the last operation */
 	u16 site;
 	u16 flags;
 };
 
 enum object_flag {
-	OBJECT_COUNT_UNREAD = 1,	/* the counter could not be read */
-	OBJECT_THREADS = 2,		/* operations came from more than one thread */
-	OBJECT_ENDING = 4,		/* a call is under way that may end it */
-	OBJECT_FOLLOWS = 8,		/* its counter is believed rather than the calls that were seen */
+	OBJECT_COUNT_UNREAD = 1, /* the counter could not be read */
+	OBJECT_THREADS = 2, /* operations came from more than one thread */
+	OBJECT_ENDING = 4, /* a call is under way that may end it */
+	OBJECT_FOLLOWS = 8, /* its counter is believed rather than the calls that were seen */
 };
 
 /* An object that ended; kept a while, to explain what comes after the end. */
 struct released {
 	u64 type;
-	u64 birth;	/* stacks */
+	u64 birth; /* stacks */
 	u64 release;
 	u64 time_ns;
 	u32 serial;
@@ -186,42 +200,42 @@ struct released {
 /* One record of the event ring. */
 struct event {
 	u64 time_ns;
-	u64 address;	/* counter, or start of the mapping */
-	u64 object;	/* object; map: length; error: stack of the release */
+	u64 address; /* counter, or start of the mapping */
+	u64 object; /* object; map: length; error: stack of the release */
 	u64 stack;
-	u64 value;	/* create: type; get, put: holder; error: stack of the birth; remap: old address */
-	u64 extra;	/* error: type; remap: old length */
+	u64 value; /* create: type; get, put: holder; error: stack of the birth; remap: old address */
+	u64 extra; /* error: type; remap: old length */
 	u32 pid;
 	u32 tid;
 	u16 generation;
 	u16 group;
 	u16 site;
 	u8 operation;
-	u8 flags;	/* error: enum error_kind; else enum event_flag */
-	s32 count_read;	/* error of a free: whether the address is on the stack */
-	s32 count;	/* followed, after the operation; create: the first count; error of a free: bytes of the block */
+	u8 flags; /* error: enum error_kind; else enum event_flag */
+	s32 count_read; /* error of a free: whether the address is on the stack */
+	s32 count; /* followed, after the operation; create: the first count; error of a free: bytes of the block */
 	u32 serial;
 	u32 reserved;
 };
 
 enum event_flag {
-	EVENT_LAST = 1,		/* this operation ended the object */
-	EVENT_UNKNOWN = 2,	/* the object was not seen to be created */
+	EVENT_LAST = 1, /* this operation ended the object */
+	EVENT_UNKNOWN = 2, /* the object was not seen to be created */
 	EVENT_COUNT_UNREAD = 4,
 };
 
 enum stack_status {
 	STACK_COMPLETE,
-	STACK_TRUNCATED,	/* more than MAX_FRAMES */
-	STACK_NO_TABLE,		/* code without unwind information */
-	STACK_FAULT,		/* the stack could not be read */
-	STACK_UNSUPPORTED,	/* a rule that the unwinder does not know */
-	STACK_FRAME_POINTER,	/* complete, but partly by frame pointers */
+	STACK_TRUNCATED, /* more than MAX_FRAMES */
+	STACK_NO_TABLE, /* code without unwind information */
+	STACK_FAULT, /* the stack could not be read */
+	STACK_UNSUPPORTED, /* a rule that the unwinder does not know */
+	STACK_FRAME_POINTER, /* complete, but partly by frame pointers */
 };
 
 /* One record of the stack ring; `frames` are leaf first. */
 struct stack {
-	u64 id;		/* hash of what follows */
+	u64 id; /* hash of what follows */
 	u32 status;
 	u32 depth;
 	u64 frames[MAX_FRAMES + 1];
@@ -234,9 +248,9 @@ struct stack {
 #define COPY_PAGES 5
 #define PAGE_WORDS 512
 #define COPY_WORDS (COPY_PAGES * PAGE_WORDS)
-#define COPIES_OF_A_CUT 1024	/* copies sent of stacks that were cut in the same code */
-#define COPIES_FUTILE (1ULL << 32)	/* so many, if none of them led further: no more are made */
-#define STACK_REACH (1 << 23)	/* bytes above rsp that are taken for the stack */
+#define COPIES_OF_A_CUT 1024 /* copies sent of stacks that were cut in the same code */
+#define COPIES_FUTILE (1ULL << 32) /* so many, if none of them led further: no more are made */
+#define STACK_REACH (1 << 23) /* bytes above rsp that are taken for the stack */
 #define RETURN_INSTANCES 16
 
 /* Where code is, roughly: no mapping of a table is outside of its two ranges. */
@@ -247,12 +261,12 @@ struct code_range {
 };
 
 struct return_instance {
-	u64 slot;	/* where the trampoline of a return probe stands */
-	u64 address;	/* what it stands for */
+	u64 slot; /* where the trampoline of a return probe stands */
+	u64 address; /* what it stands for */
 };
 
 /* What is to be written to a thread's stack: return addresses, true ones or those of probes. */
-#define STACK_WORDS_MAX 64	/* MAX_URETPROBE_DEPTH: the kernel has no more return probes pending */
+#define STACK_WORDS_MAX 64 /* MAX_URETPROBE_DEPTH: the kernel has no more return probes pending */
 struct stack_words {
 	u64 count;
 	struct return_instance word[STACK_WORDS_MAX];
@@ -266,15 +280,15 @@ struct stack_request {
 };
 
 struct stack_copy {
-	u64 id;		/* of the stack */
-	u64 cut;	/* code in which it was cut, key of the map that counts the copies */
-	u64 start;	/* where its first frame is: a return address, or marked FRAME_EXACT */
+	u64 id; /* of the stack */
+	u64 cut; /* code in which it was cut, key of the map that counts the copies */
+	u64 start; /* where its first frame is: a return address, or marked FRAME_EXACT */
 	u64 ip;
-	u64 registers[16];	/* those that calls preserve, by enum register_id; the others are 0 */
+	u64 registers[16]; /* those that calls preserve, by enum register_id; the others are 0 */
 	u32 pid;
 	u16 generation;
-	u16 pages;	/* that could be read */
-	struct code_range code[CODE_RANGES];	/* of the table that was used */
+	u16 pages; /* that could be read */
+	struct code_range code[CODE_RANGES]; /* of the table that was used */
 	struct return_instance pending[RETURN_INSTANCES];
 	u64 words[COPY_WORDS];
 };
@@ -285,51 +299,51 @@ struct stack_totals {
 	u64 made_bytes;
 	u64 freed;
 	u64 freed_bytes;
-	u64 life_ns;	/* sum over the freed */
+	u64 life_ns; /* sum over the freed */
 	u64 life_min_ns;
 	u64 life_max_ns;
-	u64 peak;	/* most that was alive at once */
-	u64 level;	/* what was alive when it last rose by more than an eighth above the level before */
-	u64 risen;	/* `made` at that moment */
-	u32 site;	/* of the last that was made */
-	u32 callers;	/* a bit by hash for each place that was seen to free */
-	u32 lives[LIFE_BINS];	/* the freed by age: below 4096 ns, then each bin twice as long */
+	u64 peak; /* most that was alive at once */
+	u64 level; /* what was alive when it last rose by more than an eighth above the level before */
+	u64 risen; /* `made` at that moment */
+	u32 site; /* of the last that was made */
+	u32 callers; /* a bit by hash for each place that was seen to free */
+	u32 lives[LIFE_BINS]; /* the freed by age: below 4096 ns, then each bin twice as long */
 };
 
 /* Where a block was made and where it was freed; its value says what was seen of the frees that were looked at. */
 struct free_site {
-	u64 made;	/* stacks */
+	u64 made; /* stacks */
 	u64 freed;
-	u64 given;	/* enum given */
+	u64 given; /* enum given */
 };
 
 /* What the free's second argument is, where it may be one: of a sized or an aligned operator delete. */
 enum given {
-	GIVEN_SIZE = 1,		/* the block's size */
-	GIVEN_ALIGNMENT = 2,	/* the alignment that it was made with */
-	GIVEN_REALLOC = 4,	/* none: it was freed by a realloc */
+	GIVEN_SIZE = 1, /* the block's size */
+	GIVEN_ALIGNMENT = 2, /* the alignment that it was made with */
+	GIVEN_REALLOC = 4, /* none: it was freed by a realloc */
 };
 
 struct free_seen {
 	u64 count;
-	u64 address;	/* this and the rest: of the first */
+	u64 address; /* this and the rest: of the first */
 	u64 size;
 	u64 argument;
 	u32 pid;
 	u16 generation;
 	u16 site;
-	u64 alignment;	/* that the block was made with; 0: not known */
+	u64 alignment; /* that the block was made with; 0: not known */
 };
 
 enum type_source {
-	TYPE_TEXT,	/* `name` */
-	TYPE_UNREAD,	/* the string at `pointer`, which could not be read */
-	TYPE_CLASS,	/* the symbol at `pointer`, else `otherwise` */
+	TYPE_TEXT, /* `name` */
+	TYPE_UNREAD, /* the string at `pointer`, which could not be read */
+	TYPE_CLASS, /* the symbol at `pointer`, else `otherwise` */
 };
 
 struct type_name {
 	u64 pointer;
-	u64 otherwise;	/* a type */
+	u64 otherwise; /* a type */
 	u32 pid;
 	u16 generation;
 	u16 source;
@@ -342,36 +356,36 @@ enum control_kind {
 	CONTROL_FORK,
 	CONTROL_EXEC,
 	CONTROL_EXIT,
-	CONTROL_LOADER,		/* the dynamic loader changed the mappings; held */
-	CONTROL_FORKED,		/* a forked child before its first own step; held */
-	CONTROL_EXECUTES,	/* about to exec `path`; held */
-	CONTROL_MAPPED,		/* the program made memory executable, or moved some; held */
-	CONTROL_UNMAPPED,	/* the program took executable memory away */
-	CONTROL_STARTED,	/* first instruction of the program's image; held */
-	CONTROL_EXECUTES_AT,	/* the same by execveat */
-	CONTROL_FORKS,		/* the maker of a forked child goes on; held */
-	CONTROL_JIT,		/* __jit_debug_register_code: address is the descriptor's; held */
-	CONTROL_FRAMES,		/* __register_frame: length is its argument; held */
-	CONTROL_FRAMES_GONE,	/* __deregister_frame: the same */
-	CONTROL_ENDING,		/* _exit, abort: parent is the thread, path its registers (struct pt_regs); held */
-	CONTROL_DISPATCHES,	/* prctl: signals are to take the place of system calls, the probes' too; held */
-	CONTROL_PATCHES,	/* the program made code of a file writable; held */
+	CONTROL_LOADER, /* the dynamic loader changed the mappings; held */
+	CONTROL_FORKED, /* a forked child before its first own step; held */
+	CONTROL_EXECUTES, /* about to exec `path`; held */
+	CONTROL_MAPPED, /* the program made memory executable, or moved some; held */
+	CONTROL_UNMAPPED, /* the program took executable memory away */
+	CONTROL_STARTED, /* first instruction of the program's image; held */
+	CONTROL_EXECUTES_AT, /* the same by execveat */
+	CONTROL_FORKS, /* the maker of a forked child goes on; held */
+	CONTROL_JIT, /* __jit_debug_register_code: address is the descriptor's; held */
+	CONTROL_FRAMES, /* __register_frame: length is its argument; held */
+	CONTROL_FRAMES_GONE, /* __deregister_frame: the same */
+	CONTROL_ENDING, /* _exit, abort: parent is the thread, path its registers (struct pt_regs); held */
+	CONTROL_DISPATCHES, /* prctl: signals are to take the place of system calls, the probes' too; held */
+	CONTROL_PATCHES, /* the program made code of a file writable; held */
 };
 
 /* When something reads, or leaves by, the return addresses on the stack; the cookie of on_unwinding. */
 enum unwinding {
-	UNWINDING_BEGINS,	/* frames are about to be looked at, or left */
-	UNWINDING_ENDS,		/* it returns to where it began */
-	UNWINDING_CAUGHT,	/* an exception is handled: all frames below are gone */
+	UNWINDING_BEGINS, /* frames are about to be looked at, or left */
+	UNWINDING_ENDS, /* it returns to where it began */
+	UNWINDING_CAUGHT, /* an exception is handled: all frames below are gone */
 };
 
 struct control {
 	u64 time_ns;
-	u64 address;	/* fork: parent; mapped, unmapped: start; held: by the cookie's distance from the probe */
-	u64 length;	/* mapped, unmapped: bytes; exit: wait status; frames: where they begin */
-	u64 ticket;	/* held: what to release */
+	u64 address; /* fork: parent; mapped, unmapped: start; held: by the cookie's distance from the probe */
+	u64 length; /* mapped, unmapped: bytes; exit: wait status; frames: where they begin */
+	u64 ticket; /* held: what to release */
 	u32 pid;
-	u32 tid;	/* the kernel's own number: names the slot of a hold */
+	u32 tid; /* the kernel's own number: names the slot of a hold */
 	u32 parent;
 	u16 generation;
 	u16 kind;
@@ -380,36 +394,36 @@ struct control {
 
 /* Every way to lose something. Order is the index into the loss counters. */
 enum loss {
-	LOSS_LIVE_FULL,		/* live allocation not kept */
-	LOSS_OBJECTS_FULL,	/* live object not kept */
-	LOSS_EVENTS_FULL,	/* event ring full */
-	LOSS_STACKS_FULL,	/* stack ring full: a stack has no frames */
-	LOSS_TOTALS_FULL,	/* stack totals not kept */
-	LOSS_PENDING_FULL,	/* calls nested deeper than PENDING_DEPTH */
-	LOSS_PENDING_STALE,	/* call that never returned was overwritten */
-	LOSS_THREADS_FULL,	/* too many threads */
+	LOSS_LIVE_FULL, /* live allocation not kept */
+	LOSS_OBJECTS_FULL, /* live object not kept */
+	LOSS_EVENTS_FULL, /* event ring full */
+	LOSS_STACKS_FULL, /* stack ring full: a stack has no frames */
+	LOSS_TOTALS_FULL, /* stack totals not kept */
+	LOSS_PENDING_FULL, /* calls nested deeper than PENDING_DEPTH */
+	LOSS_PENDING_STALE, /* call that never returned was overwritten */
+	LOSS_THREADS_FULL, /* too many threads */
 	LOSS_PROCESSES_FULL,
-	LOSS_CONTROL_FULL,	/* control ring full */
-	LOSS_HOLD_EXPIRED,	/* a process ran on before it was ready */
+	LOSS_CONTROL_FULL, /* control ring full */
+	LOSS_HOLD_EXPIRED, /* a process ran on before it was ready */
 	LOSS_TYPES_FULL,
-	LOSS_UNWIND_REFUSED,	/* tail call failed */
-	LOSS_ARGUMENT_UNREAD,	/* an argument could not be read */
-	LOSS_GUESTS_FULL,	/* frames of an interpreter not kept */
-	LOSS_RETURN_HIDDEN,	/* a replaced return address could not be put back */
+	LOSS_UNWIND_REFUSED, /* tail call failed */
+	LOSS_ARGUMENT_UNREAD, /* an argument could not be read */
+	LOSS_GUESTS_FULL, /* frames of an interpreter not kept */
+	LOSS_RETURN_HIDDEN, /* a replaced return address could not be put back */
 	LOSS_COUNT,
 };
 
 /* A process that is traced, by pid; kept after its end, so that a reused pid gets a new generation. */
 struct process {
 	u64 started_ns;
-	u64 forked_ns;	/* last fork of this process that copied its memory, 0 for none */
+	u64 forked_ns; /* last fork of this process that copied its memory, 0 for none */
 	u32 parent;
-	u32 space;	/* pid whose memory it works on: its own, or its parent's until a vfork child execs */
-	u16 generation;	/* of that memory */
+	u32 space; /* pid whose memory it works on: its own, or its parent's until a vfork child execs */
+	u16 generation; /* of that memory */
 	u16 own_generation;
-	u16 state;	/* enum process_state */
-	u16 is_copy;	/* its memory began as a copy of its parent's, until it execs */
-	u32 source;	/* whose memory that is, a pid, 0 for none */
+	u16 state; /* enum process_state */
+	u16 is_copy; /* its memory began as a copy of its parent's, until it execs */
+	u32 source; /* whose memory that is, a pid, 0 for none */
 	u32 source_generation;
 };
 
@@ -419,7 +433,7 @@ struct space_totals {
 	u64 made_bytes;
 	u64 freed;
 	u64 freed_bytes;
-	u64 unknown_frees;	/* of blocks not kept, or not made here */
+	u64 unknown_frees; /* of blocks not kept, or not made here */
 	u64 events;
 };
 
@@ -431,13 +445,13 @@ struct ghost {
 
 /* An allocator call between its entry and its return. */
 struct pending {
-	u64 slot;	/* address of its return address; 0: none */
-	u64 address;	/* realloc, remap: the old block; posix_memalign: the out pointer */
+	u64 slot; /* address of its return address; 0: none */
+	u64 address; /* realloc, remap: the old block; posix_memalign: the out pointer */
 	u64 size;
-	u64 extra;	/* map: flags; remap: the old length */
+	u64 extra; /* map: flags; remap: the old length */
 	u64 site;
 	u64 had_old;
-	struct allocation old;	/* of realloc: put back if it fails */
+	struct allocation old; /* of realloc: put back if it fails */
 };
 
 /* How the kernel side's struct thread begins, for what it has not told yet. */
@@ -460,9 +474,9 @@ struct freed_block {
 	u32 pid;
 	u16 generation;
 	u16 group;
-	u64 stack;	/* of the birth; 0: not seen, by a parent */
+	u64 stack; /* of the birth; 0: not seen, by a parent */
 	u64 size;
-	u64 release;	/* stack of the free; 0: not kept */
+	u64 release; /* stack of the free; 0: not kept */
 };
 struct freed_set {
 	u64 address[FREED_WAYS];
@@ -473,8 +487,8 @@ struct freed_set {
 /* What a held thread waits for. */
 struct hold {
 	u64 ticket;
-	u64 code;	/* an address that can be read */
-	u64 no_flags;	/* 0, which the verifier does not know */
+	u64 code; /* an address that can be read */
+	u64 no_flags; /* 0, which the verifier does not know */
 };
 
 /* The counters that belong to one object, for a delete that names only the object. */
@@ -484,7 +498,7 @@ struct counters {
 };
 
 enum process_state {
-	PROCESS_WAITS,		/* until it has exec'd */
+	PROCESS_WAITS, /* until it has exec'd */
 	PROCESS_TRACED,
 	PROCESS_ENDED,
 };
@@ -493,10 +507,10 @@ enum process_state {
 struct mapping {
 	u64 start;
 	u64 end;
-	u64 bias;	/* address - link address */
-	u32 first_page;	/* index into the page table of its binary's rows */
+	u64 bias; /* address - link address */
+	u32 first_page; /* index into the page table of its binary's rows */
 	u32 page_count;
-	u32 first_link_page;	/* its low 32 bits: code made at run time is linked where it stands */
+	u32 first_link_page; /* its low 32 bits: code made at run time is linked where it stands */
 	u32 binary;
 };
 
@@ -508,27 +522,27 @@ struct mapping {
 
 struct table {
 	u32 count;
-	u32 anonymous;	/* id of code in none of the mappings; another where such code was replaced */
-	u64 identity;	/* of what follows and stands before: tables that say the same have the same */
+	u32 anonymous; /* id of code in none of the mappings; another where such code was replaced */
+	u64 identity; /* of what follows and stands before: tables that say the same have the same */
 	struct code_range code[CODE_RANGES];
 	struct mapping mappings[TABLE_MAPPINGS];
 };
 
 enum rule_kind {
-	RULE_NONE,		/* no unwind information here */
-	RULE_RSP,		/* CFA = rsp + offset */
-	RULE_RBP,		/* CFA = rbp + offset */
-	RULE_PLT,		/* CFA = rsp + 8 + (pc & 15 >= offset ? 8 : 0) */
-	RULE_END,		/* outermost frame */
-	RULE_DEREFERENCE,	/* CFA = *(rsp + offset) + rbp_offset */
-	RULE_SIGNAL,		/* registers from the signal frame's ucontext */
+	RULE_NONE, /* no unwind information here */
+	RULE_RSP, /* CFA = rsp + offset */
+	RULE_RBP, /* CFA = rbp + offset */
+	RULE_PLT, /* CFA = rsp + 8 + (pc & 15 >= offset ? 8 : 0) */
+	RULE_END, /* outermost frame */
+	RULE_DEREFERENCE, /* CFA = *(rsp + offset) + rbp_offset */
+	RULE_SIGNAL, /* registers from the signal frame's ucontext */
 	RULE_UNSUPPORTED,
-	RULE_REALIGNED,		/* CFA = *(rbp + offset), and rbp is at rbp + rbp_offset */
+	RULE_REALIGNED, /* CFA = *(rbp + offset), and rbp is at rbp + rbp_offset */
 };
 
 struct rule {
 	u8 kind;
-	u8 rbp_saved;	/* rbp is at CFA + rbp_offset; not of RULE_DEREFERENCE and RULE_REALIGNED, which say their own */
+	u8 rbp_saved; /* rbp is at CFA + rbp_offset; not of RULE_DEREFERENCE and RULE_REALIGNED, which say their own */
 	s16 rbp_offset;
 	s32 offset;
 };
@@ -538,56 +552,56 @@ struct rule {
  * and two addresses in the process. One per mapping table.
  */
 struct python {
-	u64 runtime;	/* _PyRuntime; 0: no Python that is known */
-	u64 code_type;	/* PyCode_Type: what says that an object is code */
-	u16 interpreters;	/* _PyRuntimeState.interpreters.head */
+	u64 runtime; /* _PyRuntime; 0: no Python that is known */
+	u64 code_type; /* PyCode_Type: what says that an object is code */
+	u16 interpreters; /* _PyRuntimeState.interpreters.head */
 	u16 next_interpreter;
-	u16 threads;		/* PyInterpreterState.threads.head; the count of all threads ever is before it */
+	u16 threads; /* PyInterpreterState.threads.head; the count of all threads ever is before it */
 	u16 next_thread;
-	u16 thread_id;		/* pthread_self() */
-	u16 current;		/* the current frame, or the C frame that has it */
-	u16 c_frame;		/* whether it is a C frame (3.11, 3.12) */
+	u16 thread_id; /* pthread_self() */
+	u16 current; /* the current frame, or the C frame that has it */
+	u16 c_frame; /* whether it is a C frame (3.11, 3.12) */
 	u16 c_frame_current;
 	u16 c_frame_previous;
-	u16 code;		/* of a frame */
+	u16 code; /* of a frame */
 	u16 previous;
 	u16 instruction;
-	u16 mark;		/* a byte of the frame that says where a run of frames ends: */
+	u16 mark; /* a byte of the frame that says where a run of frames ends: */
 	u16 mark_value;
-	u16 mark_is_frame;	/* the marked frame is one of the run (3.11), or stands on the C stack behind it */
-	u16 first_instruction;	/* of a code object */
+	u16 mark_is_frame; /* the marked frame is one of the run (3.11), or stands on the C stack behind it */
+	u16 first_instruction; /* of a code object */
 	u16 first_line;
 	u16 file;
 	u16 name;
 	u16 line_table;
-	u16 by_content;		/* code objects have no number of their own: compare what they hold */
-	u16 ascii_text;		/* where the text of a str begins */
+	u16 by_content; /* code objects have no number of their own: compare what they hold */
+	u16 ascii_text; /* where the text of a str begins */
 	u16 wide_text;
 	u16 reserved;
 };
 
 /* The same for Lua; one per version. */
 struct lua {
-	u16 status;		/* of lua_State */
+	u16 status; /* of lua_State */
 	u16 call;
-	u16 base_call;		/* 5.1: calls are an array, here is its start; else 0 */
-	u16 saved_pc;		/* 5.1: that of the function that runs */
-	u16 call_size;		/* 5.1: of an element; else 0 */
-	u16 function;		/* of CallInfo */
+	u16 base_call; /* 5.1: calls are an array, here is its start; else 0 */
+	u16 saved_pc; /* 5.1: that of the function that runs */
+	u16 call_size; /* 5.1: of an element; else 0 */
+	u16 function; /* of CallInfo */
 	u16 previous;
 	u16 call_pc;
-	u16 proto;		/* of a Lua closure */
-	u16 is_c;		/* of a closure (5.1); else 0 */
-	u16 code;		/* of Proto */
+	u16 proto; /* of a Lua closure */
+	u16 is_c; /* of a closure (5.1); else 0 */
+	u16 code; /* of Proto */
 	u16 lines;
 	u16 line_count;
-	u16 absolute;		/* 5.4 and later: lines are differences, here are some that are not; else 0 */
+	u16 absolute; /* 5.4 and later: lines are differences, here are some that are not; else 0 */
 	u16 absolute_count;
 	u16 defined;
 	u16 source;
-	u16 current;		/* LuaJIT: of global_State, the running lua_State; behind it the trace's base; else 0 */
+	u16 current; /* LuaJIT: of global_State, the running lua_State; behind it the trace's base; else 0 */
 	u16 vm_state;
-	u16 short_length;	/* 5.5: of a TString, negative where its text is elsewhere; else 0 */
+	u16 short_length; /* 5.5: of a TString, negative where its text is elsewhere; else 0 */
 	u16 reserved[4];
 };
 
@@ -600,9 +614,9 @@ struct lua {
 
 enum guest_record {
 	GUEST_STACK,
-	GUEST_PYTHON,	/* code whose `table` is a location table */
-	GUEST_LUA,	/* `table`: differences of lines, `extra`: pairs of instruction and line */
-	GUEST_LUA_LINES,	/* a frame's `where` is the line */
+	GUEST_PYTHON, /* code whose `table` is a location table */
+	GUEST_LUA, /* `table`: differences of lines, `extra`: pairs of instruction and line */
+	GUEST_LUA_LINES, /* a frame's `where` is the line */
 };
 
 #define GUEST_NO_LINE 0xffffffff
@@ -612,20 +626,20 @@ enum guest_record {
  * frames and nothing else; without, a frame that could not be told.
  */
 struct guest_frame {
-	u64 code;	/* identity: hash of what the code object holds */
-	u32 where;	/* Python, Lua 5.4 and later: instruction; Lua 5.1-5.3, LuaJIT: line */
-	u32 place;	/* last of a run: where on the C stack its interpreter is, from its start, | 1; else 0 */
+	u64 code; /* identity: hash of what the code object holds */
+	u32 where; /* Python, Lua 5.4 and later: instruction; Lua 5.1-5.3, LuaJIT: line */
+	u32 place; /* last of a run: where on the C stack its interpreter is, from its start, | 1; else 0 */
 };
 
 /* Records of the guest ring. A native stack, and the frames of interpreters that belong between its frames. */
 struct guest_stack {
 	u64 id;
-	u32 kind;	/* GUEST_STACK */
+	u32 kind; /* GUEST_STACK */
 	u32 depth;
 	u64 native;
 	u32 native_depth;
-	u32 is_cut;	/* the frames could not be read to their end */
-	u32 places[MAX_FRAMES + 1];	/* of each native frame: its stack pointer, from where the stack starts */
+	u32 is_cut; /* the frames could not be read to their end */
+	u32 places[MAX_FRAMES + 1]; /* of each native frame: its stack pointer, from where the stack starts */
 	struct guest_frame frames[GUEST_FRAMES];
 };
 
@@ -634,7 +648,7 @@ struct guest_code {
 	u64 id;
 	u32 kind;
 	u32 first_line;
-	u32 table_bytes;	/* as it is; what was copied of it ends the record */
+	u32 table_bytes; /* as it is; what was copied of it ends the record */
 	u32 extra_bytes;
 	u32 name_length;
 	u32 name_state;
@@ -648,20 +662,20 @@ struct guest_code {
 
 /* What became of a walk. */
 enum walk_outcome {
-	WALK_REMEMBERED,	/* all of it was remembered */
-	WALK_JOINED,		/* its outer part was */
+	WALK_REMEMBERED, /* all of it was remembered */
+	WALK_JOINED, /* its outer part was */
 	WALK_MADE,
 };
 
 /* What is counted where that is asked for (--stats), by processor. */
 enum count {
-	COUNT_FRAMES,		/* that were walked */
-	COUNT_FRAMES_JOINED,	/* in outer parts that were remembered */
-	COUNT_FORGOTTEN,	/* walks that were joined or made and cannot be remembered */
+	COUNT_FRAMES, /* that were walked */
+	COUNT_FRAMES_JOINED, /* in outer parts that were remembered */
+	COUNT_FORGOTTEN, /* walks that were joined or made and cannot be remembered */
 	COUNT_GUEST_WALKS,
 	COUNT_GUEST_FRAMES,
 	COUNT_COPIES,
-	COUNT_WALKS,		/* the first of those by operation and outcome */
+	COUNT_WALKS, /* the first of those by operation and outcome */
 };
 
 #define WALK_OUTCOMES 4
@@ -670,7 +684,7 @@ enum count {
 /* What does not change while a trace runs. The verifier knows it, and leaves out what is not wanted. */
 struct constants {
 	u32 counts;
-	u32 joins;	/* walks end where they come to a frame that is remembered */
+	u32 joins; /* walks end where they come to a frame that is remembered */
 };
 
 /* How long a thread is held at most, and how old the tracer's heartbeat may be meanwhile. */
@@ -681,18 +695,18 @@ struct constants {
 #define HOLD_SLOTS 1024
 struct shared {
 	u64 armed;
-	u64 epoch;	/* grows when a process changes; BPF's */
-	u64 published;	/* grows when a mapping table changes; Python's */
-	u64 follow;	/* forked children are traced too */
-	u64 min_size;	/* blocks that are kept: of at least so many bytes */
+	u64 epoch; /* grows when a process changes; BPF's */
+	u64 published; /* grows when a mapping table changes; Python's */
+	u64 follow; /* forked children are traced too */
+	u64 min_size; /* blocks that are kept: of at least so many bytes */
 	u64 max_size;
 	u64 sample_bytes; /* mean distance of the draws; 0: all blocks are kept */
-	u64 pid_namespace;	/* address of refleak's, where it is not the initial one */
+	u64 pid_namespace; /* address of refleak's, where it is not the initial one */
 	u64 heartbeat_ns; /* Python's, as long as it runs */
-	u64 behind;	/* a hold expired: nobody is held until Python, which clears this, goes on */
-	u64 tracer;	/* Python's pid: its end disarms */
-	u64 unknown_is_bad;	/* every block was seen to be made: the free of another may be an error */
-	u64 freed_sets;	/* of blocks that were freed lately, a power of two; 0: none are kept */
+	u64 behind; /* a hold expired: nobody is held until Python, which clears this, goes on */
+	u64 tracer; /* Python's pid: its end disarms */
+	u64 unknown_is_bad; /* every block was seen to be made: the free of another may be an error */
+	u64 freed_sets; /* of blocks that were freed lately, a power of two; 0: none are kept */
 	u64 released[HOLD_SLOTS];
 };
 

@@ -60,7 +60,7 @@ INLINE int take_block(struct thread *thread, u64 address, u16 group, struct allo
 
 	if (!block)
 		return 0;
-	*taken = *block;	/* before the delete: another CPU may reuse the element */
+	*taken = *block; /* before the delete: another CPU may reuse the element */
 	map_delete(LIVE, &key);
 	return 1;
 }
@@ -215,7 +215,7 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 
 	if (pending->slot) {
 		if (is_inside_pending(thread, slot, index))
-			return;	/* malloc inside calloc: counts once, as the outer call */
+			return; /* malloc inside calloc: counts once, as the outer call */
 		lose(LOSS_PENDING_STALE);
 	}
 	size = value_at(ctx, registers, &site->size);
@@ -225,8 +225,7 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	pending->had_old = 0;
 	pending->size = site->flags & SITE_PRODUCT ? size * count : size;
 	pending->extra = count;
-	pending->address = value_at(ctx, registers,
-				    site->flags & SITE_OUT_POINTER ? &site->name : &site->object);
+	pending->address = value_at(ctx, registers, site->flags & SITE_OUT_POINTER ? &site->name : &site->object);
 	if (operation == OP_REALLOC && pending->address) {
 		pending->had_old = take_block(thread, pending->address, site->group, &pending->old);
 		if (!pending->had_old)

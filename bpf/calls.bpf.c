@@ -162,8 +162,9 @@ INLINE u64 read_call(struct pt_regs *ctx, struct thread *thread, struct site *si
 	if (site->flags & SITE_INLINED && !(intent->flags & OBJECT_COUNT_UNREAD))
 		intent->count_read -= (s32)value_at(ctx, registers, &site->size);
 	intent->count = site->count.kind ? value_at(ctx, registers, &site->count) : 0;
-	intent->value = value_at(ctx, registers, site->operation == OP_CREATE || site->operation == OP_NAME ?
-				 &site->name : &site->holder);
+	intent->value =
+		value_at(ctx, registers,
+			 site->operation == OP_CREATE || site->operation == OP_NAME ? &site->name : &site->holder);
 	return object;
 }
 
@@ -348,9 +349,9 @@ INLINE u32 end_returned(struct pt_regs *ctx, struct thread *thread, struct site 
 		if (failed)
 			return 0;
 	} else if (object || call->serial) {
-		return 0;	/* ended meanwhile, by the thread that was given its place */
+		return 0; /* ended meanwhile, by the thread that was given its place */
 	} else if (!failed) {
-		map_delete(RELEASED, &key);	/* it was alive: made where no probe is */
+		map_delete(RELEASED, &key); /* it was alive: made where no probe is */
 		return 0;
 	}
 	intent->object = call->object;
@@ -440,7 +441,7 @@ int unknown_free(struct pt_regs *ctx)
 	key = key_of(thread, thread->intent.address, site->group);
 	if (is_bad_free(thread, &key, slot)) {
 		if (thread->is_copy)
-			inherited_freed(&key);	/* it may be an ancestor's, too far back to know */
+			inherited_freed(&key); /* it may be an ancestor's, too far back to know */
 		walk_from_entry(ctx, thread, site, PROGRAM_FREED);
 		return 0;
 	}

@@ -18,36 +18,36 @@
 #define INNER_GETS 4
 
 enum call_state {
-	CALL_SETTLED = 1,	/* what it does was recorded at its entry */
-	CALL_HAD_OLD = 2,	/* realloc: `old` was alive */
-	CALL_HAD_UNKNOWN = 4,	/* realloc: the old block was not known */
+	CALL_SETTLED = 1, /* what it does was recorded at its entry */
+	CALL_HAD_OLD = 2, /* realloc: `old` was alive */
+	CALL_HAD_UNKNOWN = 4, /* realloc: the old block was not known */
 };
 
 struct call {
-	u64 slot;	/* address of its return address */
-	u64 object;	/* 0: known at the return; with SITE_OUT_POINTER: where it will be written */
-	u64 address;	/* counter, or object; 0: known at the return */
-	u64 value;	/* create: the type's name; get, put: holder; alloc: bytes */
+	u64 slot; /* address of its return address */
+	u64 object; /* 0: known at the return; with SITE_OUT_POINTER: where it will be written */
+	u64 address; /* counter, or object; 0: known at the return */
+	u64 value; /* create: the type's name; get, put: holder; alloc: bytes */
 	u64 time_ns;
 	union {
-		u64 inner[INNER_GETS];	/* get, create of what is not yet known: what was got within */
-		struct allocation old;	/* realloc */
+		u64 inner[INNER_GETS]; /* get, create of what is not yet known: what was got within */
+		struct allocation old; /* realloc */
 	};
-	s32 count;	/* create: the first count, 0 if to be read; get, put: as read */
-	u32 serial;	/* put, delete: of the object that may end */
-	s32 balance;	/* gets minus puts of the same object within */
-	u32 changes;	/* gets plus puts of the same object within */
+	s32 count; /* create: the first count, 0 if to be read; get, put: as read */
+	u32 serial; /* put, delete: of the object that may end */
+	s32 balance; /* gets minus puts of the same object within */
+	u32 changes; /* gets plus puts of the same object within */
 	u16 site;
 	u16 group;
 	u8 operation;
 	u8 state;
-	u8 flags;	/* object flags */
+	u8 flags; /* object flags */
 	u8 reserved;
 };
 
 struct calls {
 	u64 depth;
-	u64 found;	/* of a loop: in memory, where the verifier does not tell its values apart */
+	u64 found; /* of a loop: in memory, where the verifier does not tell its values apart */
 	struct call call[PENDING_DEPTH];
 };
 
@@ -185,7 +185,11 @@ INLINE int is_within_turn(struct inside *inside, u64 index)
 INLINE int is_within(struct calls *calls, u8 operation, u16 group, u64 address, int is_alive)
 {
 	struct inside inside = {
-		.calls = calls, .operation = operation, .group = group, .address = address, .is_alive = is_alive,
+		.calls = calls,
+		.operation = operation,
+		.group = group,
+		.address = address,
+		.is_alive = is_alive,
 	};
 
 	calls->found = 0;

@@ -11,7 +11,7 @@
 #include "abi.h"
 #include "verifier.h"
 
-#define DRAW_STEPS 128	/* 2.7 are needed on average; more than these once in 10^24 */
+#define DRAW_STEPS 128 /* 2.7 are needed on average; more than these once in 10^24 */
 
 #ifdef REFLEAK_BPF
 INLINE u64 random_word(void)
@@ -21,8 +21,8 @@ INLINE u64 random_word(void)
 #endif
 
 struct draws {
-	u64 next;	/* bytes until a block is drawn, that one's byte included; 0: not yet known */
-	u64 whole;	/* of the last variate, and its fraction in 2^-64 */
+	u64 next; /* bytes until a block is drawn, that one's byte included; 0: not yet known */
+	u64 whole; /* of the last variate, and its fraction in 2^-64 */
 	u64 part;
 };
 

@@ -16,15 +16,15 @@
 
 enum tail_kind {
 	TAIL_NONE,
-	TAIL_RSP,	/* the return address is `size` bytes above rsp */
-	TAIL_LEAVE,	/* and here above where rbp points */
+	TAIL_RSP, /* the return address is `size` bytes above rsp */
+	TAIL_LEAVE, /* and here above where rbp points */
 };
 
 struct tail {
 	u64 kind;
 	u64 size;
 	u64 pops_bp;
-	u64 bp_at;	/* from rsp */
+	u64 bp_at; /* from rsp */
 };
 
 /* What 8 bytes of code do: [add $size, %rsp] [pop ...] [leave] ret. */
@@ -41,7 +41,7 @@ INLINE struct tail read_tail(u64 code)
 		u64 pops, is_bp;
 
 		code >>= is_wide << 3;
-		pops = is_equal(code & 0xf8, 0x58) & (is_wide | (is_equal(code & 0xff, 0x5c) ^ 1));	/* not rsp */
+		pops = is_equal(code & 0xf8, 0x58) & (is_wide | (is_equal(code & 0xff, 0x5c) ^ 1)); /* not rsp */
 		is_bp = is_equal(code & 0xff, 0x5d) & (is_wide ^ 1);
 		is_strange |= is_wide & (pops ^ 1);
 		bp_at = (bp_at & (is_bp - 1)) | (size & -is_bp);
@@ -59,10 +59,10 @@ INLINE struct tail read_tail(u64 code)
 /* Whether the last of the bytes may be those of a call. */
 INLINE u64 ends_with_call(u64 code)
 {
-	u64 calls = is_equal(code >> 24 & 0xff, 0xe8);	/* call rel32 */
+	u64 calls = is_equal(code >> 24 & 0xff, 0xe8); /* call rel32 */
 
 #pragma unroll
-	for (int at = 1; at <= 6; at++)			/* ff /2, of 2 to 7 bytes */
+	for (int at = 1; at <= 6; at++) /* ff /2, of 2 to 7 bytes */
 		calls |= is_equal(code >> (at << 3) & 0x38ff, 0x10ff);
 	return calls;
 }

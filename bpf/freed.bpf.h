@@ -187,7 +187,8 @@ INLINE int is_bad_free(struct thread *thread, struct key *key, u64 slot)
 		intent->flags = ERROR_DOUBLE_FREE;
 		return 1;
 	}
-	if (!SHARED->unknown_is_bad || key->group || (thread->is_copy && is_ancestors(thread, key->address, key->group)))
+	if (!SHARED->unknown_is_bad || key->group ||
+	    (thread->is_copy && is_ancestors(thread, key->address, key->group)))
 		return 0;
 	intent->object = 0;
 	intent->value = 0;

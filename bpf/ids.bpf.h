@@ -37,9 +37,9 @@ INLINE u32 kernel_tid(void)
 
 #if NAMESPACE_LEVEL
 
-#define TGID_TYPE 1	/* PIDTYPE_TGID of enum pid_type */
+#define TGID_TYPE 1 /* PIDTYPE_TGID of enum pid_type */
 
-struct number {		/* struct upid */
+struct number { /* struct upid */
 	u32 number;
 	u32 padding;
 	u64 namespace;
@@ -51,8 +51,7 @@ INLINE u32 visible_number(u64 pid)
 
 	if (read_half(pid + PID_LEVEL) < NAMESPACE_LEVEL)
 		return 0;
-	bpf_probe_read_kernel(&number, sizeof(number),
-			      (void *)(pid + PID_NUMBERS + NAMESPACE_LEVEL * sizeof(number)));
+	bpf_probe_read_kernel(&number, sizeof(number), (void *)(pid + PID_NUMBERS + NAMESPACE_LEVEL * sizeof(number)));
 	return number.namespace == SHARED->pid_namespace ? number.number : 0;
 }
 

@@ -153,7 +153,8 @@ int guest_keep(struct pt_regs *ctx)
 	BARRIER(depth);
 	if (depth <= GUEST_FRAMES &&
 	    !bpf_ringbuf_output(MAP(GUEST_RING), &guest->stack,
-				sizeof(guest->stack) - (GUEST_FRAMES - depth) * sizeof(struct guest_frame), WAKE_NEVER)) {
+				sizeof(guest->stack) - (GUEST_FRAMES - depth) * sizeof(struct guest_frame),
+				WAKE_NEVER)) {
 		thread->walk.known = id;
 		if (map_update(STACKS, &id, BLANK(STACKS), NOEXIST) && !map_lookup(STACKS, &id))
 			lose(LOSS_TOTALS_FULL);
@@ -183,11 +184,12 @@ int on_guest(struct pt_regs *ctx)
 		lose(LOSS_THREADS_FULL);
 		return 0;
 	}
-	if (!thread->guest) {	/* of walks until now no places are known */
+	if (!thread->guest) { /* of walks until now no places are known */
 #pragma unroll
 		for (int i = 0; i < MEMOS; i++)
 			thread->memo[i].pc = 0;
 	}
-	lua_entered(thread, guest, ctx->sp + site->return_distance, value_at(ctx, registers, &site->object), site->type);
+	lua_entered(thread, guest, ctx->sp + site->return_distance, value_at(ctx, registers, &site->object),
+		    site->type);
 	return 0;
 }

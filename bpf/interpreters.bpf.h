@@ -26,49 +26,49 @@ enum guest_kind {
 
 /* A call into Lua: one of lua_pcallk, lua_callk, lua_resume, ... */
 struct lua_entry {
-	u64 slot;	/* address of its return address */
+	u64 slot; /* address of its return address */
 	u64 state;
-	u64 call;	/* the state's innermost call then: what is newer belongs to this entry; 0: all does */
+	u64 call; /* the state's innermost call then: what is newer belongs to this entry; 0: all does */
 	u32 layout;
-	u32 is_live;	/* its frame is one of the stack that was walked last */
+	u32 is_live; /* its frame is one of the stack that was walked last */
 };
 
 /* A walk of LuaJIT's frames. */
 struct luajit {
-	u64 layout;	/* 0: the thread has not entered one */
+	u64 layout; /* 0: the thread has not entered one */
 	u64 state;
 	u64 global;
-	u64 at;		/* a frame's link to the one before, on the Lua stack */
-	u64 pc;		/* where that frame's function goes on; 0: not known */
+	u64 at; /* a frame's link to the one before, on the Lua stack */
+	u64 pc; /* where that frame's function goes on; 0: not known */
 	u64 top;
 	u64 stack;
-	u64 c_frame;	/* where on the C stack the same state's next run is; 0: another state's is next */
-	u64 index;	/* of the native frame to look at next */
+	u64 c_frame; /* where on the C stack the same state's next run is; 0: another state's is next */
+	u64 index; /* of the native frame to look at next */
 	u64 place;
-	u64 is_pseudo;	/* of a vararg function, whose arguments it holds: the one above was the function's own */
+	u64 is_pseudo; /* of a vararg function, whose arguments it holds: the one above was the function's own */
 };
 
 struct guest {
-	u64 state;	/* PyThreadState */
-	u64 missed;	/* number of thread states when this thread was last seen to have none */
+	u64 state; /* PyThreadState */
+	u64 missed; /* number of thread states when this thread was last seen to have none */
 	u64 misses;
 	u64 at;
 	u64 end;
 	u64 cursor;
 	u64 place;
-	u64 self;	/* what pthread_self() returns */
+	u64 self; /* what pthread_self() returns */
 	u64 hash;
-	u64 origin;	/* where the walk of the C stack began */
-	u64 lua_state;	/* whose calls are gone over */
+	u64 origin; /* where the walk of the C stack began */
+	u64 lua_state; /* whose calls are gone over */
 	u64 lua_layout;
 	u64 lua_depth;
-	u64 lua_lost;	/* slot of the outermost entry for which there was no room; 0: none */
-	u64 words[OBJECT_WORDS];	/* the object that is looked at */
+	u64 lua_lost; /* slot of the outermost entry for which there was no room; 0: none */
+	u64 words[OBJECT_WORDS]; /* the object that is looked at */
 	u64 content[CONTENT_BYTES / 8];
-	u64 objects[GUEST_FRAMES];	/* code object of each frame; in the low bits the Lua layout, 0: Python */
+	u64 objects[GUEST_FRAMES]; /* code object of each frame; in the low bits the Lua layout, 0: Python */
 	struct lua_entry lua[LUA_ENTRIES];
 	struct luajit luajit;
-	u32 places[MEMOS][MAX_FRAMES + 1];	/* of each remembered native stack; last: its depth */
+	u32 places[MEMOS][MAX_FRAMES + 1]; /* of each remembered native stack; last: its depth */
 	struct guest_stack stack;
 	struct guest_code record;
 };
@@ -80,7 +80,7 @@ struct guest_walk {
 	struct thread *thread;
 	struct guest *guest;
 	u64 memo;
-	u64 is_over;	/* at its end; else it was cut */
+	u64 is_over; /* at its end; else it was cut */
 };
 
 INLINE struct guest *guest_of(u32 tid)
@@ -142,8 +142,8 @@ INLINE u32 guests_of(u32 tid, const u32 *table)
 	u64 index = *table;
 
 	MASK(index, TABLES);
-	return (VALUE(PYTHONS)->at[index].runtime ? RUNS_PYTHON : 0) |
-	       (guest && guest->lua_depth ? RUNS_LUA : 0) | (guest && guest->luajit.layout ? RUNS_LUAJIT : 0);
+	return (VALUE(PYTHONS)->at[index].runtime ? RUNS_PYTHON : 0) | (guest && guest->lua_depth ? RUNS_LUA : 0) |
+	       (guest && guest->luajit.layout ? RUNS_LUAJIT : 0);
 }
 
 /* Where an address is on the C stack: from where the walk began, and never 0. */

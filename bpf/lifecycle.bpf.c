@@ -143,7 +143,7 @@ int on_exit(struct tracepoint *ctx)
 		u64 index = pending->site;
 
 		MASK(index, MAX_SITES);
-		if (pending->slot && pending->had_old == 1)	/* killed inside realloc: its block was alive */
+		if (pending->slot && pending->had_old == 1) /* killed inside realloc: its block was alive */
 			keep_block(thread, pending->address, SITES->at[index].group, &pending->old);
 		flush_totals(thread);
 		map_delete(THREADS, &key);
@@ -203,7 +203,7 @@ INLINE int tracer_answers(void)
  */
 #define NOWHERE ((void *)-1)
 #define PR_SET_SYSCALL_USER_DISPATCH 59
-#define MAY_EXPIRE 1ULL	/* in a ticket: nothing is lost by a maker, or a process that ends, that goes on too early */
+#define MAY_EXPIRE 1ULL /* in a ticket: nothing is lost by a maker, or a process that ends, that goes on too early */
 
 INLINE u64 new_ticket(int may_expire)
 {
@@ -310,13 +310,13 @@ INLINE int hold(struct pt_regs *ctx)
 
 	if (!process || process->state != PROCESS_TRACED || !SHARED->armed)
 		return 0;
-	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx)) {	/* not in the child */
+	if (kind == CONTROL_FORKED && RETURN_VALUE(ctx)) { /* not in the child */
 		if (!(cookie >> 8) || (s64)RETURN_VALUE(ctx) < 0)
 			return 0;
 		kind = CONTROL_FORKS;
 	}
 	if (kind == CONTROL_ENDING && process->space != pid)
-		return 0;	/* a vfork child, in its parent's memory */
+		return 0; /* a vfork child, in its parent's memory */
 	if (kind == CONTROL_DISPATCHES && (ctx->di != PR_SET_SYSCALL_USER_DISPATCH || !ctx->si))
 		return 0;
 	if (kind == CONTROL_LOADER && cookie >> 8) {
@@ -324,13 +324,13 @@ INLINE int hold(struct pt_regs *ctx)
 
 		bpf_probe_read_user(&state, sizeof(state), (void *)(ctx->ip + (cookie >> 8)));
 		if (state)
-			return 0;	/* not yet consistent */
+			return 0; /* not yet consistent */
 	}
 	control = new_control(kind, pid);
 	if (!control)
 		return 0;
 	control->generation = process->generation;
-	cookie = bpf_get_attach_cookie(ctx);	/* again, rather than kept on the stack */
+	cookie = bpf_get_attach_cookie(ctx); /* again, rather than kept on the stack */
 	kind = control->kind;
 	path = ctx->di;
 	second = ctx->si;

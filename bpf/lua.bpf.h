@@ -19,7 +19,7 @@
 #define LUA_YIELD 1
 #define LUA_FUNCTION 6
 #define LUA_STEPS 320
-#define LUA_TEXT 24	/* of a string */
+#define LUA_TEXT 24 /* of a string */
 
 INLINE struct lua *lua_of(u64 layout)
 {
@@ -70,7 +70,7 @@ INLINE void lua_entered(struct thread *thread, struct guest *guest, u64 slot, u6
 	entry->state = state;
 	entry->layout = layout;
 	entry->call = user_word(state + lua->call);
-	if (lua->base_call)	/* the array of calls may be moved */
+	if (lua->base_call) /* the array of calls may be moved */
 		entry->call -= user_word(state + lua->base_call);
 	bpf_probe_read_user(&status, 1, (void *)(state + lua->status));
 	if (status == LUA_YIELD)
@@ -95,7 +95,7 @@ INLINE int find_live_turn(struct guest_walk *walk)
 	MASK(memo, MEMOS);
 	place = frame < guest->places[memo][MAX_FRAMES] ? guest->places[memo][frame] : 0xffffffff;
 	wanted = entry->slot + 8 - guest->origin;
-	if (entry->slot < guest->origin) {	/* over, and below all that is walked */
+	if (entry->slot < guest->origin) { /* over, and below all that is walked */
 		entry->is_live = 0;
 		guest->cursor++;
 	} else if (place < wanted) {
@@ -118,7 +118,7 @@ INLINE void find_live_entries(struct guest_walk *walk, struct guest *guest)
 /* The Proto of the Lua function that a call runs, 0 for a C function. */
 INLINE u64 lua_proto(struct lua *lua, u64 function)
 {
-	u64 value[2] = {};	/* closure, type */
+	u64 value[2] = {}; /* closure, type */
 	u8 is_c = 0;
 
 	bpf_probe_read_user(value, sizeof(value), (void *)function);
@@ -236,7 +236,7 @@ INLINE void walk_lua(struct thread *thread, struct guest *guest, u64 memo)
 
 	find_live_entries(&walk, guest);
 	guest->cursor = guest->lua_depth;
-	guest->place = 0;	/* of the entry that is gone over */
+	guest->place = 0; /* of the entry that is gone over */
 	guest->at = 0;
 	guest->end = 0;
 	guest->lua_state = 0;
@@ -257,7 +257,8 @@ INLINE void copy_lua(struct guest *guest, u64 proto, u64 layout)
 	record->name_length = 0;
 	record->file_length = 0;
 	if (source)
-		record->file_length = bpf_probe_read_user_str(record->file, GUEST_FILE_BYTES, (void *)lua_text(lua, source));
+		record->file_length =
+			bpf_probe_read_user_str(record->file, GUEST_FILE_BYTES, (void *)lua_text(lua, source));
 	record->extra_bytes = 0;
 	record->table_bytes = 0;
 	record->kind = GUEST_LUA_LINES;

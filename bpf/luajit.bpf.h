@@ -24,8 +24,9 @@
 #define LUAJIT_POINTER ((1ULL << 47) - 1)
 #define LUAJIT_TAG_FUNCTION 0x1fff7
 #define LUAJIT_TAG_THREAD 0x1fff9
-#define LUAJIT_PROTO_BYTES 104	/* its bytecode follows */
-#define LUAJIT_VM_C_TO_GC 3	/* of vmstate, negated: interpreter, C function, collector; beyond: traces are made or left */
+#define LUAJIT_PROTO_BYTES 104 /* its bytecode follows */
+#define LUAJIT_VM_C_TO_GC \
+	3 /* of vmstate, negated: interpreter, C function, collector; beyond: traces are made or left */
 
 enum luajit_object {
 	LUAJIT_STRING = 4,
@@ -35,7 +36,7 @@ enum luajit_object {
 };
 
 enum luajit_link {
-	LUAJIT_LUA = 0,	/* the word is the caller's next instruction */
+	LUAJIT_LUA = 0, /* the word is the caller's next instruction */
 	LUAJIT_C = 1,
 	LUAJIT_CONTINUED = 2,
 	LUAJIT_VARARG = 3,
@@ -102,7 +103,7 @@ INLINE int next_luajit_run(struct guest *guest, struct luajit *walk, struct lua 
 	}
 	walk->c_frame = word_of(guest, 32) & ~3ULL;
 	results = half_of(guest, 8);
-	if (results < 0 && walk->at < walk->stack - (s64)results)	/* it protects C, and runs no Lua */
+	if (results < 0 && walk->at < walk->stack - (s64)results) /* it protects C, and runs no Lua */
 		return 1;
 	walk->pc = word_of(guest, 24);
 	walk->place = guest->places[memo][caller] | 1;
@@ -172,7 +173,7 @@ INLINE int luajit_turn(struct guest_walk *now)
 	struct guest *guest = now->guest;
 	struct luajit *walk = &guest->luajit;
 	struct lua *lua = lua_of(walk->layout);
-	u64 at = walk->at, slot[4] = {}, link;	/* continuation, its instruction, function, link */
+	u64 at = walk->at, slot[4] = {}, link; /* continuation, its instruction, function, link */
 	u32 type;
 
 	if (!walk->place) {
@@ -198,7 +199,7 @@ INLINE int luajit_turn(struct guest_walk *now)
 	walk->at = at - (link & ~7ULL);
 	if ((link & 7) == LUAJIT_CONTINUED && slot[0] != 1) {
 		walk->pc = slot[1];
-	} else if (type == LUAJIT_C || (link & 7) == LUAJIT_CONTINUED) {	/* C, or FFI's callback, entered Lua */
+	} else if (type == LUAJIT_C || (link & 7) == LUAJIT_CONTINUED) { /* C, or FFI's callback, entered Lua */
 		if (!add_guest_frame(guest, 0, 0, walk->place, 0))
 			return 1;
 		walk->place = 0;
@@ -215,7 +216,7 @@ INLINE void walk_luajit(struct thread *thread, struct guest *guest, u64 memo)
 	if (walk.is_over)
 		return;
 	if (guest->stack.depth >= GUEST_FRAMES && !guest->stack.frames[GUEST_FRAMES - 1].place)
-		guest->stack.frames[GUEST_FRAMES - 1].place = guest->luajit.place;	/* what there was room for */
+		guest->stack.frames[GUEST_FRAMES - 1].place = guest->luajit.place; /* what there was room for */
 	guest->stack.is_cut = 1;
 }
 

@@ -12,12 +12,15 @@
 
 #include "abi.h"
 
-#define DECLARE_MAP(name, kind, key, value, entries)	\
-	typedef key key_of_##name;			\
+#define DECLARE_MAP(name, kind, key, value, entries) \
+	typedef key key_of_##name; \
 	typedef value value_of_##name
 #define DECLARE_RING(name, bytes)
 #define DECLARE_VALUE(name, type) typedef type value_of_##name
-#define DECLARE_ARRAY(name, type, count) typedef struct { type at[count]; } value_of_##name
+#define DECLARE_ARRAY(name, type, count) \
+	typedef struct { \
+		type at[count]; \
+	} value_of_##name
 #define ROOM(type, bytes) enum { ROOM_OF_##type = bytes }
 
 struct thread;

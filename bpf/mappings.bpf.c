@@ -28,8 +28,8 @@
 enum removal {
 	REMOVED_NOTHING,
 	REMOVED,
-	REMOVED_MORE = 2,	/* the table lacks what is there: to be read again */
-	REMOVED_LESS = 4,	/* there is more to remove than was done */
+	REMOVED_MORE = 2, /* the table lacks what is there: to be read again */
+	REMOVED_LESS = 4, /* there is more to remove than was done */
 };
 
 /* The range that is taken out of a table, from its mapping `first` on. */
@@ -40,7 +40,7 @@ struct cut {
 	u64 first;
 	u64 only_look;
 	u64 removal;
-	u64 is_over;	/* no other mapping is in the range */
+	u64 is_over; /* no other mapping is in the range */
 };
 
 INLINE int cut_turn(struct cut *cut, u64 turn)
@@ -86,7 +86,11 @@ INLINE int cut_turn(struct cut *cut, u64 turn)
 INLINE u64 cut(struct table *table, u64 start, u64 end, u32 only_look)
 {
 	struct cut cut = {
-		.table = table, .start = start, .end = end, .first = index_below(table, start), .only_look = only_look,
+		.table = table,
+		.start = start,
+		.end = end,
+		.first = index_below(table, start),
+		.only_look = only_look,
 	};
 
 	REPEAT(CUTS, cut, &cut);
@@ -114,7 +118,7 @@ INLINE u64 remove_code(u32 space, u64 start, u64 length)
 		removal |= REMOVED_MORE;
 	}
 	number = map_lookup(TABLE_OF, &space);
-	if (!number || *number != before)	/* the tracer has put another table in its place meanwhile */
+	if (!number || *number != before) /* the tracer has put another table in its place meanwhile */
 		removal |= REMOVED_MORE;
 	next_epoch();
 	return removal;
@@ -143,8 +147,8 @@ INLINE int touches_known_code(u32 number, u64 start, u64 end)
 struct change {
 	u64 start;
 	u64 length;
-	u64 wait;	/* there may be code that the table lacks */
-	u64 patches;	/* code that is known may be written to: breakpoints too, and over them */
+	u64 wait; /* there may be code that the table lacks */
+	u64 patches; /* code that is known may be written to: breakpoints too, and over them */
 };
 
 INLINE void read_change(struct pt_regs *ctx, struct change *change, u32 number, struct key *code)
@@ -165,7 +169,8 @@ INLINE void read_change(struct pt_regs *ctx, struct change *change, u32 number, 
 	} else if (call == NR_MREMAP) {
 		change->start = result;
 		change->length = third;
-		if (is_known_code(number, first, first + 1)) {	/* it has moved: wait without a table for the right one */
+		if (is_known_code(number, first,
+				  first + 1)) { /* it has moved: wait without a table for the right one */
 			map_update(TABLE_OF, &code->pid, &none, ANY);
 			change->wait = 1;
 		}
@@ -182,7 +187,7 @@ INLINE void read_change(struct pt_regs *ctx, struct change *change, u32 number, 
 	if (call == NR_MMAP || call == NR_MUNMAP || call == NR_MREMAP) {
 		if (known)
 			map_delete(CODE_SEEN, code);
-	} else if (known && *known == length) {	/* memory of a compiler, in no file: no table has it */
+	} else if (known && *known == length) { /* memory of a compiler, in no file: no table has it */
 		change->length = 0;
 	} else if (third & PROTECTION_EXECUTE) {
 		change->wait = !is_known_code(number, first, first + length);
@@ -204,7 +209,7 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 	code.pid = process->space;
 	code.generation = process->generation;
 	number = map_lookup(TABLE_OF, &code.pid);
-	if (!number || !*number)	/* the loader's hold comes first */
+	if (!number || !*number) /* the loader's hold comes first */
 		return 0;
 	read_change(ctx, &change, *number & ~TABLE_SHARED, &code);
 	removal = remove_code(code.pid, change.start, change.length);

@@ -10,7 +10,7 @@
 #include "unwind.bpf.h"
 #include "verifier.h"
 
-#define STEPS (2 * MAX_FRAMES)	/* one for each frame, and one for each trampoline in between */
+#define STEPS (2 * MAX_FRAMES) /* one for each frame, and one for each trampoline in between */
 
 int on_entry(struct pt_regs *ctx)
 {
@@ -112,7 +112,7 @@ int unwind(struct pt_regs *ctx)
 	keep_trail(thread);
 	if (thread->walk.forgettable)
 		tally(COUNT_FORGOTTEN, 1);
-	if (thread->guest)	/* where its frames belong is told by all of them */
+	if (thread->guest) /* where its frames belong is told by all of them */
 		complete_stack(thread);
 	tail_call(ctx, MAP(PROGRAMS), is_cut(thread->walk.status) ? PROGRAM_COPY : program_after_walk(thread));
 refused:

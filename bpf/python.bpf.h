@@ -19,8 +19,8 @@
 
 #define THREAD_STATES 512
 #define FRAMES_PASSED_OVER 1024
-#define MISSES_IN_A_ROW 16	/* then only the 32nd, the 64th, ... */
-#define IDENTITY_FIRST 8	/* words of a code object that stay as they are: counts, line, names, tables */
+#define MISSES_IN_A_ROW 16 /* then only the 32nd, the 64th, ... */
+#define IDENTITY_FIRST 8 /* words of a code object that stay as they are: counts, line, names, tables */
 #define IDENTITY_LAST 17
 
 INLINE struct python *python_of(struct thread *thread)
@@ -94,7 +94,7 @@ INLINE u64 python_code(struct thread *thread, struct guest *guest, struct python
 	if (python->by_content) {
 		u64 table = word_of(guest, python->line_table), file = word_of(guest, python->file);
 
-		hash = mixed(hash, user_word(word_of(guest, python->name) + 24));	/* hash of an interned str */
+		hash = mixed(hash, user_word(word_of(guest, python->name) + 24)); /* hash of an interned str */
 		hash = mixed_content(guest, hash, table + 32, user_word(table + 16));
 		hash = mixed_content(guest, hash, file + python->ascii_text, user_word(file + 16));
 	}
@@ -144,7 +144,7 @@ INLINE int python_frame_turn(struct guest_walk *walk)
 	instruction = word_of(guest, python->instruction);
 	previous = word_of(guest, python->previous);
 	BARRIER(is_last);
-	if (!is_last && !previous) {	/* of no run: 3.15 begins each thread's frames with one like that */
+	if (!is_last && !previous) { /* of no run: 3.15 begins each thread's frames with one like that */
 		walk->is_over = 1;
 		return 1;
 	}

@@ -207,7 +207,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 	object.count = intent->count;
 	object.initial = intent->count;
 	object.tid = thread->tid;
-	object.serial = (u32)object.time_ns | 1;	/* differs from the last one at this address */
+	object.serial = (u32)object.time_ns | 1; /* differs from the last one at this address */
 	object.site = intent->site;
 	object.flags = intent->flags & OBJECT_FOLLOWS;
 	if (map_update(OBJECTS, key, &object, ANY)) {
@@ -256,7 +256,7 @@ INLINE void changed_unknown(struct thread *thread, struct key *key, u64 stack)
 	if (intent->operation == OP_GET) {
 		released->revived++;
 	} else if (released->revived) {
-		released->revived--;	/* it gives back what was got in error: that one was told */
+		released->revived--; /* it gives back what was got in error: that one was told */
 		return;
 	} else if (!released->by_delete) {
 		kind = ERROR_OVER_PUT;
@@ -380,7 +380,8 @@ INLINE void deleted(struct thread *thread, struct key *key, u64 stack)
 	if (!end_object(key, object, stack, 1))
 		return;
 	if (count > 0)
-		send_error(thread, ERROR_DELETE_WHILE_REFERENCED, key->address, key->group, stack, birth, 0, type, serial);
+		send_error(thread, ERROR_DELETE_WHILE_REFERENCED, key->address, key->group, stack, birth, 0, type,
+			   serial);
 	send_reference(thread, OP_DELETE, EVENT_LAST, key, stack, 0, count, serial);
 }
 

@@ -43,9 +43,8 @@ INLINE u64 place_of_cut(struct thread *thread, struct table *table)
 
 	MASK(last, MAX_FRAMES + 1);
 	frame = thread->stack.frames[last];
-	if (frame >> FRAME_BINARY_SHIFT == table->anonymous)	/* unsupported: a table that was registered said so */
-		return thread->walk.status == STACK_UNSUPPORTED ? 0 :
-		       frame >> FRAME_BINARY_SHIFT << FRAME_BINARY_SHIFT;
+	if (frame >> FRAME_BINARY_SHIFT == table->anonymous) /* unsupported: a table that was registered said so */
+		return thread->walk.status == STACK_UNSUPPORTED ? 0 : frame >> FRAME_BINARY_SHIFT << FRAME_BINARY_SHIFT;
 	if (thread->walk.status != STACK_UNSUPPORTED)
 		return 0;
 	return (frame & ~FRAME_EXACT) >> PAGE_BITS << PAGE_BITS;
@@ -78,9 +77,9 @@ INLINE void copy_registers(struct pt_regs *ctx, struct stack_copy *copy)
 /* What a loop over a copy goes by. */
 struct copying {
 	struct stack_copy *copy;
-	u64 at;		/* the return probe to come */
+	u64 at; /* the return probe to come */
 	u64 hash;
-	u64 first;	/* word */
+	u64 first; /* word */
 };
 
 INLINE int copy_instance_turn(struct copying *copying, u64 index)
@@ -127,7 +126,7 @@ INLINE u64 is_within_range(u64 word, u64 start, u64 length)
 
 	BARRIER(distance);
 	BARRIER(length);
-	distance = ((~distance & length) | ((~distance | length) & (distance - length))) >> 63;	/* the borrow */
+	distance = ((~distance & length) | ((~distance | length) & (distance - length))) >> 63; /* the borrow */
 	BARRIER(distance);
 	return distance;
 }
@@ -215,7 +214,7 @@ int copy_stack(struct pt_regs *ctx)
 	copy->pid = thread->pid;
 	copy->generation = thread->generation;
 	if (*count >= COPIES_OF_A_CUT || bpf_ringbuf_output(MAP(COPY_RING), copy, sizeof(*copy), WAKE_NEVER))
-		thread->walk.hash = before;	/* it stays cut */
+		thread->walk.hash = before; /* it stays cut */
 	else
 		add(count, 1);
 next:

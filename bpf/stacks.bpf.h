@@ -99,7 +99,7 @@ INLINE u64 life_bin(u64 life_ns)
 		rest >>= step;
 		bin += step;
 	}
-	bin |= -at_least(rest, 2);	/* longer than the last bin but one: all go into the last */
+	bin |= -at_least(rest, 2); /* longer than the last bin but one: all go into the last */
 	MASK(bin, LIFE_BINS);
 	return bin;
 }

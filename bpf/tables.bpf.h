@@ -68,8 +68,8 @@ INLINE struct rule *rule_at(struct mapping *mapping, u64 link_address)
 		u64 middle = low + half;
 
 		MASK(middle, ENTRIES(ROWS));
-		low += half & -at_least(link_address & ((1 << PAGE_BITS) - 1),
-					VALUE(ROWS)->at[middle] >> ROW_RULE_BITS);
+		low += half &
+		       -at_least(link_address & ((1 << PAGE_BITS) - 1), VALUE(ROWS)->at[middle] >> ROW_RULE_BITS);
 		length -= half;
 	}
 	MASK(low, ENTRIES(ROWS));

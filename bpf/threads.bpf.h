@@ -18,7 +18,7 @@
 /* The free that the thread did last. */
 struct last_free {
 	u64 address;
-	u64 slot;	/* address of its return address */
+	u64 slot; /* address of its return address */
 	u64 site;
 };
 
@@ -34,7 +34,7 @@ struct intent {
 	u16 site;
 	u8 operation;
 	u8 flags;
-	u32 then;	/* index of the program that does it */
+	u32 then; /* index of the program that does it */
 };
 
 struct walk {
@@ -42,47 +42,47 @@ struct walk {
 	u64 sp;
 	u64 bp;
 	u64 hash;
-	u64 instance;	/* cursor in the kernel's list of return probes */
+	u64 instance; /* cursor in the kernel's list of return probes */
 	u32 table;
-	u32 last;	/* mapping of the last frame */
-	u32 is_caller;	/* pc is a return address: look up pc - 1 */
-	u64 back;	/* of the first frame: bytes from the address that it is called by to the one it is at */
+	u32 last; /* mapping of the last frame */
+	u32 is_caller; /* pc is a return address: look up pc - 1 */
+	u64 back; /* of the first frame: bytes from the address that it is called by to the one it is at */
 	u32 by_frame_pointer;
 	u32 status;
 	u32 done;
-	u64 start;	/* pc and sp where it began */
+	u64 start; /* pc and sp where it began */
 	u64 origin;
-	u64 known;	/* id of the stack, if a memo told it; else 0 */
-	u64 candidate;	/* id of the stack, if what the memo has further out is unchanged too; else 0 */
-	u64 suffix;	/* frames of the trail that the walk ended in, innermost to come first; else 0 */
+	u64 known; /* id of the stack, if a memo told it; else 0 */
+	u64 candidate; /* id of the stack, if what the memo has further out is unchanged too; else 0 */
+	u64 suffix; /* frames of the trail that the walk ended in, innermost to come first; else 0 */
 	u32 may_join;
-	u32 has_looked;	/* the stack was compared with the trail's: */
-	u64 unchanged;	/* so many of its words are as they were */
-	u64 compared;	/* of so many */
-	u64 to_push;	/* steps that are not yet in the trail */
-	u64 needs_bp;	/* of pushes: the frame outside depends on rbp */
+	u32 has_looked; /* the stack was compared with the trail's: */
+	u64 unchanged; /* so many of its words are as they were */
+	u64 compared; /* of so many */
+	u64 to_push; /* steps that are not yet in the trail */
+	u64 needs_bp; /* of pushes: the frame outside depends on rbp */
 	u64 outer_by_frame_pointer;
-	u32 memo;	/* index of the memo that is being written */
-	u32 forgettable;	/* it cannot be recognised */
+	u32 memo; /* index of the memo that is being written */
+	u32 forgettable; /* it cannot be recognised */
 	u64 turn;
-	u64 code;	/* read at a return address */
+	u64 code; /* read at a return address */
 };
 
 /* What a step of a walk found, innermost first. */
 struct step {
-	u64 pc;		/* FRAME_EXACT where it is no return address; 0: like no other */
+	u64 pc; /* FRAME_EXACT where it is no return address; 0: like no other */
 	u64 sp;
 	u64 bp;
-	u64 bp_slot;	/* where it read rbp from; 0: it did not */
-	u64 extra_slot;	/* a word that it depended on, beside the return address; 0: none */
+	u64 bp_slot; /* where it read rbp from; 0: it did not */
+	u64 extra_slot; /* a word that it depended on, beside the return address; 0: none */
 	u64 extra;
-	u64 flags;	/* enum step_flag */
+	u64 flags; /* enum step_flag */
 };
 
 enum step_flag {
 	STEP_USED_BP = 1,
 	STEP_BY_FRAME_POINTER = 2,
-	STEP_LAST = 4,	/* it went to no caller */
+	STEP_LAST = 4, /* it went to no caller */
 };
 
 /* Words of the stack: where, in units of 8 bytes, and what. */
@@ -100,15 +100,15 @@ struct trail_frame {
 	u64 hash;
 	u32 words;
 	u16 segments;
-	u8 uses_bp;	/* they depended on rbp as it is here */
-	u8 by_frame_pointer;	/* some were found by it */
+	u8 uses_bp; /* they depended on rbp as it is here */
+	u8 by_frame_pointer; /* some were found by it */
 };
 
 /* A part of the stack that is read at once: big arrays of the program's lie in between. */
 struct segment {
 	u64 start;
 	u64 end;
-	u64 first;	/* word */
+	u64 first; /* word */
 };
 
 /*
@@ -125,7 +125,7 @@ struct trail {
 	struct segment segment[TRAIL_SEGMENTS];
 	struct trail_frame frame[MAX_FRAMES + 1];
 	struct words stack_words;
-	u8 at[TRAIL_PLACES];	/* by stack pointer: where in `frame` to look */
+	u8 at[TRAIL_PLACES]; /* by stack pointer: where in `frame` to look */
 };
 
 /*
@@ -137,18 +137,18 @@ struct trail {
  * a compiler may have replaced: they are compared as well.
  */
 struct memo {
-	u64 pc;		/* 0: not in use; FRAME_EXACT where it is no return address */
+	u64 pc; /* 0: not in use; FRAME_EXACT where it is no return address */
 	u64 sp;
 	u64 bp;
 	u64 epoch;
 	u64 stack;
-	u32 uses_bp;	/* the walk depended on rbp as it was at the start */
+	u32 uses_bp; /* the walk depended on rbp as it was at the start */
 	u32 words;
-	u32 reach;	/* bytes from sp to the end of the words that are read with it */
-	u32 first;	/* of these */
-	u32 outer;	/* segments further out, each to be read by itself */
-	u32 tails;	/* of the walk that is being made: its steps by code */
-	u64 tail_hash;	/* of the code at each of `tail` */
+	u32 reach; /* bytes from sp to the end of the words that are read with it */
+	u32 first; /* of these */
+	u32 outer; /* segments further out, each to be read by itself */
+	u32 tails; /* of the walk that is being made: its steps by code */
+	u64 tail_hash; /* of the code at each of `tail` */
 	u64 tail[MEMO_TAILS];
 	struct segment segment[MEMO_SEGMENTS];
 	struct words stack_words;
@@ -157,38 +157,38 @@ struct memo {
 struct thread {
 	u64 epoch;
 	u64 forked_ns;
-	u64 trampoline;	/* where the kernel's return probes return to; 0 until seen */
-	u32 pid;	/* whose memory it is */
+	u64 trampoline; /* where the kernel's return probes return to; 0 until seen */
+	u32 pid; /* whose memory it is */
 	u16 generation;
 	u16 traced;
 	u32 table;
 	u32 tid;
 	struct space_totals totals;
 	struct draws draws;
-	u64 is_copy;	/* its process may hold blocks of its parent's */
+	u64 is_copy; /* its process may hold blocks of its parent's */
 	struct pending pending;
 	struct last_free last_free;
 	struct intent intent;
 	struct walk walk;
 	struct stack stack;
-	u32 places[MAX_FRAMES + 1];	/* of each frame of it: its stack pointer, from the walk's origin */
-	u32 guest;	/* enum guest_kind: interpreters that it may run */
+	u32 places[MAX_FRAMES + 1]; /* of each frame of it: its stack pointer, from the walk's origin */
+	u32 guest; /* enum guest_kind: interpreters that it may run */
 	struct memo memo[MEMOS];
-	u8 guess[MEMO_GUESSES];	/* by site: the memo that fitted last */
-	u64 window[1 + MEMO_REACH / 8];	/* the stack as it is now, from the word below where the walk begins */
+	u8 guess[MEMO_GUESSES]; /* by site: the memo that fitted last */
+	u64 window[1 + MEMO_REACH / 8]; /* the stack as it is now, from the word below where the walk begins */
 	struct step steps[MAX_FRAMES + 1];
 	struct trail trail;
 };
 
 _Static_assert(sizeof(struct thread) <= ROOM_OF_thread, "struct thread outgrew its map");
-#define SAME_PLACE(field)	\
-	_Static_assert(__builtin_offsetof(struct thread, field) == __builtin_offsetof(struct thread_head, field), #field)
+#define SAME_PLACE(field) \
+	_Static_assert(__builtin_offsetof(struct thread, field) == __builtin_offsetof(struct thread_head, field), \
+		       #field)
 
 SAME_PLACE(pid);
 SAME_PLACE(generation);
 SAME_PLACE(totals);
 SAME_PLACE(pending);
-
 
 INLINE void flush_totals(struct thread *thread)
 {

@@ -13,8 +13,8 @@
 #include "walk_cache.bpf.h"
 
 #define FRAME_POINTER_REACH (1 << 20)
-#define NO_CALLER -1	/* instead of a step's failure: it is the outermost frame */
-#define NO_INSTANCE ~0ULL	/* the list is at its end */
+#define NO_CALLER -1 /* instead of a step's failure: it is the outermost frame */
+#define NO_INSTANCE ~0ULL /* the list is at its end */
 
 /* The innermost of the current task's pending return probes, 0 for none. */
 INLINE u64 first_return_instance(void)
@@ -86,7 +86,7 @@ INLINE int step_without_rule(struct thread *thread, struct step *step, struct ta
 /* Resume at what a signal interrupted: rip, rsp and rbp of the ucontext that the kernel pushed. */
 INLINE int step_over_signal(struct walk *walk)
 {
-	u64 general[17];	/* gregs of struct sigcontext, r8 first */
+	u64 general[17]; /* gregs of struct sigcontext, r8 first */
 
 	if (bpf_probe_read_user(general, sizeof(general), (void *)(walk->sp + 40)))
 		return STACK_FAULT;
@@ -100,7 +100,7 @@ INLINE int step_over_signal(struct walk *walk)
 
 INLINE int step_by_rule(struct walk *walk, struct step *step, struct rule *rule)
 {
-	u64 saved[2] = {};	/* rbp, return address */
+	u64 saved[2] = {}; /* rbp, return address */
 	u64 cfa;
 	u8 kind = rule->kind;
 
@@ -120,8 +120,7 @@ INLINE int step_by_rule(struct walk *walk, struct step *step, struct rule *rule)
 	} else if (kind == RULE_REALIGNED) {
 		u64 at = walk->bp + (s64)rule->offset, rbp_at = walk->bp + (s64)rule->rbp_offset;
 
-		if (bpf_probe_read_user(&cfa, 8, (void *)at) ||
-		    bpf_probe_read_user(&saved[0], 8, (void *)rbp_at))
+		if (bpf_probe_read_user(&cfa, 8, (void *)at) || bpf_probe_read_user(&saved[0], 8, (void *)rbp_at))
 			return STACK_FAULT;
 		note(step, at, cfa);
 		restore_bp(walk, step, rbp_at, saved[0]);
@@ -217,7 +216,7 @@ INLINE void step(struct thread *thread)
 					   ((walk->pc - walk->back - mapping->bias) & (FRAME_EXACT - 1)));
 	}
 	walk->back = 0;
-	if (!walk->table)	/* nothing is known of this process yet: all its code would look as if it had no rules */
+	if (!walk->table) /* nothing is known of this process yet: all its code would look as if it had no rules */
 		failure = STACK_NO_TABLE;
 	else if (!rule || rule->kind == RULE_NONE)
 		failure = step_without_rule(thread, step, table);
@@ -262,7 +261,7 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 			return 1;
 		}
 	}
-	if (!memo) {	/* two places for each hash, overwritten in turns */
+	if (!memo) { /* two places for each hash, overwritten in turns */
 		index = (index & ~1ULL) | (walk->turn & 1);
 		walk->turn++;
 		MASK(index, MEMOS);

@@ -64,7 +64,7 @@ INLINE void write_word(struct stack_words *words, u64 slot, u64 *word, int write
  * have it too.
  */
 struct writing {
-	u64 at;		/* the next return instance */
+	u64 at; /* the next return instance */
 	u64 trampoline;
 	u64 moment;
 	u64 sp;

@@ -19,7 +19,7 @@
 #define BARRIER(x) __asm__ volatile("" : "+r"(x))
 
 /* An index that the verifier sees to be below a power of two. */
-#define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size) - 1))
+#define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size)-1))
 
 /* 1 if a >= b, else 0; for values below 2^63. */
 INLINE u64 at_least(u64 a, u64 b)

@@ -64,7 +64,7 @@ INLINE int has_same_tails(struct thread *thread, struct memo *memo)
 		BARRIER(tail);
 		if (tail >= MEMO_TAILS)
 			break;
-		bpf_probe_read_user(&thread->walk.code, 8, (void *)memo->tail[tail]);	/* zeros where there is nothing */
+		bpf_probe_read_user(&thread->walk.code, 8, (void *)memo->tail[tail]); /* zeros where there is nothing */
 		hash = mixed(hash, thread->walk.code);
 	}
 	return hash == memo->tail_hash;
@@ -73,7 +73,7 @@ INLINE int has_same_tails(struct thread *thread, struct memo *memo)
 /* Words of a part of the stack that is in the window; `start`: where that begins, in units of 8 bytes. */
 struct compared {
 	u64 first;
-	u64 words;	/* the one after the last */
+	u64 words; /* the one after the last */
 	u64 start;
 };
 
@@ -171,7 +171,8 @@ INLINE void repeat_last_word(struct memo *memo)
 
 	MASK(last, MEMO_WORDS);
 #pragma unroll
-	for (int j = 1; j < MEMO_STRIDE; j++) {	/* without a look whether there is room: Linux 6.12 forgets the mask there */
+	for (int j = 1; j < MEMO_STRIDE;
+	     j++) { /* without a look whether there is room: Linux 6.12 forgets the mask there */
 		memo->stack_words.place[last + j] = memo->stack_words.place[last];
 		memo->stack_words.value[last + j] = memo->stack_words.value[last];
 	}
