@@ -16,7 +16,7 @@ def check_target(arguments: argparse.Namespace, what: str, help_of: str) -> None
     if arguments.command and arguments.pid:
         raise UsageError(
             f"-p {','.join(arguments.pid)} and the command {arguments.command[0]!r}: only one can be meant",
-            "options go before a command, and what follows -p PID needs a dash",
+            f"leave one of them out; {help_of} --help shows examples",
         )
     if not arguments.command and not arguments.pid:
         raise UsageError(f"say what to {what}: a command or -p PID", f"{help_of} --help shows examples")
@@ -36,6 +36,8 @@ def _pids(word: str) -> Iterable[int]:
         return pids
     if word.startswith(CGROUP):
         raise NoSuchTarget(f"no process is in {word}", "its path is as /proc/PID/cgroup gives it")
+    if word.lstrip("-").isdecimal():
+        raise NoSuchTarget(f"there is no process {word}")
     close = get_close_matches(word, names_of_programs(), 1)
     hint = f"did you mean -p {close[0]}?" if close else "ps -e lists what runs"
     raise NoSuchTarget(f"no process is called {word}", hint)

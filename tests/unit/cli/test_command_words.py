@@ -48,7 +48,7 @@ def test_processes_add_up() -> None:
     ("words", "said", "hint"),
     [
         (["-p", "1", "true"], "-p 1 and the command 'true': only one can be meant",
-         "options go before a command, and what follows -p PID needs a dash"),
+         "leave one of them out; refleak --help shows examples"),
         (["--tree", "true"], "--tree is of a process that runs: -p PID --tree",
          "a command's children are traced anyhow"),
         (["top"], "say what to watch: a command or -p PID", "refleak top --help shows examples"),
