@@ -59,7 +59,7 @@ def trial(program: str, seed: int, scans: int) -> tuple[Counter[str], int]:
         trace.run(look)
     finally:
         trace.close()
-        subprocess.run(["kill", "-KILL", str(trace.pid)], check=False)
+        subprocess.run(["kill", "-KILL", str(trace.pids[0])], check=False)
     return sums, done
 
 
