@@ -13,6 +13,12 @@ from traced_report import Json, Run, functions
 
 POOL = "alloc pool:alloc=pool_alloc(size=arg0),free=pool_free"
 ABORTED, CRASHED = 128 + signal.SIGABRT, 128 + signal.SIGSEGV
+TURNS = 4
+LATE_CHILDREN = {
+    "child that was not traced from its start: it was not made by fork() or vfork()",
+    "a process ran on before its probes were in place",
+}
+"""What a busy machine may lose, and says: only where all runs lost that, something is wrong."""
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +141,10 @@ def test_a_free_of_what_is_no_block_in_a_forked_child(
 
 def test_what_ancestors_made_is_freed_without_a_word(refleak: Refleak, bad_frees: Path) -> None:
     """Seven generations: nearer and farther ancestors, which live, have ended or have freed it themselves."""
-    run = refleak(target=(bad_frees, "generations"))
+    for _ in range(TURNS):
+        run = refleak(target=(bad_frees, "generations"))
+        if not {loss["reason"] for loss in run.report["lost"]} & LATE_CHILDREN:
+            break
     assert (run.report["lost"], run.report["notes"], run.report["errors"]) == ([], [], [])
     assert [leak for leak in run.report["leaks"] if leak["state"] == "inherited" and leak["bytes"] < 2000] == []
 
