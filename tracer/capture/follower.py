@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -185,10 +186,10 @@ class Follower:
         self._code.begin((pid, generation), (pid, before.generation) if before is not None else None)
 
     def _link(self, pid: int, generation: int, binaries: Sequence[OpenBinary]) -> None:
-        """Give a process the probes of what it maps; none where the code of another program is translated, or system
-        calls are dispatched."""
+        """Give a process the probes of what it maps; none where its probes were taken out, or code of another program
+        is translated."""
         space = pid, generation
-        if space in self.translated or space in self.dispatching or space in self.patching:
+        if any(space in left for left in (self.translated, self.dispatching, self.patching)):
             return
         if any(binary.is_translator and executes(pid, binary.fd) for binary in binaries):
             self._leave(space, self.translated)
@@ -238,7 +239,8 @@ class Follower:
         """Make good the breakpoints in what a process makes executable, if it copied probed code to there."""
         start, end = int(control["address"]), int(control["address"]) + int(control["length"])
         inside = [entry for entry in self._spaces.last_read if entry.start < end and entry.end > start]
-        self.copied += mend_copies(int(control["pid"]), inside, self._prober.excerpts(int(control["pid"])))
+        pid = int(control["pid"])
+        self.copied += mend_copies(pid, inside, partial(self._prober.excerpts, pid))
 
     def _patches(self, control: np.void) -> None:
         """Before a process writes to code. Where there are probes in it, all of them go, since the kernel would put
@@ -251,7 +253,7 @@ class Follower:
             return
         excerpts = self._prober.excerpts(space[0])
         self._leave(space, self.patching)
-        mend_copies(space[0], self._spaces.last_read, excerpts)
+        mend_copies(space[0], self._spaces.last_read, lambda: excerpts)
 
     def _exited(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])

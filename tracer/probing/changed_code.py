@@ -11,10 +11,8 @@ from collections.abc import Iterable
 
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.model.snapshot import Mapping
+from tracer.probing.copied_code import BREAKPOINT
 from tracer.sites.instructions import decode
-
-_BREAKPOINT = 0xCC
-"""Another tracer's or a debugger's: it is no change."""
 
 _JUMPS = (b"\xe9", b"\xeb", b"\xff")
 """What a hook puts there. In place of a long nop the kernel itself has a call, as soon as a probe there was hit."""
@@ -38,4 +36,5 @@ def _differs(memory_fd: int, mapping: Mapping, binary: OpenBinary, place: int) -
     found = os.pread(memory_fd, len(wanted), mapping.start + place - mapping.file_offset)
     if first and first[0].name == "nop" and found[:1] not in _JUMPS:
         return False
-    return any(byte not in (was, _BREAKPOINT) for was, byte in zip(wanted, found, strict=False))
+    # A breakpoint is another tracer's or a debugger's, and no change.
+    return any(byte not in (was, BREAKPOINT) for was, byte in zip(wanted, found, strict=False))

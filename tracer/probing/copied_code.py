@@ -9,7 +9,7 @@ A copy is told by the instructions around the breakpoint, as far as they mean th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -122,12 +122,17 @@ def _candidates(data: npt.NDArray[np.uint8], following: Sequence[int]) -> list[i
     return [int(at) for at in found[np.isin(data[found + 1], following)]]
 
 
-def mend_copies(pid: int, entries: Iterable[MapsEntry], excerpts_: Sequence[Excerpt]) -> int:
-    """Put a process's own bytes where breakpoints were copied to memory that is in no file; return how many."""
+def mend_copies(pid: int, entries: Iterable[MapsEntry], find_excerpts: Callable[[], Sequence[Excerpt]]) -> int:
+    """Put a process's own bytes where breakpoints were copied to memory that is in no file; return how many.
+
+    `find_excerpts` is asked only where there is such memory: of most libraries that are loaded none is.
+    """
+    own = [entry for entry in entries if not entry.inode and entry.readable]
+    excerpts_ = find_excerpts() if own else ()
     left, mended = _MOST_BYTES, 0
-    for entry in entries:
+    for entry in own:
         size = entry.end - entry.start
-        if not excerpts_ or entry.inode or not entry.readable or size > min(left, _LARGEST_MAPPING):
+        if not excerpts_ or size > min(left, _LARGEST_MAPPING):
             continue
         left -= size
         with suppress(OSError, ValueError, OverflowError), open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
