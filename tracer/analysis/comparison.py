@@ -104,6 +104,5 @@ def _rows(findings: Findings, with_held: bool) -> Iterator[_Row]:
 
 def _rank(change: Change) -> tuple[int, bool, int, int, str]:
     """References first: there are few, and each holds more than it weighs."""
-    before, after = change.before or Amount(), change.after or Amount()
-    sizes, counts = (after.bytes or 0) - (before.bytes or 0), after.count - before.count
-    return _WORDS.index(change.word), change.kind != "reference", -abs(sizes), -abs(counts), change.id
+    grown = change.grown
+    return _WORDS.index(change.word), change.kind != "reference", -abs(grown.bytes or 0), -abs(grown.count), change.id

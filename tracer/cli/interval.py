@@ -86,10 +86,7 @@ def _report(
     findings = report.findings
     comparison = compare(_NOTHING if before is None else before.findings, findings, with_held=True)
     usual: TextIO = sys.stdout if arguments.command is None else sys.stderr
-    grown = {
-        change.id: (change.after.bytes or 0) - ((change.before.bytes if change.before else 0) or 0)
-        for change in comparison.changes if change.after is not None and change.word in ("new", "grown")
-    }  # fmt: skip
+    grown = {change.id: change.grown.bytes or 0 for word in ("new", "grown") for change in comparison.of(word)}
     growing = retainers(findings.leaks, {id_: size for id_, size in grown.items() if size > 0})
     file = numbered(arguments.output, number)
     if file is not None:

@@ -51,10 +51,16 @@ class Change:
         return ("same", "grown", "shrunk")[self._sign]
 
     @property
+    def grown(self) -> Amount:
+        """Return by how much it grew, negative where it shrank; what has no size has 0 bytes."""
+        before, after = self.before or Amount(), self.after or Amount()
+        return Amount(after.count - before.count, (after.bytes or 0) - (before.bytes or 0))
+
+    @property
     def _sign(self) -> int:
         """Return 1 where there is more after than before, -1 where there is less, 0 where neither is sure."""
         before, after = self.before or Amount(), self.after or Amount()
-        counts, sizes = after.count - before.count, (after.bytes or 0) - (before.bytes or 0)
+        counts, sizes = self.grown.count, self.grown.bytes or 0
         count_error = _SURE * math.hypot(before.count_error, after.count_error)
         bytes_error = _SURE * math.hypot(before.bytes_error, after.bytes_error, self.blind_bytes)
         if self.blind_bytes:  # of the number of blocks that were passed over nothing is known

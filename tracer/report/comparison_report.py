@@ -55,14 +55,14 @@ def _what(change: Change) -> str:
         text = f"{_amount(change, change.before)} then, {text} now"
     if change.kind in ("allocation", "mapping"):
         text = f"{text} ({change.type or 'unknown allocator'})"
-    return f"{text}: {_difference(change.before, change.after)}" if change.before and change.after else text
+    return f"{text}: {_difference(change.grown)}" if change.before and change.after else text
 
 
-def _difference(before: Amount, after: Amount) -> str:
+def _difference(grown: Amount) -> str:
     """Return "+2", or "+2, +8.0 KiB" where bytes are known."""
-    count, bytes_ = after.count - before.count, (after.bytes or 0) - (before.bytes or 0)
-    grown = f", {'-' if bytes_ < 0 else '+'}{size(abs(bytes_))}" if bytes_ else ""
-    return f"{count:+,}{grown}"
+    bytes_ = grown.bytes or 0
+    of_size = f", {'-' if bytes_ < 0 else '+'}{size(abs(bytes_))}" if bytes_ else ""
+    return f"{grown.count:+,}{of_size}"
 
 
 def _amount(change: Change, amount: Amount) -> str:

@@ -74,19 +74,17 @@ def _now(change: Change) -> Amount:
 
 
 def _add(page: Page, change: Change) -> None:
-    now, before = _now(change), change.before or Amount()
+    now = _now(change)
     size = "" if change.kind in ("reference", "error") else f"{now.bytes or 0:,}"
-    mark = _MARKS.get(change.word) or _difference(before, now)
+    mark = _MARKS.get(change.word) or _difference(change.grown)
     where = short_place(change.stack[change.own_frame or 0] if change.stack else None)
     what = f"{change.type} from {where}" if change.kind in ("reference", "error") else where
     lead = f"  {size:>13}{now.count:>11,}  {mark:<10}  "
     page.ends(lead + what[: max(20, page.width - len(lead) - 14)], change.id)
 
 
-def _difference(before: Amount, now: Amount) -> str:
-    if now.count != before.count:
-        return f"{now.count - before.count:+,}"
-    return f"{(now.bytes or 0) - (before.bytes or 0):+,} B"
+def _difference(grown: Amount) -> str:
+    return f"{grown.count:+,}" if grown.count else f"{grown.bytes or 0:+,} B"
 
 
 def write_interval_json(
