@@ -11,7 +11,7 @@ import pytest
 from bpf_residue import Residue
 from conftest import CHECKOUT
 from patience import TIMEOUT_SECONDS
-from traced_report import Run
+from traced_report import HOLD_EXPIRED, Run, run_in_turns
 
 WITHOUT_MULTI = """
 import sys
@@ -20,10 +20,6 @@ from tracer.cli.main import main
 session.has_uprobe_multi = lambda: False
 sys.exit(main(sys.argv[1:]))
 """
-
-TURNS = 4
-HOLD_EXPIRED = "a process ran on before its probes were in place"
-"""What a busy machine may lose, and says: only where all runs lost that, something is wrong."""
 
 
 def traced(output: Path, *command: object) -> Run:
@@ -55,10 +51,9 @@ def test_children(targets: Path, tmp_path: Path) -> None:
 @pytest.mark.needs("holds")
 def test_a_child_in_its_parents_memory_that_has_probes_of_its_own(targets: Path, tmp_path: Path) -> None:
     # The kernel tells whose events they are by the memory: the parent's come in the child too, which would count twice.
-    for turn in range(TURNS):
-        run = traced(tmp_path / f"report-{turn}", targets / "vfork_exec", "search")
-        if {loss["reason"] for loss in run.report["lost"]} != {HOLD_EXPIRED}:
-            break
+    run = run_in_turns(
+        lambda turn: traced(tmp_path / f"report-{turn}", targets / "vfork_exec", "search"), {HOLD_EXPIRED}
+    )
     run.check_whole()
     assert run.stderr == ""
     assert run.report["errors"] == []

@@ -9,16 +9,10 @@ from pathlib import Path
 
 import pytest
 from conftest import CHECKOUT, LiveTarget, Refleak
-from traced_report import Json, Run, functions
+from traced_report import HOLD_EXPIRED, NOT_HELD, Json, Run, functions, run_in_turns
 
 POOL = "alloc pool:alloc=pool_alloc(size=arg0),free=pool_free"
 ABORTED, CRASHED = 128 + signal.SIGABRT, 128 + signal.SIGSEGV
-TURNS = 4
-LATE_CHILDREN = {
-    "child that was not traced from its start: it was not made by fork() or vfork()",
-    "a process ran on before its probes were in place",
-}
-"""What a busy machine may lose, and says: only where all runs lost that, something is wrong."""
 
 
 @pytest.fixture(scope="module")
@@ -141,10 +135,7 @@ def test_a_free_of_what_is_no_block_in_a_forked_child(
 
 def test_what_ancestors_made_is_freed_without_a_word(refleak: Refleak, bad_frees: Path) -> None:
     """Seven generations: nearer and farther ancestors, which live, have ended or have freed it themselves."""
-    for _ in range(TURNS):
-        run = refleak(target=(bad_frees, "generations"))
-        if not {loss["reason"] for loss in run.report["lost"]} & LATE_CHILDREN:
-            break
+    run = run_in_turns(lambda _: refleak(target=(bad_frees, "generations")), {HOLD_EXPIRED, NOT_HELD})
     assert (run.report["lost"], run.report["notes"], run.report["errors"]) == ([], [], [])
     assert [leak for leak in run.report["leaks"] if leak["state"] == "inherited" and leak["bytes"] < 2000] == []
 

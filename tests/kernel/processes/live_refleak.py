@@ -33,6 +33,12 @@ def wait_for(condition: Callable[[], Any], what: str) -> None:
         select.select([], [], [], 0.02)
 
 
+def let_end(target: subprocess.Popen[bytes]) -> None:
+    """Let a live target go on, with nothing more to come on its stdin, and wait for its end."""
+    assert target.stdin is not None
+    target.stdin.write(b"x")
+    target.stdin.close()
+    target.wait()
 
 
 class LiveRefleak:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import LiveTarget
-from live_refleak import LiveRefleak, live_refleak
+from live_refleak import LiveRefleak, let_end, live_refleak
 from traced_report import Run
 
 
@@ -36,11 +36,8 @@ def test_ctrl_c_ends_the_trace_and_not_the_target(live_target: LiveTarget, tmp_p
 
 def test_the_target_ends_by_itself(live_target: LiveTarget, tmp_path: Path) -> None:
     with live_target("attach") as target, live_refleak(tmp_path / "report", "-p", target.pid) as refleak:
-        assert target.stdin is not None
         refleak.wait_until_attached()
-        target.stdin.write(b"x")
-        target.stdin.close()
-        target.wait()
+        let_end(target)
         run = refleak.end()
     run.check_whole()
     assert run.alive("allocation") == [("malloc", "leak_after_attach", 19, 3173)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import LiveTarget
-from live_refleak import live_refleak
+from live_refleak import let_end, live_refleak
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -20,10 +20,7 @@ def test_a_second_pid_adds(live_target: LiveTarget, tmp_path: Path, apart: bool)
         with live_refleak(tmp_path / "report", *words) as refleak:
             refleak.wait_until_attached()
             for target in (first, second):
-                assert target.stdin is not None
-                target.stdin.write(b"x")
-                target.stdin.close()
-                target.wait()
+                let_end(target)
             run = refleak.end()
     run.check_whole()
     assert run.alive("allocation") == [("malloc", "leak_after_attach", 19, 3173)] * 2
@@ -39,10 +36,7 @@ def test_the_first_to_end_does_not_end_the_trace(live_target: LiveTarget, tmp_pa
         refleak.wait_until_attached()
         first.kill()
         first.wait()
-        assert second.stdin is not None
-        second.stdin.write(b"x")
-        second.stdin.close()
-        second.wait()
+        let_end(second)
         run = refleak.end()
     assert run.alive("allocation") == [("malloc", "leak_after_attach", 19, 3173)]
 
@@ -71,10 +65,7 @@ def test_a_name_stands_for_all_that_run_it(targets: Path, tmp_path: Path) -> Non
         with live_refleak(tmp_path / "report", "-p", name) as refleak:
             refleak.wait_until_attached()
             for target in started:
-                assert target.stdin is not None
-                target.stdin.write(b"x")
-                target.stdin.close()
-                target.wait()
+                let_end(target)
             run = refleak.end()
     finally:
         for target in started:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import LiveTarget
-from live_refleak import REFLEAK, environment, live_refleak
+from live_refleak import REFLEAK, environment, let_end, live_refleak
 from traced_report import callers
 
 
@@ -157,10 +157,7 @@ def test_an_attached_program_whose_file_goes_away(
         program.unlink()
         with live_refleak(tmp_path / "report", "-p", target.pid) as refleak:
             refleak.wait_until_attached()
-            assert target.stdin is not None
-            target.stdin.write(b"x")
-            target.stdin.close()
-            target.wait()
+            let_end(target)
             run = refleak.end()
     run.check_whole()
     assert run.alive("allocation") == [("malloc", "leak_after_attach", 19, 3173)]
