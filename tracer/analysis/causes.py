@@ -32,16 +32,20 @@ def with_causes(leaks: list[Leak]) -> list[Leak]:
         named.append(replace(leak, cause=causes.get(id(leak)), kept_alive_by=kept))
     total = Counter[tuple[int, str | None]]()
     for leak in named:
-        total[leak.pid, leak.cause or leak.kept_alive_by] += leak.count
-    biggest = {(leak.pid, leak.cause or leak.kept_alive_by): n for n, leak in reversed(list(enumerate(named)))}
+        total[_of_cause(leak)] += leak.count
+    biggest = {_of_cause(leak): n for n, leak in reversed(list(enumerate(named)))}
 
     def rank(leak: Leak) -> tuple[bool, bool, int, int]:
-        key = leak.pid, leak.cause or leak.kept_alive_by
+        key = _of_cause(leak)
         if leak.kind != "reference" or key[1] is None:
             return leak.kind != "reference", leak.kind == "reference", 0, 0
         return False, leak.cause is None, -total[key], biggest[key]
 
     return sorted(named, key=rank)
+
+
+def _of_cause(leak: Leak) -> tuple[int, str | None]:
+    return leak.pid, leak.cause or leak.kept_alive_by
 
 
 def _type(leak: Leak) -> _Type:

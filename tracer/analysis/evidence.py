@@ -35,8 +35,10 @@ class Evidence:
         self.ids = EntryIds(snapshot, self.book, self.makers, self.blocks_reached, self.pieces_reached)
         self.holders = HolderBook(snapshot, self.book)
         self.why_unknown = why_unknown(snapshot)
-        self._broken = _broken_before_crash(snapshot)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
+        broken = _broken(snapshot)
+        self._crashed = {key: p for key, p in self.processes.items() if p.signal in CRASHES and key in broken}
+        """Those that crashed after their references were broken."""
 
     def owner_groups(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Number the entries that own, by the rows of blocks among the snapshot's allocations; 0 for -1."""
@@ -66,7 +68,7 @@ class Evidence:
         process = self.processes.get((pid, generation))
         if process is not None and process.by_exec:
             return ALIVE_AT_EXEC
-        if process is not None and process.signal in CRASHES and (pid, generation) in self._broken:
+        if (pid, generation) in self._crashed:
             return OUTSTANDING
         hidden = any(kind in loss.hides for loss in self.snapshot.losses)
         if self.is_judged and not hidden and process is not None and process.ended_ns is not None:
@@ -75,10 +77,9 @@ class Evidence:
 
     def crash_notes(self) -> tuple[str, ...]:
         """Say of which processes nothing is called leaked, since they crashed when their counts were broken."""
-        crashed = [p.pid for key, p in self.processes.items() if p.signal in CRASHES and key in self._broken]
         return tuple(
             f"pid {pid} crashed after its references were broken, as the errors say: what was alive then is not judged"
-            for pid in crashed
+            for pid, _ in self._crashed
         )
 
     def end_ns(self, pid: int, generation: int) -> int:
@@ -105,7 +106,7 @@ class Evidence:
         return self.makers.allocator(site)
 
 
-def _broken_before_crash(snapshot: Snapshot) -> frozenset[tuple[int, int]]:
+def _broken(snapshot: Snapshot) -> frozenset[tuple[int, int]]:
     """Return pid and generation of the address spaces in which references were put, or used, that had been put."""
     errors = snapshot.errors
     rows = errors[np.isin(errors["flags"], [int(kind) for kind in _BREAKS])]

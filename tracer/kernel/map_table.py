@@ -19,7 +19,12 @@ _KINDS = {
     "PROG_ARRAY": (MapType.PROG_ARRAY, 0),
 }  # fmt: skip
 _SCALARS = {"u8": 1, "u32": 4, "u64": 8}
-_OF_ABI = {"LOSS_COUNT": len(records.LossKind)}
+_OF_ABI = {
+    "LOSS_COUNT": len(records.LossKind), "COUNT_SLOTS": records.COUNT_SLOTS, "HOLD_SLOTS": records.HOLD_SLOTS,
+    "MAX_SITES": records.MAX_SITES, "LUA_LAYOUTS": records.LUA_LAYOUTS, "RULES": records.RULES,
+    "TABLES": records.TABLES,
+}  # fmt: skip
+"""Of the constants of bpf/abi.h, those that the table names."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +78,14 @@ def _size(c_type: str, rooms: Mapping[str, int]) -> int:
     name = c_type.removeprefix("struct ")
     if name in rooms:
         return rooms[name]
-    size: int = {**vars(records), **vars(kernel_records)}[name.upper()].itemsize
+    room = records if hasattr(records, name.upper()) else kernel_records
+    size: int = vars(room)[name.upper()].itemsize
     return size
 
 
 def _entries(word: str) -> int | str:
-    return word if not word.isdecimal() and word not in _OF_ABI and not hasattr(records, word) else _number(word)
+    return _number(word) if word.isdecimal() or word in _OF_ABI else word
 
 
 def _number(word: str) -> int:
-    if word.isdecimal():
-        return int(word)
-    number: int = _OF_ABI[word] if word in _OF_ABI else getattr(records, word)
-    return number
+    return int(word) if word.isdecimal() else _OF_ABI[word]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tracer.model.findings import ErrorFinding
+
 _LOWEST = 0x10000
 """Below it nothing is mapped (vm.mmap_min_addr): what a counted object has there is a handle, as a file descriptor."""
 
@@ -9,6 +11,11 @@ _LOWEST = 0x10000
 def address_word(address: int, *, counted: bool) -> str:
     """Return "0x55d2c0", or "3" of a counted object that is a handle. What was given to `free` is an address always."""
     return str(address) if is_handle(address, counted=counted) else f"{address:#x}"
+
+
+def counts_references(error: ErrorFinding) -> bool:
+    """Tell whether an error is about a counted object, and not about a block."""
+    return not error.kind.endswith("-free")
 
 
 def is_handle(address: int, *, counted: bool) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracer.model.findings import REACHABLE, ErrorFinding, Leak, StackCount
-from tracer.report.address_words import address_word, is_handle
+from tracer.report.address_words import address_word, counts_references, is_handle
 from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.balance import PRUNED, add_balance
@@ -141,9 +141,9 @@ def _sample(leak: Leak, index: int) -> str:
 
 
 def _address(error: ErrorFinding) -> str:
-    counted_object = not error.kind.endswith("-free")
-    where = "number" if is_handle(error.address, counted=counted_object) else "at"
-    return f"{where} {address_word(error.address, counted=counted_object)}"
+    counts = counts_references(error)
+    where = "number" if is_handle(error.address, counted=counts) else "at"
+    return f"{where} {address_word(error.address, counted=counts)}"
 
 
 def add_error(page: Page, number: int, error: ErrorFinding) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak, StackCount
 from tracer.model.frames import Frame
-from tracer.report.address_words import address_word
+from tracer.report.address_words import address_word, counts_references
 from tracer.report.amount_words import amount
 from tracer.report.class_words import CLASSES
 from tracer.report.entry_sentence import error_sentence
@@ -127,7 +127,7 @@ def _error(error: ErrorFinding, frames: _Frames) -> Json:
         "sentence": error_sentence(error),
         "remark": error.kind in REMARKS,
         "pid": error.pid,
-        "address": address_word(error.address, counted=not error.kind.endswith("-free")),
+        "address": address_word(error.address, counted=counts_references(error)),
         "stacks": [[what, frames.of(stack)] for what, stack in stacks if stack is not None],
         "heldBy": held_by(error.holders),
     }

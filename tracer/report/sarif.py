@@ -92,7 +92,7 @@ def _leak(leak: Leak, place: Place) -> Json:
     lines = [leak_sentence(leak)]
     lines += [f"{get.count} get(s) never put ({get.confidence}): {_path(get.stack)}" for get in leak.unpaired]
     lines += leak.notes
-    made: Json = {
+    return {
         **_head(leak.kind, _level(leak), lines),
         "occurrenceCount": max(leak.count, 1),
         "partialFingerprints": _fingerprints(leak.id),
@@ -105,7 +105,6 @@ def _leak(leak: Leak, place: Place) -> Json:
         },
         **_locations(main_frame(leak), place),
     }  # fmt: skip
-    return made
 
 
 def _suppressed(leak: Leak) -> Json:

@@ -90,7 +90,6 @@ class ResidentPages:
         )  # fmt: skip
 
 
-
 def _bytes(line: str) -> int:
     return int(line.split()[1]) * 1024
 
