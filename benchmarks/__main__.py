@@ -24,6 +24,7 @@ from benchmarks.mixed import mixed_loads
 from benchmarks.pairs import malloc_pairs, pairs_of_peers, stub_pairs
 from benchmarks.programs import Programs
 from benchmarks.rates import first_loss, tracer_share
+from benchmarks.servers import servers
 from benchmarks.settings import Settings, full_settings, quick_settings
 from benchmarks.startup import million_blocks, start_up
 from benchmarks.symbolization import symbolization
@@ -42,6 +43,7 @@ BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
     "symbols": (symbolization,),
     "rates": (first_loss, tracer_share),
     "bystanders": (bystanders,),
+    "servers": (servers,),
 }
 
 

@@ -56,9 +56,7 @@ def _seconds(program: Path, folder: Path, count: int, cache: Path, settings: Set
     with _waiting([str(program), str(folder), str(count)]) as target, refleak_report() as report:
         command: Command = [REFLEAK, "-q", "--format", "json", "-o", report, "-p", str(target.pid)]
         with running(command, environment={"REFLEAK_CACHE": str(cache)}) as tracer:
-            while not _is_armed(tracer.pid):
-                _check(tracer, settings)
-                time.sleep(0.005)
+            wait_until_armed(tracer, settings)
             return (time.monotonic_ns() - tracer.began_ns) / 1e9
 
 
@@ -73,6 +71,13 @@ def _waiting(command: list[str]) -> Iterator[Popen[bytes]]:
             yield target
         finally:
             target.kill()
+
+
+def wait_until_armed(tracer: Running, settings: Settings) -> None:
+    """Wait until all probes are in place; raises Unmeasured where that takes too long."""
+    while not _is_armed(tracer.pid):
+        _check(tracer, settings)
+        time.sleep(0.005)
 
 
 def _check(tracer: Running, settings: Settings) -> None:
