@@ -85,7 +85,7 @@ def nginx(settings: Settings) -> Server:
     folder.joinpath("page.html").write_text("a page\n" * 200)
     configuration = folder / "nginx.conf"
     configuration.write_text(_NGINX.format(folder=folder, port=port))
-    command = [_found("nginx"), "-p", folder, "-c", configuration]
+    command: Command = [_found("nginx"), "-p", folder, "-c", configuration]
     return Server(command, _http(port, requests, "page.html"), requests, port)
 
 
@@ -111,8 +111,8 @@ def uvicorn(settings: Settings) -> Server:
         raise Unmeasured("uvicorn is not installed")
     port, requests = _free_port(), settings.count(6_000, 100)
     settings.folder.joinpath("server.py").write_text(_UVICORN)
-    command = [sys.executable, "-m", "uvicorn", "--app-dir", settings.folder, "--no-access-log", "--log-level", "error",
-               "--port", str(port), "server:app"]  # fmt: skip
+    command: Command = [sys.executable, "-m", "uvicorn", "--app-dir", settings.folder, "--no-access-log",
+                        "--log-level", "error", "--port", str(port), "server:app"]  # fmt: skip
     return Server(command, _http(port, requests), requests, port)
 
 
@@ -136,7 +136,7 @@ def _serving(server: Server) -> Iterator[Running]:
 
 
 def used_seconds(pid: int) -> float:
-    """Return the processor time of a process and its children, by the scheduler's own clock (ns, /proc/PID/schedstat)."""
+    """Return the processor time of a process and its children, by the scheduler's clock (ns, schedstat in /proc)."""
     try:
         family = [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
     except psutil.NoSuchProcess:

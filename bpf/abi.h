@@ -50,6 +50,7 @@ enum operation {
 	OP_UNDO, /* event only: the unmap or remap of this thread failed */
 	OP_NAME, /* no event: the call names a type, which it returns a handle of */
 	OP_GUEST, /* no event: the call enters an interpreter, whose state is `object` and whose layout `type` */
+	OP_CODE_END, /* no event: the call ends `object`, code of an interpreter */
 };
 
 enum error_kind {
@@ -577,7 +578,7 @@ struct python {
 	u16 by_content; /* code objects have no number of their own: compare what they hold */
 	u16 ascii_text; /* where the text of a str begins */
 	u16 wide_text;
-	u16 reserved;
+	u16 ends_seen; /* every end of a code object comes to a probe: what is known of one holds until then */
 };
 
 /* The same for Lua; one per version. */

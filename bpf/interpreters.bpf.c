@@ -166,7 +166,7 @@ int guest_keep(struct pt_regs *ctx)
 	return 0;
 }
 
-/* A function that enters Lua. */
+/* A function that enters Lua, or that ends code of Python. */
 int on_guest(struct pt_regs *ctx)
 {
 	struct thread *thread = current_thread();
@@ -179,6 +179,10 @@ int on_guest(struct pt_regs *ctx)
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->at[index];
+	if (site->operation == OP_CODE_END) {
+		python_code_ends(thread, value_at(ctx, registers, &site->object));
+		return 0;
+	}
 	guest = make_guest(thread->tid);
 	if (!guest) {
 		lose(LOSS_THREADS_FULL);

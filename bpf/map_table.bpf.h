@@ -75,8 +75,9 @@ DECLARE_RING(STACK_REQUESTS, 65536);
 DECLARE_MAP(STACK_WORDS, HASH, u32, struct stack_words, THREADS);
 DECLARE_MAP(TRUE_RETURNS, LRU_HASH, struct true_return, u64, 16384);
 
-/* Code objects of interpreters that the tracer was told of. */
+/* Code objects of interpreters that the tracer was told of; what tells those of CPython apart that live. */
 DECLARE_MAP(GUEST_CODES, HASH, u64, u64, 262144);
+DECLARE_MAP(PYTHON_CODES, LRU_HASH, struct key, u64, 65536);
 
 /* Traced processes and what each address space has made; which table of mappings an address space has. */
 DECLARE_MAP(PROCESSES, HASH, u32, struct process, PROCESSES);

@@ -79,11 +79,21 @@ INLINE u64 python_state(struct guest_walk *walk, struct guest *guest, struct pyt
 	return guest->state;
 }
 
+INLINE struct key code_key(struct thread *thread, u64 code)
+{
+	struct key key = { .address = code, .pid = thread->pid, .generation = thread->generation };
+
+	return key;
+}
+
 /* What tells this code object from every other that stands or stood here; 0 if it is none. */
 INLINE u64 python_code(struct thread *thread, struct guest *guest, struct python *python, u64 code)
 {
-	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, code);
+	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, code), *known;
+	struct key key = code_key(thread, code);
 
+	if (python->ends_seen && (known = map_lookup(PYTHON_CODES, &key)))
+		return *known;
 	if (bpf_probe_read_user(guest->words, (IDENTITY_LAST + 1) * 8, (void *)code))
 		return 0;
 	if (guest->words[1] != python->code_type)
@@ -98,7 +108,18 @@ INLINE u64 python_code(struct thread *thread, struct guest *guest, struct python
 		hash = mixed_content(guest, hash, table + 32, user_word(table + 16));
 		hash = mixed_content(guest, hash, file + python->ascii_text, user_word(file + 16));
 	}
-	return hash | !hash;
+	hash |= !hash;
+	if (python->ends_seen)
+		map_update(PYTHON_CODES, &key, &hash, ANY);
+	return hash;
+}
+
+/* A code object ends: what stands at its address from now on is another one. */
+INLINE void python_code_ends(struct thread *thread, u64 code)
+{
+	struct key key = code_key(thread, code);
+
+	map_delete(PYTHON_CODES, &key);
 }
 
 INLINE int find_end_turn(struct guest_walk *walk)

@@ -106,7 +106,7 @@ class Session:
         self.attacher = Attacher(self.programs, self._uprobe_events)
         self.prober = Prober(
             options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow,
-            holds_ends=options.reachability and options.hindrance is None,
+            misses_ends=self.guest_runtimes.misses_ends, holds_ends=options.reachability and options.hindrance is None,
         )
         self.binaries.on_stale = self.prober.withdraw
         self.seen = SeenFrames(self.binaries)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracer.elf.image import SHT_DYNSYM, Image, Section
 
-_SHT_RELA = 4
+SHT_RELA = 4
 _BY_NAME = (6, 7)
 _RELA = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
 _SYMBOL = np.dtype([("name", "<u4"), ("rest", "V20")])
@@ -26,13 +26,18 @@ def imported_slots(image: Image) -> Mapping[int, str]:
     strings = bytes(image.contents(image.sections[symbols.link]))
     found: dict[int, str] = {}
     for section in image.sections:
-        if section.type != _SHT_RELA or section.link != symbols.index:
+        if section.type != SHT_RELA or section.link != symbols.index:
             continue
-        rows = _rows(image, section, _RELA)
+        rows = relocations(image, section)
         rows = rows[np.isin(rows["type"], _BY_NAME) & (rows["symbol"] < len(table))]
         for slot, symbol in zip(rows["offset"].tolist(), rows["symbol"].tolist(), strict=True):
             found[slot] = _text(strings, int(table["name"][symbol]))
     return found
+
+
+def relocations(image: Image, section: Section) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """Return the rows of a section of type SHT_RELA: `offset`, `type`, `symbol`, `addend`."""
+    return _rows(image, section, _RELA)
 
 
 def _rows(image: Image, section: Section, dtype: np.dtype[np.void]) -> np.ndarray[tuple[int], np.dtype[np.void]]:

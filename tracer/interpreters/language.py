@@ -10,7 +10,7 @@ from tracer.elf.image import Image
 from tracer.interpreters.script_code import ScriptCode
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
-from tracer.model.operations import Spec
+from tracer.model.operations import Site, Spec
 from tracer.model.records import GuestRecord
 
 
@@ -25,6 +25,10 @@ class Runtimes(Protocol):
 
     def enter(self, table: int, mapped: Iterable[tuple[OpenBinary, int]]) -> None:
         """Tell the kernel side which interpreter runs where a mapping table holds: binaries with their bias."""
+        ...
+
+    def misses_ends(self, binary: OpenBinary) -> None:
+        """Compare code objects of this binary each time: not all of their ends come to a probe (any more)."""
         ...
 
 
@@ -55,6 +59,10 @@ class Language(Protocol):
 
     def entries(self, image: Image) -> Spec | None:
         """Return the functions by which its state becomes known, where a binary has some that are to be probed."""
+        ...
+
+    def code_end(self, image: Image) -> Site | None:
+        """Return the function by which its code objects end, where a binary has it."""
         ...
 
     def text(self, row: Any, first_line: int) -> tuple[str | None, str | None]:

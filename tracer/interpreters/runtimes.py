@@ -35,5 +35,10 @@ class InterpreterRuntimes:
         for runtimes in self._runtimes:
             runtimes.enter(table, found)
 
+    def misses_ends(self, binary: OpenBinary) -> None:
+        """Say that not all ends of code objects of this binary are seen, or not any more."""
+        for runtimes in self._runtimes:
+            runtimes.misses_ends(binary)
+
     def _is_interpreter(self, binary: OpenBinary) -> bool:
         return any(runtimes.is_in(binary) for runtimes in self._runtimes)

@@ -23,7 +23,7 @@ from tracer.kernel.breakpoints import remove_breakpoints
 from tracer.kernel.programs import HOLD_OF_TREE, Programs
 from tracer.kernel.tree_holds import TreeHolds
 from tracer.kernel.uprobe_events import UprobeEvents
-from tracer.model.operations import Operation, Placement, SiteFlag
+from tracer.model.operations import INTERPRETED, Placement, SiteFlag
 from tracer.model.records import ControlKind
 
 EVERY_PROCESS = 0
@@ -234,11 +234,11 @@ class Attacher:
 
 def _by_programs(placed: list[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:
     """Tell the built-in functions, whose programs are made for speed, from those that specs describe."""
-    guests = [p for p in placed if p[1].site.function.operation == Operation.GUEST]
-    placed = [p for p in placed if p[1].site.function.operation != Operation.GUEST]
+    guests = [p for p in placed if p[1].site.function.operation in INTERPRETED]
+    placed = [p for p in placed if p[1].site.function.operation not in INTERPRETED]
     built_in = [p for p in placed if p[1].site.function.group == 0]
     described = [p for p in placed if p[1].site.function.group != 0]
-    return ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described), ("on_guest", "", guests)
+    return ("on_guest", "", guests), ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described)
 
 
 def _offset(placement: Placement, at_return: bool) -> int:

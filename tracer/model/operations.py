@@ -26,6 +26,12 @@ class Operation(IntEnum):
     """The function returns a handle of a type, whose name is given to it."""
     GUEST = 14
     """The function enters an interpreter, whose state is its object."""
+    CODE_END = 15
+    """The function ends its object, code of an interpreter."""
+
+
+INTERPRETED = frozenset({Operation.GUEST, Operation.CODE_END})
+"""Operations of interpreters themselves: they are no events."""
 
 
 class LocationKind(IntEnum):

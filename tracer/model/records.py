@@ -164,7 +164,7 @@ PYTHON = np.dtype(
                 "interpreters", "next_interpreter", "threads", "next_thread", "thread_id", "current",
                 "c_frame", "c_frame_current", "c_frame_previous", "code", "previous", "instruction",
                 "mark", "mark_value", "mark_is_frame", "first_instruction", "first_line", "file", "name",
-                "line_table", "by_content", "ascii_text", "wide_text", "reserved",
+                "line_table", "by_content", "ascii_text", "wide_text", "ends_seen",
             )
         ),
     ],

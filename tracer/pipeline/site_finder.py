@@ -56,6 +56,7 @@ class SiteFinder:
         described = self._described(image)
         specs = [*self._specs, *described, *self._entries(image)]
         sites, unresolved = resolve(image, specs, allocator=is_allocator)
+        sites += self._code_ends(image)
         functions = [f for f in functions_for(image, described, allocator=is_allocator) if f.group]
         refined = self._refined(sites, functions, image)
         placements = [*(place(site, image, self._costs) for site in refined.sites), *refined.copies.placements]
@@ -86,6 +87,10 @@ class SiteFinder:
     def _entries(self, image: Image) -> list[Spec]:
         found = (language.entries(image) for language in LANGUAGES) if self._guests else ()
         return [spec for spec in found if spec is not None]
+
+    def _code_ends(self, image: Image) -> list[Site]:
+        found = (language.code_end(image) for language in LANGUAGES) if self._guests else ()
+        return [site for site in found if site is not None]
 
     def _described(self, image: Image) -> list[Spec]:
         table = read_symbol_table(image)

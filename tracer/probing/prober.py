@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tracer.binaries.open_binaries import FindSites, OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
@@ -13,6 +13,7 @@ from tracer.jit.frame_registry import DEREGISTER_FUNCTIONS, INNERMOST_FUNCTIONS,
 from tracer.jit.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
 from tracer.mishaps import Mishaps
+from tracer.model.operations import Operation
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import Coverage, Mapping, UncoveredCopies, Unresolved
 from tracer.probing.changed_code import is_changed
@@ -129,6 +130,10 @@ def _holds(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
     return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
 
 
+def _sees_ends(binary: OpenBinary) -> bool:
+    return any(p.site.function.operation == Operation.CODE_END for _, p in binary.placements)
+
+
 def _is_libc(binary: OpenBinary) -> bool:
     return bool(binary.symbols.find("execve") and binary.symbols.find("fork"))
 
@@ -138,10 +143,12 @@ class Prober:
 
     def __init__(
         self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher, mishaps: Mishaps, *,
-        follow: bool, holds_ends: bool = False,
+        follow: bool, misses_ends: Callable[[OpenBinary], None] = lambda _: None, holds_ends: bool = False,
     ) -> None:
+        """`misses_ends` is told of binaries whose code objects end unseen."""
         self._mishaps, self._follow, self._holds_ends = mishaps, follow, holds_ends
         self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
+        self._misses_ends = misses_ends
         self._holds: dict[int, list[Hold]] = {}
         self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
         self._linked: dict[int, dict[int, OpenBinary]] = {}
@@ -168,6 +175,8 @@ class Prober:
             self._uncovered += found.uncovered
             self._sites.add(binary, found.placements)
             binary.unwinders = found.unwinders
+        if not _sees_ends(binary):
+            self._misses_ends(binary)
         with self._mishaps.attempt():
             self._holds[binary.id] = _holds(binary, ends=self._holds_ends)
             if binary.is_static or _is_libc(binary):
@@ -181,6 +190,7 @@ class Prober:
         users = [linked for linked in self._linked.values() if linked.pop(binary.id, None) is not None]
         holders = [held for held in self._of_tree.values() if binary.id in held]
         if users or holders or binary.id in self._everywhere:
+            self._misses_ends(binary)
             self._everywhere.discard(binary.id)
             for held in holders:
                 held.discard(binary.id)
@@ -235,6 +245,7 @@ class Prober:
             if error.errno in EXHAUSTED:
                 self.without_files += 1
                 return False
+            self._misses_ends(binary)
             reason = f"the kernel refused the probe: {error.strerror}"
             self._unresolved += [
                 Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
@@ -255,8 +266,11 @@ class Prober:
         return False
 
     def _guarded(self, pid: int, binaries: list[OpenBinary]) -> list[OpenBinary]:
-        """Attach what unwinds in these before any return probe, which an exception could meet; none if it is gone."""
-        distinct = list({binary.id: binary for binary in binaries}.values())
+        """Attach what unwinds in these before any return probe, which an exception could meet; none if it is gone.
+
+        Interpreters come first: of no event may code be known whose end was not seen.
+        """
+        distinct = sorted({binary.id: binary for binary in binaries}.values(), key=_sees_ends, reverse=True)
         try:
             for binary in distinct:
                 self._attacher.attach_unwinders(pid, binary)

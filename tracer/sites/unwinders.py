@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tracer.elf.image import EM_X86_64, Image
 from tracer.elf.symbol_table import STT_FUNC, Symbol, read_symbol_table
-from tracer.model.operations import Operation, Placement, Register, SiteFlag
+from tracer.model.operations import INTERPRETED, Placement, Register, SiteFlag
 from tracer.model.unwinding import Moment, UnwinderPlace
 from tracer.sites.costs import NANOSECONDS, CostModel
 from tracer.sites.instructions import Instruction, decode, flow_of, lines_of
@@ -58,7 +58,7 @@ def refused_returns(image: Image, placements: Sequence[Placement]) -> dict[Place
     Handlers in a binary that neither has nor asks for an unwinder by name: it has one without a symbol. A sanitizer
     follows frame pointers by itself, at each malloc and free.
     """
-    with_return = [p for p in placements if p.site.function.operation != Operation.GUEST
+    with_return = [p for p in placements if p.site.function.operation not in INTERPRETED
                    and not p.site.function.flags & SiteFlag.ENTRY_RESULT]  # fmt: skip
     if not with_return:
         return {}

@@ -104,7 +104,7 @@ def test_other_structs_than_those_known(version: int) -> None:
 def test_older_ones_are_known_by_their_version(version: int) -> None:
     layout = python_layout(version, b"", ())
     assert not isinstance(layout, str)
-    assert set(layout) | {"runtime", "code_type", "reserved"} == set(records.PYTHON.names or ())
+    assert set(layout) | {"runtime", "code_type", "ends_seen"} == set(records.PYTHON.names or ())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tracer.interpreters.script_code import ScriptCode
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
-from tracer.model.operations import FunctionSpec, Operation, SiteFlag, Spec, argument
+from tracer.model.operations import FunctionSpec, Operation, Site, SiteFlag, Spec, argument
 from tracer.model.records import GuestRecord
 
 _ENTRIES = ("lua_callk", "lua_pcallk", "lua_resume", "lua_call", "lua_pcall", "lua_cpcall")
@@ -37,6 +37,9 @@ class LuaRuntimes:
         return False
 
     def enter(self, table: int, mapped: Iterable[tuple[OpenBinary, int]]) -> None:
+        """Do nothing."""
+
+    def misses_ends(self, binary: OpenBinary) -> None:
         """Do nothing."""
 
 
@@ -64,6 +67,10 @@ class Lua:
             for name in _ENTRIES
         )
         return Spec("lua", tuple(functions))
+
+    def code_end(self, image: Image) -> Site | None:
+        """Return none: what its code holds is compared each time."""
+        return None
 
     def text(self, row: Any, first_line: int) -> tuple[str | None, str | None]:
         file = _chunk_name(row["file"].tobytes()[: max(int(row["file_length"]) - 1, 0)])

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracer.elf.image import Image
+from tracer.interpreters.python.code_end import python_code_end
 from tracer.interpreters.python.location_table import lines_at
 from tracer.interpreters.python.runtimes import PythonRuntimes
 from tracer.interpreters.script_code import ScriptCode
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
-from tracer.model.operations import Spec
+from tracer.model.operations import Site, Spec
 from tracer.model.records import GuestRecord
 
 _CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
@@ -32,6 +33,9 @@ class Python:
     def entries(self, image: Image) -> Spec | None:
         """Return none: its state is found by its binary."""
         return None
+
+    def code_end(self, image: Image) -> Site | None:
+        return python_code_end(image)
 
     def text(self, row: Any, first_line: int) -> tuple[str | None, str | None]:
         return _text(row, "name"), _text(row, "file")
