@@ -32,6 +32,15 @@ class CauseEntry:
         return self.lead.count + sum(leak.count for leak in self.others)
 
     @property
+    def id(self) -> str:
+        """Return what stays over runs, whichever of them is the biggest."""
+        return self.lead.cause or self.lead.id
+
+    @property
+    def is_held(self) -> bool:
+        return all(leak.is_held for leak in (self.lead, *self.others))
+
+    @property
     def summed(self) -> Leak:
         """Return the first entry with the sum of what they all accuse as much."""
         if not self.others or not self.lead.unpaired:
@@ -48,26 +57,37 @@ def cause_entries(leaks: Iterable[Leak]) -> list[CauseEntry]:
     kept: dict[object, list[Leak]] = {}
     for number, leak in enumerate(leaks):
         if leak.kept_alive_by is not None:
-            kept.setdefault(leak.kept_alive_by, []).append(leak)
+            kept.setdefault((leak.pid, leak.kept_alive_by), []).append(leak)
         else:
-            found.setdefault(leak.cause or number, []).append(leak)
+            found.setdefault((leak.pid, leak.cause) if leak.cause else number, []).append(leak)
     entries = [CauseEntry(many[0], tuple(many[1:]), tuple(kept.pop(key, ()))) for key, many in found.items()]
     return [*entries, *(CauseEntry(leak) for many in kept.values() for leak in many)]
+
+
+def same_cause_words(entry: CauseEntry) -> str:
+    """Return "the same cause: 2 more objects, created at"; nothing where this is all."""
+    if not entry.others:
+        return ""
+    return f"the same cause: {counted(sum(leak.count for leak in entry.others), 'more object')}, created at"
+
+
+def kept_words(entry: CauseEntry) -> str:
+    """Return "kept alive by these, no cause of their own: 50 x str"; nothing where nothing is."""
+    if not entry.kept:
+        return ""
+    counts = Counter[str]()
+    for leak in entry.kept:
+        counts[leak.type or "unknown"] += leak.count
+    named = ", ".join(f"{count:,} x {type_}" for type_, count in counts.most_common())
+    return f"kept alive by {'it' if entry.count == 1 else 'these'}, no cause of their own: {named}"
 
 
 def add_same_cause(page: Page, entry: CauseEntry) -> None:
     """Add where else objects of this cause were created, and what they keep alive."""
     if entry.others:
-        others = entry.others
-        page.line(f"    the same cause: {counted(sum(leak.count for leak in others), 'more object')}, created at")
-        _add_births(page, others)
-    if entry.kept:
-        counts = Counter[str]()
-        for leak in entry.kept:
-            counts[leak.type or "unknown"] += leak.count
-        named = ", ".join(f"{count:,} x {type_}" for type_, count in counts.most_common())
-        page.paragraph(f"kept alive by {'it' if entry.count == 1 else 'these'}, no cause of their own: {named}",
-                       "      ", "    ")  # fmt: skip
+        page.line(f"    {same_cause_words(entry)}")
+        _add_births(page, entry.others)
+    page.paragraph(kept_words(entry), "      ", "    ")
 
 
 def _add_births(page: Page, leaks: Sequence[Leak]) -> None:

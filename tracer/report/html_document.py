@@ -8,6 +8,7 @@ from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak, Stack
 from tracer.model.frames import Frame
 from tracer.report.address_words import address_word, counts_references
 from tracer.report.amount_words import amount
+from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
 from tracer.report.class_words import CLASSES
 from tracer.report.entry_sentence import error_sentence
 from tracer.report.holder_words import held_by
@@ -48,7 +49,7 @@ def html_document(findings: Findings) -> Json:
         ],
         "types": [[r.type, r.created, r.gets, r.puts, r.destroyed, r.outstanding] for r in findings.types],
         "classes": CLASSES,
-        "leaks": [_leak(leak, frames) for leak in reported(findings)],
+        "leaks": [document for entry in cause_entries(reported(findings)) for document in _leaks(entry, frames)],
         "errors": [_error(error, frames) for error in findings.errors],
         "survivors": [[s.time_ns, s.count, s.bytes] for s in findings.survivors],
         "periods": [
@@ -81,6 +82,18 @@ class _Frames:
             whole = f"{frame.file}{line}" if frame.file else frame.path or ""
             self.documents.append([name(frame), place(frame), frame.module, whole, int(frame.inlined)])
         return number
+
+
+def _leaks(entry: CauseEntry, frames: _Frames) -> list[Json]:
+    """Return what is listed, and after it what stands below it: `below` of these is how many they are."""
+    lead = _leak(entry.lead, frames) | {
+        "below": len(entry.leaks) - 1,
+        "sum": entry.count,
+        "sameCause": same_cause_words(entry),
+        "births": _calls((StackCount(other.stack, other.count) for other in entry.others), frames),
+        "kept": kept_words(entry),
+    }
+    return [lead, *(_leak(leak, frames) for leak in entry.leaks[1:])]
 
 
 def _leak(leak: Leak, frames: _Frames) -> Json:

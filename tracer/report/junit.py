@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import TextIO
 from xml.etree import ElementTree
 
-from tracer.model.findings import ErrorFinding, Findings, Leak
+from tracer.model.findings import ErrorFinding, Findings
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Process
+from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, stack_text
 from tracer.report.scope import command, end, last_of
 from tracer.report.selection_words import rate
@@ -27,12 +28,13 @@ Names = Mapping[int, str]
 
 
 def write_junit(findings: Findings, stream: TextIO, source_root: str | None = None) -> None:
-    """Write one suite: a case per process, one that fails per leak and per error, one for what was lost.
+    """Write one suite: a case per process, one that fails per cause and per error, one for what was lost.
 
     What is outstanding but not judged a leak is a skipped case; so is the last one where data were lost.
     """
     names = process_names(findings)
-    cases = [*_processes(findings, names), *(_leak(leak, names, source_root) for leak in reported(findings))]
+    entries = cause_entries(reported(findings))
+    cases = [*_processes(findings, names), *(_leak(entry, names, source_root) for entry in entries)]
     cases += [_error(error, names, source_root) for error in findings.errors]
     cases.append(_completeness(findings))
     _number(cases)
@@ -73,10 +75,11 @@ def _process(process: Process, names: Names) -> Element:
     return case
 
 
-def _leak(leak: Leak, names: Names, root: str | None) -> Element:
+def _leak(entry: CauseEntry, names: Names, root: str | None) -> Element:
+    leak = entry.summed
     sentence = leak_sentence(leak)
     # Names must not change from run to run, or dashboards see another test each time: no numbers in them.
-    title = f"{leak.kind} {leak.type or ''} {leak.id}".replace("  ", " ")
+    title = f"{leak.kind} {leak.type or ''} {entry.id}".replace("  ", " ")
     case = _case(names, leak.pid, title, main_frame(leak), root)
     properties = ElementTree.SubElement(case, "properties")
     facts = [
@@ -86,11 +89,18 @@ def _leak(leak: Leak, names: Names, root: str | None) -> Element:
     for key, value in (*facts, ("sampled", leak.sample.count if leak.sample else None)):
         if value is not None:
             ElementTree.SubElement(properties, "property", {"name": key, "value": str(value)})
-    if leak.state in _FAILING and not leak.is_held:
-        _add(case, "failure", sentence, leak.state, [sentence, *stack_text(leak.stack), *leak.notes])
+    if leak.state in _FAILING and not entry.is_held:
+        _add(case, "failure", sentence, leak.state, [sentence, *stack_text(leak.stack), *leak.notes, *_below(entry)])
     else:
-        _add(case, "skipped", sentence if leak.is_held else f"{sentence}: not judged", None, [])
+        _add(case, "skipped", sentence if entry.is_held else f"{sentence}: not judged", None, [])
     return case
+
+
+def _below(entry: CauseEntry) -> list[str]:
+    lines = [same_cause_words(entry)] if entry.others else []
+    for other in entry.others:
+        lines += ["", f"{other.count:,}", *stack_text(other.stack)]
+    return [*lines, *filter(None, [kept_words(entry)])]
 
 
 def _error(error: ErrorFinding, names: Names, root: str | None) -> Element:

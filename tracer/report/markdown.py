@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from tracer.model.findings import ErrorFinding, Findings, Leak
+from tracer.model.findings import ErrorFinding, Findings
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, duration
+from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
 from tracer.report.entries import STATES
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
 from tracer.report.period_table import period_title, row_place
@@ -26,7 +27,7 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
 
     Names are the target's to choose, so each stands in a code element, every character that could be markup escaped.
     """
-    leaks = reported(findings)
+    entries = cause_entries(reported(findings))
     said = verdict(findings)
     stream.write(f"## {_SIGNS.get(said.style, '')} {plain(said.text)}\n\n")
     for doubt in findings.doubts:
@@ -43,21 +44,21 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
     for loss in findings.losses:
         cure = f" (cure: {code(loss.remedy)})" if loss.remedy else ""
         stream.write(f"**Not complete:** {loss.count:,} lost: {plain(loss.reason)}{cure}\n\n")
-    if leaks:
-        _write_table(leaks, top, stream)
+    if entries:
+        _write_table(entries, top, stream)
     for error in findings.errors[:top]:
         _write_error(error, stream)
     if len(findings.errors) > top:
         stream.write(f"and {counted(len(findings.errors) - top, 'more error')}\n\n")
-    for number, leak in enumerate(leaks[:top], start=1):
-        _write_details(f"{number}. {plain(leak_sentence(leak))}", _lines(leak), stream)
+    for number, entry in enumerate(entries[:top], start=1):
+        _write_details(f"{number}. {plain(leak_sentence(entry.summed))}", _lines(entry), stream)
     _write_rest(findings, top, stream)
 
 
-def _write_table(leaks: Sequence[Leak], top: int, stream: TextIO) -> None:
+def _write_table(entries: Sequence[CauseEntry], top: int, stream: TextIO) -> None:
     stream.write("| # | kind | type | state | trend | count | bytes | made in | id |\n")
     stream.write("|--:|---|---|---|---|--:|--:|---|---|\n")
-    for number, leak in enumerate(leaks[:top], start=1):
+    for number, leak in enumerate((entry.summed for entry in entries[:top]), start=1):
         about = "~" if leak.sample else ""
         size = "" if leak.bytes is None else f"{about}{leak.bytes:,}"
         state, word = STATES.get(leak.state, leak.state), (leak.trend and leak.trend.word) or ""
@@ -65,17 +66,24 @@ def _write_table(leaks: Sequence[Leak], top: int, stream: TextIO) -> None:
             f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {word} | {about}{leak.count:,} | {size}"
             f" | {code(short_place(main_frame(leak)))} | {code(leak.id)} |\n"
         )
-    if len(leaks) > top:
-        _write_sum(f"and {counted(len(leaks) - top, 'more entry', 'more entries')}", total(leaks[top:]), stream)
-    _write_sum("**all**", total(leaks), stream)
+    if len(entries) > top:
+        _write_sum(f"and {counted(len(entries) - top, 'more entry', 'more entries')}", _total(entries[top:]), stream)
+    if kept := [leak for entry in entries[:top] for leak in entry.kept]:
+        _write_sum("kept alive by these", total(kept), stream)
+    _write_sum("**all**", _total(entries), stream)
     stream.write("\n")
+
+
+def _total(entries: Iterable[CauseEntry]) -> Weight:
+    return total(leak for entry in entries for leak in entry.leaks)
 
 
 def _write_sum(label: str, weight: Weight, stream: TextIO) -> None:
     stream.write(f"| | {label} | | | | {weight.count:,} | {weight.bytes:,} | | |\n")
 
 
-def _lines(leak: Leak) -> list[str]:
+def _lines(entry: CauseEntry) -> list[str]:
+    leak = entry.summed
     lines = stack_text(leak.stack)
     for word, calls in (("gets", leak.gets), ("puts", leak.puts)):
         for call in calls[:5]:
@@ -86,7 +94,12 @@ def _lines(leak: Leak) -> list[str]:
     for get in leak.unpaired:
         lines += ["", f"never put: {counted(get.count, 'get')} ({get.confidence}: {get.reason})"]
         lines += [f"  {line}" for line in stack_text(get.stack)]
-    return [*lines, *(f"note: {note}" for note in leak.notes)]
+    lines += [f"note: {note}" for note in leak.notes]
+    if entry.others:
+        lines += ["", same_cause_words(entry)]
+    for other in entry.others[:5]:
+        lines += [f"  {other.count:,}", *(f"  {line}" for line in stack_text(other.stack))]
+    return [*lines, *filter(None, [kept_words(entry)])]
 
 
 def _write_error(error: ErrorFinding, stream: TextIO) -> None:

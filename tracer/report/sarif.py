@@ -16,6 +16,7 @@ from tracer import __version__
 from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak
 from tracer.model.frames import Frame
 from tracer.model.visible import visible
+from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, short_place
 from tracer.report.sarif_rules import RULES
 from tracer.report.source_location import SourceLocation, main_frame, source_place
@@ -39,7 +40,7 @@ def write_sarif(findings: Findings, stream: TextIO, source_root: str | None = No
 
 def _document(findings: Findings, root: str | None) -> Json:
     place = cache(lambda frame: _location(frame, root))
-    leaks = [_leak(leak, place) for leak in reported(findings)]
+    leaks = [_leak(entry, place) for entry in cause_entries(reported(findings))]
     errors = [_error(error, place) for error in findings.errors]
     run: Json = {
         "tool": {"driver": {"name": "refleak", "version": __version__, "rules": _rules()}},
@@ -88,20 +89,26 @@ def _invocation(findings: Findings) -> Json:
     return made
 
 
-def _leak(leak: Leak, place: Place) -> Json:
+def _leak(entry: CauseEntry, place: Place) -> Json:
+    leak = entry.summed
     lines = [leak_sentence(leak)]
     lines += [f"{get.count} get(s) never put ({get.confidence}): {_path(get.stack)}" for get in leak.unpaired]
     lines += leak.notes
+    if entry.others:
+        lines.append(f"{same_cause_words(entry)} {', '.join(_place(other) for other in entry.others)}")
+    lines += filter(None, [kept_words(entry)])
+    stacks = [("made at", leak.stack), *(("the same cause, made at", other.stack) for other in entry.others)]
     return {
-        **_head(leak.kind, _level(leak), lines),
+        **_head(leak.kind, "note" if entry.is_held else _LEVELS.get(leak.state, "note"), lines),
         "occurrenceCount": max(leak.count, 1),
-        "partialFingerprints": _fingerprints(leak.id),
-        "stacks": [_stack("made at", leak.stack, place)] if leak.stack else [],
+        "partialFingerprints": _fingerprints(entry.id),
+        "stacks": [_stack(what, stack, place) for what, stack in stacks if stack],
         "properties": {
             "id": leak.id, "pid": leak.pid, "state": leak.state, "type": leak.type,
             "reachability": leak.reachability,
             "count": leak.count, "bytes": leak.bytes, "stackStatus": leak.stack_status,
             **({"sampled": leak.sample.count} if leak.sample else {}),
+            **({"idsBelow": [below.id for below in (*entry.others, *entry.kept)]} if entry.leaks[1:] else {}),
         },
         **_locations(main_frame(leak), place),
     }  # fmt: skip
@@ -109,10 +116,6 @@ def _leak(leak: Leak, place: Place) -> Json:
 
 def _suppressed(leak: Leak) -> Json:
     return {"id": leak.id, "by": leak.suppressed_by, "count": leak.count, "bytes": leak.bytes}
-
-
-def _level(leak: Leak) -> str:
-    return "note" if leak.is_held else _LEVELS.get(leak.state, "note")
 
 
 def _error(error: ErrorFinding, place: Place) -> Json:
@@ -162,6 +165,10 @@ def _location(frame: Frame, root: str | None) -> Json:
 def _stack(what: str, stack: FrameList, place: Place) -> Json:
     frames = [{"location": place(f), **({"module": f.module} if f.module else {})} for f in stack]
     return {"message": {"text": what}, "frames": frames}
+
+
+def _place(leak: Leak) -> str:
+    return short_place(main_frame(leak))
 
 
 def _path(stack: FrameList) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from browser import Page, browser, needs_chromium
 from hand_made import Code, blocks, process, server, snapshot
+from test_cause_entries import LEAKS
 
 from tracer.analysis import analyse
 from tracer.model.findings import Findings
@@ -95,6 +96,18 @@ def test_amounts_stand_on_top_and_sizes_in_bars(chromium: Page, tmp_path: Path) 
         ["4.0 KiB", "", "28.0 KiB", "7"], ["1.0 MiB", "", "1.0 MiB", "1"],
     ]  # fmt: skip
     assert len(rows) == 18
+
+
+@needs_chromium
+def test_entries_of_one_cause_are_one_row(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, replace(server_findings(), leaks=tuple(LEAKS)), tmp_path)
+    assert page.complaints == []
+    assert texts(page, "#leaks tr.entry td:nth-child(2)") == ["6", "3"]
+    assert texts(page, "#shown") == ["2 entries: 0 bytes in 59 objects"]
+    assert "kept alive by these, no cause of their own: 50 x str" in texts(page, "#leaks tr.inside")[0]
+    assert {"[map]", "[dso]", "[str]"} <= set(widths(page))
+    typed(page, "filter", "str_new")
+    assert texts(page, "#leaks tr.entry td:nth-child(2)") == ["6"]
 
 
 @needs_chromium

@@ -103,7 +103,7 @@ def test_sarif_fingerprints_are_the_stable_ids() -> None:
     found = findings()
     results = [r for r in sarif(found)["results"] if "suppressions" not in r and "partialFingerprints" in r]
     assert [r["partialFingerprints"]["refleakStack/v1"] for r in results] == [
-        leak.id for leak in found.leaks if leak.state != "inherited"
+        leak.cause or leak.id for leak in found.leaks if leak.state != "inherited"
     ]
 
 

@@ -3,13 +3,15 @@ function leaksSection() {
     section('leaks', 'Entries', element('p', {class: 'note'}, 'Nothing is outstanding.'));
     return;
   }
+  const listed = data.leaks.filter((leak) => leak.below !== undefined);
+  const withBelow = (leak) => data.leaks.slice(data.leaks.indexOf(leak)).slice(0, leak.below + 1);
   const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.start]] : null;
   const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + (frame[1].startsWith('(') ? '' : frame[1])).trim() : '(stack not kept)'; };
   const about = (leak) => leak.error ? '~' : '';
   const several = new Set(data.leaks.map((leak) => leak.pid)).size > 1;
   const columns = [
     {title: 'bytes', number: true, value: (leak) => leak.bytes || 0, cell: (leak) => leak.bytes === null ? '' : about(leak) + grouped(leak.bytes)},
-    {title: 'count', number: true, value: (leak) => leak.count, cell: (leak) => about(leak) + grouped(leak.count)},
+    {title: 'count', number: true, value: (leak) => leak.sum, cell: (leak) => about(leak) + grouped(leak.sum)},
     {title: 'kind', value: (leak) => leak.kind},
     {title: 'type', value: (leak) => leak.type || '', cell: (leak) => element('code', null, leak.type || '?')},
     {title: 'state', value: (leak) => leak.reachability ? data.classes[leak.reachability] : leak.state},
@@ -31,6 +33,9 @@ function leaksSection() {
     for (const [stack, count] of leak.freedAt) {
       parts.push(element('h3', null, 'freed: ' + grouped(count) + ' at ' + leak.lookedAt), stackList(stack));
     }
+    if (leak.sameCause) parts.push(element('h3', null, leak.sameCause));
+    for (const [stack, count] of leak.births) parts.push(element('p', {class: 'note'}, grouped(count)), stackList(stack));
+    if (leak.kept) parts.push(element('p', {class: 'note'}, leak.kept));
     const facts = [];
     if (leak.error) facts.push('estimated from ' + counted(leak.error[2], 'block') + ' drawn: \u00b1 ' + counted(leak.error[0], 'byte') + ', \u00b1 ' + counted(leak.error[1], 'block'));
     if (leak.least !== null && leak.count > 1) facts.push(leak.least === leak.most ? 'each of ' + counted(leak.least, 'byte') : 'of ' + grouped(leak.least) + ' to ' + counted(leak.most, 'byte'));
@@ -42,19 +47,19 @@ function leaksSection() {
   }
 
   const text = (leak) => [leak.id, leak.kind, leak.type || '', leak.state, ...leak.stack.flatMap((number) => data.frames[number])].join(' ').toLowerCase();
-  const texts = data.leaks.map(text), shown = element('span', {class: 'tally', id: 'shown'});
-  const list = sortableTable(columns, data.leaks, {inside, sortedBy: null, opened: 1});
+  const texts = new Map(listed.map((leak) => [leak, withBelow(leak).map(text).join(' ')])), shown = element('span', {class: 'tally', id: 'shown'});
+  const list = sortableTable(columns, listed, {inside, sortedBy: null, opened: 1});
   const summary = (leaks) => {
     shown.textContent = counted(leaks.length, 'entry').replace('entrys', 'entries') + ': '
-      + size(leaks.reduce((sum, leak) => sum + (leak.bytes || 0), 0)) + ' in ' + counted(leaks.reduce((sum, leak) => sum + leak.count, 0), 'object');
+      + size(leaks.reduce((sum, leak) => sum + (leak.bytes || 0), 0)) + ' in ' + counted(leaks.flatMap(withBelow).reduce((sum, leak) => sum + leak.count, 0), 'object');
   };
   const filter = element('input', {type: 'search', id: 'filter', placeholder: 'Filter by any frame, type or id', 'aria-label': 'Filter entries', oninput: (event) => {
     const wanted = event.target.value.toLowerCase();
-    const left = data.leaks.filter((_, index) => texts[index].includes(wanted));
+    const left = listed.filter((leak) => texts.get(leak).includes(wanted));
     list.show(left);
     summary(left);
   }});
-  summary(data.leaks);
+  summary(listed);
   section('leaks', 'Entries', element('div', {class: 'controls'}, filter, shown), element('div', {class: 'panel'}, list.table),
     data.suppressed ? element('p', {class: 'note'}, 'Suppressed: ' + data.suppressed + '.') : null,
     data.inherited ? element('p', {class: 'note'}, 'Inherited by fork, no leak: ' + data.inherited + '.') : null);
