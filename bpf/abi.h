@@ -49,7 +49,7 @@ enum operation {
 	OP_ERROR, /* event only: a rule of counting was broken */
 	OP_UNDO, /* event only: the unmap or remap of this thread failed */
 	OP_NAME, /* no event: the call names a type, which it returns a handle of */
-	OP_GUEST, /* no event: the call enters an interpreter, whose state is `object` and whose layout `type` */
+	OP_INTERPRETER, /* no event: the call enters an interpreter, whose state is `object` and whose layout `type` */
 	OP_CODE_END, /* no event: the call ends `object`, code of an interpreter */
 };
 
@@ -409,7 +409,7 @@ enum loss {
 	LOSS_TYPES_FULL,
 	LOSS_UNWIND_REFUSED, /* tail call failed */
 	LOSS_ARGUMENT_UNREAD, /* an argument could not be read */
-	LOSS_GUESTS_FULL, /* frames of an interpreter not kept */
+	LOSS_INTERPRETERS_FULL, /* frames of an interpreter not kept */
 	LOSS_RETURN_HIDDEN, /* a replaced return address could not be put back */
 	LOSS_COUNT,
 };
@@ -607,45 +607,45 @@ struct lua {
 };
 
 #define LUA_LAYOUTS 8
-#define GUEST_FRAMES 128
-#define GUEST_NAME_BYTES 256
-#define GUEST_FILE_BYTES 512
-#define GUEST_EXTRA_BYTES 1024
-#define GUEST_TABLE_BYTES 16384
+#define INTERPRETER_FRAMES 128
+#define INTERPRETER_NAME_BYTES 256
+#define INTERPRETER_FILE_BYTES 512
+#define INTERPRETER_EXTRA_BYTES 1024
+#define INTERPRETER_TABLE_BYTES 16384
 
-enum guest_record {
-	GUEST_STACK,
-	GUEST_PYTHON, /* code whose `table` is a location table */
-	GUEST_LUA, /* `table`: differences of lines, `extra`: pairs of instruction and line */
-	GUEST_LUA_LINES, /* a frame's `where` is the line */
+enum interpreter_record {
+	INTERPRETER_STACK,
+	INTERPRETER_PYTHON, /* code whose `table` is a location table */
+	INTERPRETER_LUA, /* `table`: differences of lines, `extra`: pairs of instruction and line */
+	INTERPRETER_LUA_LINES, /* a frame's `where` is the line */
 };
 
-#define GUEST_NO_LINE 0xffffffff
+#define INTERPRETER_NO_LINE 0xffffffff
 
 /*
  * A frame of an interpreter. `code` 0 with a place is the end of a run of
  * frames and nothing else; without, a frame that could not be told.
  */
-struct guest_frame {
+struct interpreter_frame {
 	u64 code; /* identity: hash of what the code object holds */
 	u32 where; /* Python, Lua 5.4 and later: instruction; Lua 5.1-5.3, LuaJIT: line */
 	u32 place; /* last of a run: where on the C stack its interpreter is, from its start, | 1; else 0 */
 };
 
-/* Records of the guest ring. A native stack, and the frames of interpreters that belong between its frames. */
-struct guest_stack {
+/* Records of the interpreter ring. A native stack, and the frames of interpreters that belong between its frames. */
+struct interpreter_stack {
 	u64 id;
-	u32 kind; /* GUEST_STACK */
+	u32 kind; /* INTERPRETER_STACK */
 	u32 depth;
 	u64 native;
 	u32 native_depth;
 	u32 is_cut; /* the frames could not be read to their end */
 	u32 places[MAX_FRAMES + 1]; /* of each native frame: its stack pointer, from where the stack starts */
-	struct guest_frame frames[GUEST_FRAMES];
+	struct interpreter_frame frames[INTERPRETER_FRAMES];
 };
 
 /* Python: what the str object says, and as many bytes of its text; Lua: bytes up to a zero. */
-struct guest_code {
+struct interpreter_code {
 	u64 id;
 	u32 kind;
 	u32 first_line;
@@ -655,10 +655,10 @@ struct guest_code {
 	u32 name_state;
 	u32 file_length;
 	u32 file_state;
-	u8 name[GUEST_NAME_BYTES];
-	u8 file[GUEST_FILE_BYTES];
-	u8 extra[GUEST_EXTRA_BYTES];
-	u8 table[GUEST_TABLE_BYTES];
+	u8 name[INTERPRETER_NAME_BYTES];
+	u8 file[INTERPRETER_FILE_BYTES];
+	u8 extra[INTERPRETER_EXTRA_BYTES];
+	u8 table[INTERPRETER_TABLE_BYTES];
 };
 
 /* What became of a walk. */
@@ -673,8 +673,8 @@ enum count {
 	COUNT_FRAMES, /* that were walked */
 	COUNT_FRAMES_JOINED, /* in outer parts that were remembered */
 	COUNT_FORGOTTEN, /* walks that were joined or made and cannot be remembered */
-	COUNT_GUEST_WALKS,
-	COUNT_GUEST_FRAMES,
+	COUNT_INTERPRETER_WALKS,
+	COUNT_INTERPRETER_FRAMES,
 	COUNT_COPIES,
 	COUNT_WALKS, /* the first of those by operation and outcome */
 };

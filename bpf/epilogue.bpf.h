@@ -18,7 +18,7 @@
 
 /*
  * Whether a call stands before an address. What follows the call of a function
- * that never returns is not what will run: there the tail would be another's.
+ * that never returns is not what will run: there the epilogue would be another's.
  * A forked child may not have the page yet: then it must be known code.
  */
 INLINE int follows_call(struct walk *walk, struct table *table, u64 address)
@@ -45,22 +45,22 @@ INLINE int read_code(struct walk *walk)
 }
 
 /* Go to the caller by what the code is about to do; returns whether that is known. */
-INLINE int step_by_tail(struct thread *thread, struct step *step, struct table *table)
+INLINE int step_by_epilogue(struct thread *thread, struct step *step, struct table *table)
 {
 	struct walk *walk = &thread->walk;
 	u64 slot, bp_at, caller = 0, bp = 0, code, restores;
-	struct tail tail;
+	struct epilogue epilogue;
 
 	if (!read_code(walk))
 		return 0;
 	code = walk->code;
-	tail = read_tail(code);
-	if (tail.kind == TAIL_NONE)
+	epilogue = read_epilogue(code);
+	if (epilogue.kind == EPILOGUE_NONE)
 		return 0;
-	slot = walk->sp + tail.size;
-	bp_at = walk->sp + tail.bp_at;
-	restores = tail.pops_bp;
-	if (tail.kind == TAIL_LEAVE) {
+	slot = walk->sp + epilogue.size;
+	bp_at = walk->sp + epilogue.bp_at;
+	restores = epilogue.pops_bp;
+	if (epilogue.kind == EPILOGUE_LEAVE) {
 		step->flags |= STEP_USED_BP;
 		if (walk->bp < walk->sp)
 			return 0;
@@ -74,7 +74,7 @@ INLINE int step_by_tail(struct thread *thread, struct step *step, struct table *
 		walk->forgettable = 1;
 		return 0;
 	}
-	note_tail(thread, walk->pc, code);
+	note_code(thread, walk->pc, code);
 	if (restores)
 		restore_bp(walk, step, bp_at, bp);
 	walk->sp = slot + 8;

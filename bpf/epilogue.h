@@ -12,15 +12,15 @@
 #include "abi.h"
 #include "verifier.h"
 
-#define TAIL_POPS 6
+#define EPILOGUE_POPS 6
 
-enum tail_kind {
-	TAIL_NONE,
-	TAIL_RSP, /* the return address is `size` bytes above rsp */
-	TAIL_LEAVE, /* and here above where rbp points */
+enum epilogue_kind {
+	EPILOGUE_NONE,
+	EPILOGUE_RSP, /* the return address is `size` bytes above rsp */
+	EPILOGUE_LEAVE, /* and here above where rbp points */
 };
 
-struct tail {
+struct epilogue {
 	u64 kind;
 	u64 size;
 	u64 pops_bp;
@@ -28,7 +28,7 @@ struct tail {
 };
 
 /* What 8 bytes of code do: [add $size, %rsp] [pop ...] [leave] ret. */
-INLINE struct tail read_tail(u64 code)
+INLINE struct epilogue read_epilogue(u64 code)
 {
 	u64 adds = is_equal(code & 0x80ffffff, 0xc48348);
 	u64 size = (code >> 24 & 0x7f) & -adds;
@@ -36,7 +36,7 @@ INLINE struct tail read_tail(u64 code)
 
 	code >>= adds << 5;
 #pragma unroll
-	for (int i = 0; i < TAIL_POPS; i++) {
+	for (int i = 0; i < EPILOGUE_POPS; i++) {
 		u64 is_wide = is_equal(code & 0xff, 0x41);
 		u64 pops, is_bp;
 
@@ -53,7 +53,9 @@ INLINE struct tail read_tail(u64 code)
 	is_strange |= leaves & pops_bp;
 	code >>= leaves << 3;
 	returns = is_equal(code & 0xff, 0xc3) & (is_strange ^ 1);
-	return (struct tail){ .kind = returns + (returns & leaves), .size = size, .pops_bp = pops_bp, .bp_at = bp_at };
+	return (struct epilogue){
+		.kind = returns + (returns & leaves), .size = size, .pops_bp = pops_bp, .bp_at = bp_at
+	};
 }
 
 /* Whether the last of the bytes may be those of a call. */

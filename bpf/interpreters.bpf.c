@@ -15,17 +15,17 @@
 #include "verifier.h"
 
 /* Name the stack, and go on with what it was walked for. */
-INLINE void finish_guest(struct pt_regs *ctx, struct thread *thread, struct guest *guest)
+INLINE void finish_interpreter(struct pt_regs *ctx, struct thread *thread, struct interpreter *interpreter)
 {
-	thread->walk.known = guest->stack.native;
-	tally(COUNT_GUEST_WALKS, 1);
-	tally(COUNT_GUEST_FRAMES, guest->stack.depth);
-	if (guest->stack.depth) {
-		u64 id = id_of_hash(guest->hash ^ guest->stack.is_cut);
+	thread->walk.known = interpreter->stack.native;
+	tally(COUNT_INTERPRETER_WALKS, 1);
+	tally(COUNT_INTERPRETER_FRAMES, interpreter->stack.depth);
+	if (interpreter->stack.depth) {
+		u64 id = id_of_hash(interpreter->hash ^ interpreter->stack.is_cut);
 
-		guest->stack.id = id;
+		interpreter->stack.id = id;
 		if (!map_lookup(STACKS, &id)) {
-			tail_call(ctx, MAP(PROGRAMS), PROGRAM_GUEST_KEEP);
+			tail_call(ctx, MAP(PROGRAMS), PROGRAM_INTERPRETERS_KEEP);
 			goto done;
 		}
 		thread->walk.known = id;
@@ -35,131 +35,132 @@ done:
 	lose(LOSS_UNWIND_REFUSED);
 }
 
-int guest(struct pt_regs *ctx)
+int interpreters(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
-	struct guest *guest;
-	u64 native, memo;
+	struct interpreter *interpreter;
+	u64 native, cached;
 
 	if (!thread)
 		return 0;
 	native = thread->walk.known;
 	if (!native)
 		intern_stack(thread, &native);
-	guest = make_guest(thread->tid);
-	if (!guest) {
+	interpreter = make_interpreter(thread->tid);
+	if (!interpreter) {
 		lose(LOSS_THREADS_FULL);
 		tail_call(ctx, MAP(PROGRAMS), thread->intent.then);
 		lose(LOSS_UNWIND_REFUSED);
 		return 0;
 	}
-	memo = thread->walk.memo;
-	MASK(memo, MEMOS);
+	cached = thread->walk.cache_index;
+	MASK(cached, CACHED_WALKS);
 	if (!thread->walk.known) {
-		__builtin_memcpy(guest->places[memo], thread->places, sizeof(thread->places));
-		guest->places[memo][MAX_FRAMES] = thread->stack.depth;
+		__builtin_memcpy(interpreter->places[cached], thread->places, sizeof(thread->places));
+		interpreter->places[cached][MAX_FRAMES] = thread->stack.depth;
 	}
-	guest->origin = thread->memo[memo].sp;
-	guest->hash = native * 0x9e3779b97f4a7c15ULL;
-	guest->stack.native = native;
-	guest->stack.depth = 0;
-	guest->stack.is_cut = 0;
-	if (thread->guest & RUNS_PYTHON)
-		walk_python(thread, guest);
-	if (thread->guest & RUNS_LUA)
-		walk_lua(thread, guest, memo);
-	if (thread->guest & RUNS_LUAJIT) {
-		guest->luajit.index = 0;
-		guest->luajit.c_frame = 0;
-		guest->luajit.place = 0;
-		tail_call(ctx, MAP(PROGRAMS), PROGRAM_GUEST_LUAJIT);
+	interpreter->origin = thread->cached[cached].sp;
+	interpreter->hash = native * 0x9e3779b97f4a7c15ULL;
+	interpreter->stack.native = native;
+	interpreter->stack.depth = 0;
+	interpreter->stack.is_cut = 0;
+	if (thread->interpreters & RUNS_PYTHON)
+		walk_python(thread, interpreter);
+	if (thread->interpreters & RUNS_LUA)
+		walk_lua(thread, interpreter, cached);
+	if (thread->interpreters & RUNS_LUAJIT) {
+		interpreter->luajit.index = 0;
+		interpreter->luajit.c_frame = 0;
+		interpreter->luajit.place = 0;
+		tail_call(ctx, MAP(PROGRAMS), PROGRAM_INTERPRETERS_LUAJIT);
 	}
-	finish_guest(ctx, thread, guest);
+	finish_interpreter(ctx, thread, interpreter);
 	return 0;
 }
 
-int guest_luajit(struct pt_regs *ctx)
+int interpreters_luajit(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
-	struct guest *guest;
+	struct interpreter *interpreter;
 
 	if (!thread)
 		return 0;
-	guest = guest_of(thread->tid);
-	if (!guest)
+	interpreter = interpreter_of(thread->tid);
+	if (!interpreter)
 		return 0;
-	walk_luajit(thread, guest, thread->walk.memo);
-	finish_guest(ctx, thread, guest);
+	walk_luajit(thread, interpreter, thread->walk.cache_index);
+	finish_interpreter(ctx, thread, interpreter);
 	return 0;
 }
 
 /* Send what is not yet known of the code that a frame runs. */
-INLINE void keep_code(struct thread *thread, struct guest *guest, u64 index)
+INLINE void keep_code(struct thread *thread, struct interpreter *interpreter, u64 index)
 {
 	u64 object, size, id, yes = 1;
 
-	MASK(index, GUEST_FRAMES);
-	id = guest->stack.frames[index].code;
-	if (!id || map_lookup(GUEST_CODES, &id))
+	MASK(index, INTERPRETER_FRAMES);
+	id = interpreter->stack.frames[index].code;
+	if (!id || map_lookup(INTERPRETER_CODES, &id))
 		return;
-	object = guest->objects[index];
-	guest->record.id = id;
+	object = interpreter->objects[index];
+	interpreter->record.id = id;
 	if (object & 7)
-		copy_lua(guest, object & ~7ULL, object & 7);
+		copy_lua(interpreter, object & ~7ULL, object & 7);
 	else
-		copy_python(thread, guest, object);
-	size = guest->record.table_bytes;
-	if (size > GUEST_TABLE_BYTES - 1)
-		size = GUEST_TABLE_BYTES - 1;
-	MASK(size, GUEST_TABLE_BYTES);
-	if (bpf_ringbuf_output(MAP(GUEST_RING), &guest->record, sizeof(guest->record) - GUEST_TABLE_BYTES + size,
-			       WAKE_NEVER))
-		lose(LOSS_GUESTS_FULL);
-	else if (map_update(GUEST_CODES, &id, &yes, ANY))
-		lose(LOSS_GUESTS_FULL);
+		copy_python(thread, interpreter, object);
+	size = interpreter->record.table_bytes;
+	if (size > INTERPRETER_TABLE_BYTES - 1)
+		size = INTERPRETER_TABLE_BYTES - 1;
+	MASK(size, INTERPRETER_TABLE_BYTES);
+	if (bpf_ringbuf_output(MAP(INTERPRETER_RING), &interpreter->record,
+			       sizeof(interpreter->record) - INTERPRETER_TABLE_BYTES + size, WAKE_NEVER))
+		lose(LOSS_INTERPRETERS_FULL);
+	else if (map_update(INTERPRETER_CODES, &id, &yes, ANY))
+		lose(LOSS_INTERPRETERS_FULL);
 }
 
-INLINE int keep_code_turn(struct guest_walk *walk, u64 index)
+INLINE int keep_code_turn(struct interpreter_walk *walk, u64 index)
 {
-	keep_code(walk->thread, walk->guest, index);
+	keep_code(walk->thread, walk->interpreter, index);
 	return 0;
 }
 
 /* Send a stack that is seen for the first time, with the code that its frames run. */
-int guest_keep(struct pt_regs *ctx)
+int interpreters_keep(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
-	struct guest_walk walk = {};
-	struct guest *guest;
-	u64 depth, memo, id;
+	struct interpreter_walk walk = {};
+	struct interpreter *interpreter;
+	u64 depth, cached, id;
 
 	if (!thread)
 		return 0;
-	guest = guest_of(thread->tid);
-	if (!guest)
+	interpreter = interpreter_of(thread->tid);
+	if (!interpreter)
 		return 0;
 	walk.thread = thread;
-	walk.guest = guest;
-	REPEAT(guest->stack.depth, keep_code, &walk);
-	memo = thread->walk.memo;
-	MASK(memo, MEMOS);
-	__builtin_memcpy(guest->stack.places, guest->places[memo], sizeof(guest->stack.places));
-	guest->stack.kind = GUEST_STACK;
-	guest->stack.native_depth = guest->places[memo][MAX_FRAMES];
-	id = guest->stack.id;
-	depth = guest->stack.depth;
-	if (depth > GUEST_FRAMES)
-		depth = GUEST_FRAMES;
+	walk.interpreter = interpreter;
+	REPEAT(interpreter->stack.depth, keep_code, &walk);
+	cached = thread->walk.cache_index;
+	MASK(cached, CACHED_WALKS);
+	__builtin_memcpy(interpreter->stack.places, interpreter->places[cached], sizeof(interpreter->stack.places));
+	interpreter->stack.kind = INTERPRETER_STACK;
+	interpreter->stack.native_depth = interpreter->places[cached][MAX_FRAMES];
+	id = interpreter->stack.id;
+	depth = interpreter->stack.depth;
+	if (depth > INTERPRETER_FRAMES)
+		depth = INTERPRETER_FRAMES;
 	BARRIER(depth);
-	if (depth <= GUEST_FRAMES &&
-	    !bpf_ringbuf_output(MAP(GUEST_RING), &guest->stack,
-				sizeof(guest->stack) - (GUEST_FRAMES - depth) * sizeof(struct guest_frame),
+	if (depth <= INTERPRETER_FRAMES &&
+	    !bpf_ringbuf_output(MAP(INTERPRETER_RING), &interpreter->stack,
+				sizeof(interpreter->stack) -
+					(INTERPRETER_FRAMES - depth) * sizeof(struct interpreter_frame),
 				WAKE_NEVER)) {
 		thread->walk.known = id;
 		if (map_update(STACKS, &id, BLANK(STACKS), NOEXIST) && !map_lookup(STACKS, &id))
 			lose(LOSS_TOTALS_FULL);
 	} else {
-		lose(LOSS_GUESTS_FULL);
+		lose(LOSS_INTERPRETERS_FULL);
 	}
 	tail_call(ctx, MAP(PROGRAMS), thread->intent.then);
 	lose(LOSS_UNWIND_REFUSED);
@@ -167,12 +168,12 @@ int guest_keep(struct pt_regs *ctx)
 }
 
 /* A function that enters Lua, or that ends code of Python. */
-int on_guest(struct pt_regs *ctx)
+int on_interpreter(struct pt_regs *ctx)
 {
 	struct thread *thread = current_thread();
 	u64 index = bpf_get_attach_cookie(ctx);
 	READ_REGISTERS(registers, ctx);
-	struct guest *guest;
+	struct interpreter *interpreter;
 	struct site *site;
 
 	if (!thread)
@@ -183,17 +184,17 @@ int on_guest(struct pt_regs *ctx)
 		python_code_ends(thread, value_at(ctx, registers, &site->object));
 		return 0;
 	}
-	guest = make_guest(thread->tid);
-	if (!guest) {
+	interpreter = make_interpreter(thread->tid);
+	if (!interpreter) {
 		lose(LOSS_THREADS_FULL);
 		return 0;
 	}
-	if (!thread->guest) { /* of walks until now no places are known */
+	if (!thread->interpreters) { /* of walks until now no places are known */
 #pragma unroll
-		for (int i = 0; i < MEMOS; i++)
-			thread->memo[i].pc = 0;
+		for (int i = 0; i < CACHED_WALKS; i++)
+			thread->cached[i].pc = 0;
 	}
-	lua_entered(thread, guest, ctx->sp + site->return_distance, value_at(ctx, registers, &site->object),
+	lua_entered(thread, interpreter, ctx->sp + site->return_distance, value_at(ctx, registers, &site->object),
 		    site->type);
 	return 0;
 }

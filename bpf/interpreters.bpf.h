@@ -18,7 +18,7 @@
 #define CONTENT_BYTES 64
 #define OBJECT_WORDS 32
 
-enum guest_kind {
+enum interpreter_kind {
 	RUNS_PYTHON = 1,
 	RUNS_LUA = 2,
 	RUNS_LUAJIT = 4,
@@ -48,7 +48,7 @@ struct luajit {
 	u64 is_pseudo; /* of a vararg function, whose arguments it holds: the one above was the function's own */
 };
 
-struct guest {
+struct interpreter {
 	u64 state; /* PyThreadState */
 	u64 missed; /* number of thread states when this thread was last seen to have none */
 	u64 misses;
@@ -65,37 +65,37 @@ struct guest {
 	u64 lua_lost; /* slot of the outermost entry for which there was no room; 0: none */
 	u64 words[OBJECT_WORDS]; /* the object that is looked at */
 	u64 content[CONTENT_BYTES / 8];
-	u64 objects[GUEST_FRAMES]; /* code object of each frame; in the low bits the Lua layout, 0: Python */
+	u64 objects[INTERPRETER_FRAMES]; /* code object of each frame; in the low bits the Lua layout, 0: Python */
 	struct lua_entry lua[LUA_ENTRIES];
 	struct luajit luajit;
-	u32 places[MEMOS][MAX_FRAMES + 1]; /* of each remembered native stack; last: its depth */
-	struct guest_stack stack;
-	struct guest_code record;
+	u32 places[CACHED_WALKS][MAX_FRAMES + 1]; /* of each remembered native stack; last: its depth */
+	struct interpreter_stack stack;
+	struct interpreter_code record;
 };
 
-_Static_assert(sizeof(struct guest) <= ROOM_OF_guest, "struct guest outgrew its map");
+_Static_assert(sizeof(struct interpreter) <= ROOM_OF_interpreter, "struct interpreter outgrew its map");
 
-/* What a loop over an interpreter's frames goes by; the rest is in struct guest. */
-struct guest_walk {
+/* What a loop over an interpreter's frames goes by; the rest is in struct interpreter. */
+struct interpreter_walk {
 	struct thread *thread;
-	struct guest *guest;
-	u64 memo;
+	struct interpreter *interpreter;
+	u64 cache_index;
 	u64 is_over; /* at its end; else it was cut */
 };
 
-INLINE struct guest *guest_of(u32 tid)
+INLINE struct interpreter *interpreter_of(u32 tid)
 {
-	return map_lookup(GUESTS, &tid);
+	return map_lookup(INTERPRETERS, &tid);
 }
 
-INLINE struct guest *make_guest(u32 tid)
+INLINE struct interpreter *make_interpreter(u32 tid)
 {
-	struct guest *guest = guest_of(tid);
+	struct interpreter *interpreter = interpreter_of(tid);
 
-	if (guest)
-		return guest;
-	map_update(GUESTS, &tid, BLANK(GUESTS), NOEXIST);
-	return guest_of(tid);
+	if (interpreter)
+		return interpreter;
+	map_update(INTERPRETERS, &tid, BLANK(INTERPRETERS), NOEXIST);
+	return interpreter_of(tid);
 }
 
 INLINE u64 user_word(u64 address)
@@ -115,79 +115,80 @@ INLINE u32 user_half(u64 address)
 }
 
 /* The word at a byte offset of the object that was read last. */
-INLINE u64 word_of(struct guest *guest, u32 offset)
+INLINE u64 word_of(struct interpreter *interpreter, u32 offset)
 {
 	u64 index = offset >> 3;
 
 	MASK(index, OBJECT_WORDS);
-	return guest->words[index];
+	return interpreter->words[index];
 }
 
-INLINE u32 half_of(struct guest *guest, u32 offset)
+INLINE u32 half_of(struct interpreter *interpreter, u32 offset)
 {
-	u64 word = word_of(guest, offset);
+	u64 word = word_of(interpreter, offset);
 
 	return offset & 4 ? word >> 32 : word;
 }
 
-INLINE u8 byte_of(struct guest *guest, u32 offset)
+INLINE u8 byte_of(struct interpreter *interpreter, u32 offset)
 {
-	return word_of(guest, offset) >> ((offset & 7) << 3);
+	return word_of(interpreter, offset) >> ((offset & 7) << 3);
 }
 
 /* What a thread may run: a Python of its process, whose mapping table's number is told; a Lua that it has entered. */
-INLINE u32 guests_of(u32 tid, const u32 *table)
+INLINE u32 interpreters_of(u32 tid, const u32 *table)
 {
-	struct guest *guest = guest_of(tid);
+	struct interpreter *interpreter = interpreter_of(tid);
 	u64 index = *table;
 
 	MASK(index, TABLES);
-	return (VALUE(PYTHONS)->at[index].runtime ? RUNS_PYTHON : 0) | (guest && guest->lua_depth ? RUNS_LUA : 0) |
-	       (guest && guest->luajit.layout ? RUNS_LUAJIT : 0);
+	return (VALUE(PYTHONS)->at[index].runtime ? RUNS_PYTHON : 0) |
+	       (interpreter && interpreter->lua_depth ? RUNS_LUA : 0) |
+	       (interpreter && interpreter->luajit.layout ? RUNS_LUAJIT : 0);
 }
 
 /* Where an address is on the C stack: from where the walk began, and never 0. */
-INLINE u32 place_of(struct guest *guest, u64 address)
+INLINE u32 place_of(struct interpreter *interpreter, u64 address)
 {
-	return (u32)(address - guest->origin) | 1;
+	return (u32)(address - interpreter->origin) | 1;
 }
 
-INLINE int add_guest_frame(struct guest *guest, u64 code, u32 where, u32 place, u64 object)
+INLINE int add_interpreter_frame(struct interpreter *interpreter, u64 code, u32 where, u32 place, u64 object)
 {
-	u64 depth = guest->stack.depth;
-	struct guest_frame *frame;
+	u64 depth = interpreter->stack.depth;
+	struct interpreter_frame *frame;
 
-	if (depth >= GUEST_FRAMES) {
-		guest->stack.is_cut = 1;
+	if (depth >= INTERPRETER_FRAMES) {
+		interpreter->stack.is_cut = 1;
 		return 0;
 	}
-	MASK(depth, GUEST_FRAMES);
-	frame = &guest->stack.frames[depth];
+	MASK(depth, INTERPRETER_FRAMES);
+	frame = &interpreter->stack.frames[depth];
 	frame->code = code;
 	frame->where = where;
 	frame->place = place;
-	guest->objects[depth] = object;
-	guest->stack.depth = depth + 1;
+	interpreter->objects[depth] = object;
+	interpreter->stack.depth = depth + 1;
 	/* Not the place: one stack is one, wherever it stands. */
-	guest->hash = mixed(guest->hash, code);
-	guest->hash = mixed(guest->hash, (u64)where << 1 | (place != 0));
+	interpreter->hash = mixed(interpreter->hash, code);
+	interpreter->hash = mixed(interpreter->hash, (u64)where << 1 | (place != 0));
 	return 1;
 }
 
 /* Mix bytes of the target into a hash, CONTENT_BYTES at most. */
-INLINE u64 mixed_content(struct guest *guest, u64 hash, u64 address, u64 size)
+INLINE u64 mixed_content(struct interpreter *interpreter, u64 hash, u64 address, u64 size)
 {
-	__builtin_memset(guest->content, 0, sizeof(guest->content));
+	__builtin_memset(interpreter->content, 0, sizeof(interpreter->content));
 	if (size > CONTENT_BYTES)
 		size = CONTENT_BYTES;
 	BARRIER(size);
 	if (size > CONTENT_BYTES)
 		return hash;
 	if (size)
-		bpf_probe_read_user(guest->content, size, (void *)address);
+		bpf_probe_read_user(interpreter->content, size, (void *)address);
 #pragma unroll
 	for (int i = 0; i < CONTENT_BYTES / 8; i++)
-		hash = mixed(hash, guest->content[i]);
+		hash = mixed(hash, interpreter->content[i]);
 	return hash;
 }
 

@@ -35,12 +35,12 @@ INLINE void next_epoch(void)
 }
 
 /* A forked child goes on where its maker is: in the same calls of an interpreter. */
-INLINE void copy_guest(u32 child)
+INLINE void copy_interpreter(u32 child)
 {
-	struct guest *guest = guest_of(current_ids());
+	struct interpreter *interpreter = interpreter_of(current_ids());
 
-	if (guest)
-		map_update(GUESTS, &child, guest, ANY);
+	if (interpreter)
+		map_update(INTERPRETERS, &child, interpreter, ANY);
 }
 
 int on_fork(struct tracepoint *ctx)
@@ -72,7 +72,7 @@ int on_fork(struct tracepoint *ctx)
 		*table |= TABLE_SHARED;
 	map_update(TABLE_OF, &child, table ? table : &zero, ANY);
 	if (!shares)
-		copy_guest(child);
+		copy_interpreter(child);
 	if (map_update(PROCESSES, &child, &process, ANY))
 		lose(LOSS_PROCESSES_FULL);
 	if (!shares)
@@ -101,7 +101,7 @@ int on_exec(struct tracepoint *ctx)
 	if (!process)
 		return 0;
 	map_delete(CALLS, &tid);
-	map_delete(GUESTS, &tid);
+	map_delete(INTERPRETERS, &tid);
 	map_delete(COPY_OF, &tid);
 	if (thread) {
 		flush_totals(thread);
@@ -136,7 +136,7 @@ int on_exit(struct tracepoint *ctx)
 	struct control *control;
 
 	map_delete(CALLS, &tid);
-	map_delete(GUESTS, &tid);
+	map_delete(INTERPRETERS, &tid);
 	map_delete(COPY_OF, &tid);
 	if (thread) {
 		struct pending *pending = &thread->pending;

@@ -28,21 +28,21 @@ INLINE struct lua *lua_of(u64 layout)
 }
 
 /* Forget the newest entry, if its stack frame was at or below that of the one that is entered. */
-INLINE int leave_lua_turn(struct guest *guest)
+INLINE int leave_lua_turn(struct interpreter *interpreter)
 {
-	u64 depth = guest->lua_depth - 1;
+	u64 depth = interpreter->lua_depth - 1;
 
-	if (!guest->lua_depth)
+	if (!interpreter->lua_depth)
 		return 1;
 	MASK(depth, LUA_ENTRIES);
-	if (guest->lua[depth].slot > guest->cursor)
+	if (interpreter->lua[depth].slot > interpreter->cursor)
 		return 1;
-	guest->lua_depth = depth;
+	interpreter->lua_depth = depth;
 	return 0;
 }
 
 /* Enter a call into Lua in the thread's list; those whose stack frame was at or below this one's are over. */
-INLINE void lua_entered(struct thread *thread, struct guest *guest, u64 slot, u64 state, u64 layout)
+INLINE void lua_entered(struct thread *thread, struct interpreter *interpreter, u64 slot, u64 state, u64 layout)
 {
 	struct lua *lua = lua_of(layout);
 	struct lua_entry *entry;
@@ -50,22 +50,22 @@ INLINE void lua_entered(struct thread *thread, struct guest *guest, u64 slot, u6
 	u64 depth;
 
 	if (lua->current) {
-		guest->luajit.layout = layout;
-		thread->guest |= RUNS_LUAJIT;
+		interpreter->luajit.layout = layout;
+		thread->interpreters |= RUNS_LUAJIT;
 		return;
 	}
-	if (guest->lua_lost && guest->lua_lost <= slot)
-		guest->lua_lost = 0;
-	guest->cursor = slot;
-	REPEAT(LUA_ENTRIES, leave_lua, &guest);
-	depth = guest->lua_depth;
+	if (interpreter->lua_lost && interpreter->lua_lost <= slot)
+		interpreter->lua_lost = 0;
+	interpreter->cursor = slot;
+	REPEAT(LUA_ENTRIES, leave_lua, &interpreter);
+	depth = interpreter->lua_depth;
 	if (depth >= LUA_ENTRIES) {
-		if (!guest->lua_lost)
-			guest->lua_lost = slot;
+		if (!interpreter->lua_lost)
+			interpreter->lua_lost = slot;
 		return;
 	}
 	MASK(depth, LUA_ENTRIES);
-	entry = &guest->lua[depth];
+	entry = &interpreter->lua[depth];
 	entry->slot = slot;
 	entry->state = state;
 	entry->layout = layout;
@@ -75,43 +75,44 @@ INLINE void lua_entered(struct thread *thread, struct guest *guest, u64 slot, u6
 	bpf_probe_read_user(&status, 1, (void *)(state + lua->status));
 	if (status == LUA_YIELD)
 		entry->call = 0;
-	guest->lua_depth = depth + 1;
-	thread->guest |= RUNS_LUA;
+	interpreter->lua_depth = depth + 1;
+	thread->interpreters |= RUNS_LUA;
 }
 
 /* Go on by one entry or by one frame. */
-INLINE int find_live_turn(struct guest_walk *walk)
+INLINE int find_live_turn(struct interpreter_walk *walk)
 {
-	struct guest *guest = walk->guest;
-	u64 frame = guest->at, index = guest->lua_depth - 1 - guest->cursor, memo = walk->memo;
+	struct interpreter *interpreter = walk->interpreter;
+	u64 frame = interpreter->at, index = interpreter->lua_depth - 1 - interpreter->cursor,
+	    cached = walk->cache_index;
 	struct lua_entry *entry;
 	u32 place, wanted;
 
-	if (guest->cursor >= guest->lua_depth)
+	if (interpreter->cursor >= interpreter->lua_depth)
 		return 1;
 	MASK(index, LUA_ENTRIES);
-	entry = &guest->lua[index];
+	entry = &interpreter->lua[index];
 	MASK(frame, MAX_FRAMES + 1);
-	MASK(memo, MEMOS);
-	place = frame < guest->places[memo][MAX_FRAMES] ? guest->places[memo][frame] : 0xffffffff;
-	wanted = entry->slot + 8 - guest->origin;
-	if (entry->slot < guest->origin) { /* over, and below all that is walked */
+	MASK(cached, CACHED_WALKS);
+	place = frame < interpreter->places[cached][MAX_FRAMES] ? interpreter->places[cached][frame] : 0xffffffff;
+	wanted = entry->slot + 8 - interpreter->origin;
+	if (entry->slot < interpreter->origin) { /* over, and below all that is walked */
 		entry->is_live = 0;
-		guest->cursor++;
+		interpreter->cursor++;
 	} else if (place < wanted) {
-		guest->at++;
+		interpreter->at++;
 	} else {
 		entry->is_live = place == wanted;
-		guest->cursor++;
+		interpreter->cursor++;
 	}
 	return 0;
 }
 
 /* Tell which entries the thread is still in: their return addresses are those of walked frames. */
-INLINE void find_live_entries(struct guest_walk *walk, struct guest *guest)
+INLINE void find_live_entries(struct interpreter_walk *walk, struct interpreter *interpreter)
 {
-	guest->cursor = 0;
-	guest->at = 0;
+	interpreter->cursor = 0;
+	interpreter->at = 0;
 	REPEAT(MAX_FRAMES + LUA_ENTRIES, find_live, walk);
 }
 
@@ -139,117 +140,119 @@ INLINE u64 lua_text(struct lua *lua, u64 string)
 	return length < 0 ? user_word(string + LUA_TEXT) : string + LUA_TEXT;
 }
 
-INLINE int add_lua_frame(struct thread *thread, struct guest *guest, struct lua *lua, u64 layout, u64 proto, u64 pc)
+INLINE int add_lua_frame(struct thread *thread, struct interpreter *interpreter, struct lua *lua, u64 layout, u64 proto,
+			 u64 pc)
 {
 	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, proto);
 	u64 source, lines;
 	u32 where;
 
-	if (bpf_probe_read_user(guest->words, 120, (void *)proto))
-		return add_guest_frame(guest, 0, 0, 0, 0);
-	source = word_of(guest, lua->source);
-	lines = word_of(guest, lua->lines);
+	if (bpf_probe_read_user(interpreter->words, 120, (void *)proto))
+		return add_interpreter_frame(interpreter, 0, 0, 0, 0);
+	source = word_of(interpreter, lua->source);
+	lines = word_of(interpreter, lua->lines);
 	hash = mixed(mixed(hash, source), lines);
-	hash = mixed(hash, word_of(guest, lua->code));
-	hash = mixed(hash, (u64)half_of(guest, lua->defined) << 32 | half_of(guest, lua->line_count));
-	__builtin_memset(guest->content, 0, sizeof(guest->content));
+	hash = mixed(hash, word_of(interpreter, lua->code));
+	hash = mixed(hash, (u64)half_of(interpreter, lua->defined) << 32 | half_of(interpreter, lua->line_count));
+	__builtin_memset(interpreter->content, 0, sizeof(interpreter->content));
 	if (source)
-		bpf_probe_read_user_str(guest->content, sizeof(guest->content), (void *)lua_text(lua, source));
+		bpf_probe_read_user_str(interpreter->content, sizeof(interpreter->content),
+					(void *)lua_text(lua, source));
 #pragma unroll
 	for (int i = 0; i < CONTENT_BYTES / 8; i++)
-		hash = mixed(hash, guest->content[i]);
-	where = (u32)((pc - word_of(guest, lua->code)) >> 2) - 1;
-	if (where >= half_of(guest, lua->line_count))
-		where = GUEST_NO_LINE;
+		hash = mixed(hash, interpreter->content[i]);
+	where = (u32)((pc - word_of(interpreter, lua->code)) >> 2) - 1;
+	if (where >= half_of(interpreter, lua->line_count))
+		where = INTERPRETER_NO_LINE;
 	else if (lua->absolute)
-		hash = mixed_content(guest, hash, lines, half_of(guest, lua->line_count));
+		hash = mixed_content(interpreter, hash, lines, half_of(interpreter, lua->line_count));
 	else
 		where = user_half(lines + (u64)where * 4);
-	return add_guest_frame(guest, hash | !hash, where, 0, proto | layout);
+	return add_interpreter_frame(interpreter, hash | !hash, where, 0, proto | layout);
 }
 
 /* Begin with the next entry, if it is live. */
-INLINE int next_lua_entry(struct guest_walk *walk, struct guest *guest)
+INLINE int next_lua_entry(struct interpreter_walk *walk, struct interpreter *interpreter)
 {
-	u64 index = guest->cursor - 1;
+	u64 index = interpreter->cursor - 1;
 	struct lua_entry *entry;
 	struct lua *lua;
 
-	if (!guest->cursor) {
+	if (!interpreter->cursor) {
 		walk->is_over = 1;
 		return 1;
 	}
-	guest->cursor--;
+	interpreter->cursor--;
 	MASK(index, LUA_ENTRIES);
-	entry = &guest->lua[index];
+	entry = &interpreter->lua[index];
 	if (!entry->is_live)
 		return 0;
 	lua = lua_of(entry->layout);
-	if (entry->state != guest->lua_state) {
-		guest->lua_state = entry->state;
-		guest->lua_layout = entry->layout;
-		guest->at = user_word(entry->state + lua->call);
+	if (entry->state != interpreter->lua_state) {
+		interpreter->lua_state = entry->state;
+		interpreter->lua_layout = entry->layout;
+		interpreter->at = user_word(entry->state + lua->call);
 	}
-	guest->end = entry->call;
+	interpreter->end = entry->call;
 	if (entry->call && lua->base_call)
-		guest->end += user_word(entry->state + lua->base_call);
-	guest->place = place_of(guest, entry->slot + 8);
+		interpreter->end += user_word(entry->state + lua->base_call);
+	interpreter->place = place_of(interpreter, entry->slot + 8);
 	return 0;
 }
 
 /* Go on by one call of an entry, or to the next entry; returns whether that was the last one. */
-INLINE int lua_call_turn(struct guest_walk *walk)
+INLINE int lua_call_turn(struct interpreter_walk *walk)
 {
-	struct guest *guest = walk->guest;
+	struct interpreter *interpreter = walk->interpreter;
 	u64 call, proto, pc, state, layout;
 	struct lua *lua;
 
-	if (!guest->place)
-		return next_lua_entry(walk, guest);
-	call = guest->at;
-	state = guest->lua_state;
-	layout = guest->lua_layout;
+	if (!interpreter->place)
+		return next_lua_entry(walk, interpreter);
+	call = interpreter->at;
+	state = interpreter->lua_state;
+	layout = interpreter->lua_layout;
 	lua = lua_of(layout);
-	if (!call || call == guest->end) {
-		if (!add_guest_frame(guest, 0, 0, guest->place, 0))
+	if (!call || call == interpreter->end) {
+		if (!add_interpreter_frame(interpreter, 0, 0, interpreter->place, 0))
 			return 1;
-		guest->place = 0;
+		interpreter->place = 0;
 		return 0;
 	}
-	if (bpf_probe_read_user(guest->words, lua->call_size ? 40 : 64, (void *)call))
+	if (bpf_probe_read_user(interpreter->words, lua->call_size ? 40 : 64, (void *)call))
 		return 1;
-	proto = lua_proto(lua, word_of(guest, lua->function));
-	pc = word_of(guest, lua->call_pc);
-	guest->at = word_of(guest, lua->previous);
+	proto = lua_proto(lua, word_of(interpreter, lua->function));
+	pc = word_of(interpreter, lua->call_pc);
+	interpreter->at = word_of(interpreter, lua->previous);
 	if (lua->call_size) {
-		guest->at = call == user_word(state + lua->base_call) ? 0 : call - lua->call_size;
+		interpreter->at = call == user_word(state + lua->base_call) ? 0 : call - lua->call_size;
 		if (call == user_word(state + lua->call))
 			pc = user_word(state + lua->saved_pc);
 	}
-	return proto && !add_lua_frame(walk->thread, guest, lua, layout, proto, pc);
+	return proto && !add_lua_frame(walk->thread, interpreter, lua, layout, proto, pc);
 }
 
 /* Go over the live entries, innermost first, and for each over the calls that are its own. */
-INLINE void walk_lua(struct thread *thread, struct guest *guest, u64 memo)
+INLINE void walk_lua(struct thread *thread, struct interpreter *interpreter, u64 cached)
 {
-	struct guest_walk walk = { .thread = thread, .guest = guest, .memo = memo };
+	struct interpreter_walk walk = { .thread = thread, .interpreter = interpreter, .cache_index = cached };
 
-	find_live_entries(&walk, guest);
-	guest->cursor = guest->lua_depth;
-	guest->place = 0; /* of the entry that is gone over */
-	guest->at = 0;
-	guest->end = 0;
-	guest->lua_state = 0;
-	if (guest->lua_lost && guest->lua_lost + 8 > guest->origin)
-		guest->stack.is_cut = 1;
+	find_live_entries(&walk, interpreter);
+	interpreter->cursor = interpreter->lua_depth;
+	interpreter->place = 0; /* of the entry that is gone over */
+	interpreter->at = 0;
+	interpreter->end = 0;
+	interpreter->lua_state = 0;
+	if (interpreter->lua_lost && interpreter->lua_lost + 8 > interpreter->origin)
+		interpreter->stack.is_cut = 1;
 	REPEAT(LUA_STEPS, lua_call, &walk);
 	if (!walk.is_over)
-		guest->stack.is_cut = 1;
+		interpreter->stack.is_cut = 1;
 }
 
-INLINE void copy_lua(struct guest *guest, u64 proto, u64 layout)
+INLINE void copy_lua(struct interpreter *interpreter, u64 proto, u64 layout)
 {
-	struct guest_code *record = &guest->record;
+	struct interpreter_code *record = &interpreter->record;
 	struct lua *lua = lua_of(layout);
 	u64 source = user_word(proto + lua->source), size;
 
@@ -258,24 +261,24 @@ INLINE void copy_lua(struct guest *guest, u64 proto, u64 layout)
 	record->file_length = 0;
 	if (source)
 		record->file_length =
-			bpf_probe_read_user_str(record->file, GUEST_FILE_BYTES, (void *)lua_text(lua, source));
+			bpf_probe_read_user_str(record->file, INTERPRETER_FILE_BYTES, (void *)lua_text(lua, source));
 	record->extra_bytes = 0;
 	record->table_bytes = 0;
-	record->kind = GUEST_LUA_LINES;
+	record->kind = INTERPRETER_LUA_LINES;
 	if (!lua->absolute)
 		return;
-	record->kind = GUEST_LUA;
+	record->kind = INTERPRETER_LUA;
 	record->extra_bytes = user_half(proto + lua->absolute_count) * 8;
 	size = record->extra_bytes;
-	if (size > GUEST_EXTRA_BYTES - 1)
-		size = GUEST_EXTRA_BYTES - 8;
-	MASK(size, GUEST_EXTRA_BYTES);
+	if (size > INTERPRETER_EXTRA_BYTES - 1)
+		size = INTERPRETER_EXTRA_BYTES - 8;
+	MASK(size, INTERPRETER_EXTRA_BYTES);
 	bpf_probe_read_user(record->extra, size, (void *)user_word(proto + lua->absolute));
 	record->table_bytes = user_half(proto + lua->line_count);
 	size = record->table_bytes;
-	if (size > GUEST_TABLE_BYTES - 1)
-		size = GUEST_TABLE_BYTES - 1;
-	MASK(size, GUEST_TABLE_BYTES);
+	if (size > INTERPRETER_TABLE_BYTES - 1)
+		size = INTERPRETER_TABLE_BYTES - 1;
+	MASK(size, INTERPRETER_TABLE_BYTES);
 	bpf_probe_read_user(record->table, size, (void *)user_word(proto + lua->lines));
 }
 

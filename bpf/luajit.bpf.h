@@ -53,131 +53,133 @@ INLINE int luajit_interprets(struct luajit *walk, struct lua *lua)
 }
 
 /* Is this C stack frame the innermost of a Lua state? Then that is gone over. */
-INLINE int find_luajit_state(struct guest *guest, struct luajit *walk, u64 c_frame)
+INLINE int find_luajit_state(struct interpreter *interpreter, struct luajit *walk, u64 c_frame)
 {
 	u64 state = user_word(c_frame + 16);
 
-	if (!state || state & 7 || bpf_probe_read_user(guest->words, 96, (void *)state))
+	if (!state || state & 7 || bpf_probe_read_user(interpreter->words, 96, (void *)state))
 		return 0;
-	if (byte_of(guest, 9) != LUAJIT_THREAD || (word_of(guest, 80) & ~3ULL) != c_frame)
+	if (byte_of(interpreter, 9) != LUAJIT_THREAD || (word_of(interpreter, 80) & ~3ULL) != c_frame)
 		return 0;
 	walk->state = state;
-	walk->global = word_of(guest, 16);
-	walk->at = word_of(guest, 32) - 8;
-	walk->top = word_of(guest, 48);
-	walk->stack = word_of(guest, 56);
+	walk->global = word_of(interpreter, 16);
+	walk->at = word_of(interpreter, 32) - 8;
+	walk->top = word_of(interpreter, 48);
+	walk->stack = word_of(interpreter, 56);
 	walk->is_pseudo = 0;
 	return 1;
 }
 
 /* Look at the next walked frame for one of the interpreter; 0 ends the walk. */
-INLINE int next_luajit_run(struct guest *guest, struct luajit *walk, struct lua *lua, u64 memo)
+INLINE int next_luajit_run(struct interpreter *interpreter, struct luajit *walk, struct lua *lua, u64 cached)
 {
 	u64 index = walk->index, caller, c_frame;
 	s32 results;
 
-	MASK(memo, MEMOS);
-	if (index + 1 >= guest->places[memo][MAX_FRAMES] || index + 1 >= MAX_FRAMES)
+	MASK(cached, CACHED_WALKS);
+	if (index + 1 >= interpreter->places[cached][MAX_FRAMES] || index + 1 >= MAX_FRAMES)
 		return 0;
 	MASK(index, MAX_FRAMES + 1);
-	c_frame = guest->origin + guest->places[memo][index];
+	c_frame = interpreter->origin + interpreter->places[cached][index];
 	caller = index + 1;
 	MASK(caller, MAX_FRAMES + 1);
 	walk->index++;
 	if (!walk->c_frame) {
-		if (!find_luajit_state(guest, walk, c_frame))
+		if (!find_luajit_state(interpreter, walk, c_frame))
 			return 1;
 		if (!luajit_interprets(walk, lua)) {
-			guest->stack.is_cut = 1;
+			interpreter->stack.is_cut = 1;
 			return 0;
 		}
 	} else if (c_frame < walk->c_frame) {
 		return 1;
 	} else if (c_frame != walk->c_frame) {
-		guest->stack.is_cut = 1;
+		interpreter->stack.is_cut = 1;
 		return 0;
 	}
-	if (bpf_probe_read_user(guest->words, 40, (void *)c_frame) || word_of(guest, 16) != walk->state) {
-		guest->stack.is_cut = 1;
+	if (bpf_probe_read_user(interpreter->words, 40, (void *)c_frame) || word_of(interpreter, 16) != walk->state) {
+		interpreter->stack.is_cut = 1;
 		return 0;
 	}
-	walk->c_frame = word_of(guest, 32) & ~3ULL;
-	results = half_of(guest, 8);
+	walk->c_frame = word_of(interpreter, 32) & ~3ULL;
+	results = half_of(interpreter, 8);
 	if (results < 0 && walk->at < walk->stack - (s64)results) /* it protects C, and runs no Lua */
 		return 1;
-	walk->pc = word_of(guest, 24);
-	walk->place = guest->places[memo][caller] | 1;
+	walk->pc = word_of(interpreter, 24);
+	walk->place = interpreter->places[cached][caller] | 1;
 	return 1;
 }
 
 /* The line of the instruction before `pc`, which is the next to run. */
-INLINE u32 luajit_line(struct guest *guest, struct lua *lua, u64 proto, u64 pc)
+INLINE u32 luajit_line(struct interpreter *interpreter, struct lua *lua, u64 proto, u64 pc)
 {
-	u64 lines = word_of(guest, lua->lines), offset = pc - proto - LUAJIT_PROTO_BYTES, at = (offset >> 2) - 1;
-	u32 first = half_of(guest, lua->defined), count = half_of(guest, lua->line_count), difference = 0;
+	u64 lines = word_of(interpreter, lua->lines), offset = pc - proto - LUAJIT_PROTO_BYTES, at = (offset >> 2) - 1;
+	u32 first = half_of(interpreter, lua->defined), count = half_of(interpreter, lua->line_count), difference = 0;
 
-	if (!lines || offset & 3 || at >= half_of(guest, 12))
-		return GUEST_NO_LINE;
+	if (!lines || offset & 3 || at >= half_of(interpreter, 12))
+		return INTERPRETER_NO_LINE;
 	if (!at)
 		return first;
 	at--;
 	if (count < 1 << 8) {
 		if (bpf_probe_read_user(&difference, 1, (void *)(lines + at)))
-			return GUEST_NO_LINE;
+			return INTERPRETER_NO_LINE;
 	} else if (count < 1 << 16) {
 		if (bpf_probe_read_user(&difference, 2, (void *)(lines + at * 2)))
-			return GUEST_NO_LINE;
+			return INTERPRETER_NO_LINE;
 	} else if (bpf_probe_read_user(&difference, 4, (void *)(lines + at * 4))) {
-		return GUEST_NO_LINE;
+		return INTERPRETER_NO_LINE;
 	}
-	return difference <= count ? first + difference : GUEST_NO_LINE;
+	return difference <= count ? first + difference : INTERPRETER_NO_LINE;
 }
 
-INLINE int add_luajit_frame(struct thread *thread, struct guest *guest, struct lua *lua, u64 proto)
+INLINE int add_luajit_frame(struct thread *thread, struct interpreter *interpreter, struct lua *lua, u64 proto)
 {
 	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, proto), source;
 	u32 where;
 
-	if (bpf_probe_read_user(guest->words, LUAJIT_PROTO_BYTES, (void *)proto) || byte_of(guest, 9) != LUAJIT_PROTO)
-		return add_guest_frame(guest, 0, 0, 0, 0);
-	source = word_of(guest, lua->source);
-	hash = mixed(mixed(hash, source), word_of(guest, lua->lines));
-	hash = mixed(hash, (u64)half_of(guest, lua->defined) << 32 | half_of(guest, lua->line_count));
-	hash = mixed(hash, half_of(guest, 12));
-	where = luajit_line(guest, lua, proto, guest->luajit.pc);
-	__builtin_memset(guest->content, 0, sizeof(guest->content));
-	bpf_probe_read_user_str(guest->content, sizeof(guest->content), (void *)(source + 24));
+	if (bpf_probe_read_user(interpreter->words, LUAJIT_PROTO_BYTES, (void *)proto) ||
+	    byte_of(interpreter, 9) != LUAJIT_PROTO)
+		return add_interpreter_frame(interpreter, 0, 0, 0, 0);
+	source = word_of(interpreter, lua->source);
+	hash = mixed(mixed(hash, source), word_of(interpreter, lua->lines));
+	hash = mixed(hash, (u64)half_of(interpreter, lua->defined) << 32 | half_of(interpreter, lua->line_count));
+	hash = mixed(hash, half_of(interpreter, 12));
+	where = luajit_line(interpreter, lua, proto, interpreter->luajit.pc);
+	__builtin_memset(interpreter->content, 0, sizeof(interpreter->content));
+	bpf_probe_read_user_str(interpreter->content, sizeof(interpreter->content), (void *)(source + 24));
 #pragma unroll
 	for (int i = 0; i < CONTENT_BYTES / 8; i++)
-		hash = mixed(hash, guest->content[i]);
-	return add_guest_frame(guest, hash | !hash, where, 0, proto | guest->luajit.layout);
+		hash = mixed(hash, interpreter->content[i]);
+	return add_interpreter_frame(interpreter, hash | !hash, where, 0, proto | interpreter->luajit.layout);
 }
 
 /* Add the frame that is looked at, unless it is a C function's, or a vararg function's first one. 0: something is odd. */
-INLINE int luajit_frame(struct thread *thread, struct guest *guest, struct luajit *walk, struct lua *lua, u64 function)
+INLINE int luajit_frame(struct thread *thread, struct interpreter *interpreter, struct luajit *walk, struct lua *lua,
+			u64 function)
 {
 	if (function >> 47 == LUAJIT_TAG_THREAD)
 		return 1;
 	if (function >> 47 != LUAJIT_TAG_FUNCTION ||
-	    bpf_probe_read_user(guest->words, 40, (void *)(function & LUAJIT_POINTER)) ||
-	    byte_of(guest, 9) != LUAJIT_FUNCTION)
+	    bpf_probe_read_user(interpreter->words, 40, (void *)(function & LUAJIT_POINTER)) ||
+	    byte_of(interpreter, 9) != LUAJIT_FUNCTION)
 		return 0;
-	if (byte_of(guest, 10) || walk->is_pseudo)
+	if (byte_of(interpreter, 10) || walk->is_pseudo)
 		return 1;
-	return add_luajit_frame(thread, guest, lua, word_of(guest, 32) - LUAJIT_PROTO_BYTES);
+	return add_luajit_frame(thread, interpreter, lua, word_of(interpreter, 32) - LUAJIT_PROTO_BYTES);
 }
 
 /* Go on by one frame, or to the next run of the interpreter; returns whether that was the last one. */
-INLINE int luajit_turn(struct guest_walk *now)
+INLINE int luajit_turn(struct interpreter_walk *now)
 {
-	struct guest *guest = now->guest;
-	struct luajit *walk = &guest->luajit;
+	struct interpreter *interpreter = now->interpreter;
+	struct luajit *walk = &interpreter->luajit;
 	struct lua *lua = lua_of(walk->layout);
 	u64 at = walk->at, slot[4] = {}, link; /* continuation, its instruction, function, link */
 	u32 type;
 
 	if (!walk->place) {
-		now->is_over = !next_luajit_run(guest, walk, lua, now->memo);
+		now->is_over = !next_luajit_run(interpreter, walk, lua, now->cache_index);
 		return now->is_over;
 	}
 	if (at <= walk->stack + 8 || at >= walk->top || at & 7 ||
@@ -185,7 +187,7 @@ INLINE int luajit_turn(struct guest_walk *now)
 		return 1;
 	link = slot[3];
 	type = link & 3;
-	if (!luajit_frame(now->thread, guest, walk, lua, slot[2]))
+	if (!luajit_frame(now->thread, interpreter, walk, lua, slot[2]))
 		return 1;
 	walk->is_pseudo = (link & 7) == LUAJIT_VARARG;
 	walk->pc = 0;
@@ -200,7 +202,7 @@ INLINE int luajit_turn(struct guest_walk *now)
 	if ((link & 7) == LUAJIT_CONTINUED && slot[0] != 1) {
 		walk->pc = slot[1];
 	} else if (type == LUAJIT_C || (link & 7) == LUAJIT_CONTINUED) { /* C, or FFI's callback, entered Lua */
-		if (!add_guest_frame(guest, 0, 0, walk->place, 0))
+		if (!add_interpreter_frame(interpreter, 0, 0, walk->place, 0))
 			return 1;
 		walk->place = 0;
 	}
@@ -208,16 +210,17 @@ INLINE int luajit_turn(struct guest_walk *now)
 }
 
 /* Go over the interpreter's frames on the C stack, leaf first, and for each over its part of the Lua stack. */
-INLINE void walk_luajit(struct thread *thread, struct guest *guest, u64 memo)
+INLINE void walk_luajit(struct thread *thread, struct interpreter *interpreter, u64 cached)
 {
-	struct guest_walk walk = { .thread = thread, .guest = guest, .memo = memo };
+	struct interpreter_walk walk = { .thread = thread, .interpreter = interpreter, .cache_index = cached };
 
 	REPEAT(LUAJIT_STEPS, luajit, &walk);
 	if (walk.is_over)
 		return;
-	if (guest->stack.depth >= GUEST_FRAMES && !guest->stack.frames[GUEST_FRAMES - 1].place)
-		guest->stack.frames[GUEST_FRAMES - 1].place = guest->luajit.place; /* what there was room for */
-	guest->stack.is_cut = 1;
+	if (interpreter->stack.depth >= INTERPRETER_FRAMES && !interpreter->stack.frames[INTERPRETER_FRAMES - 1].place)
+		interpreter->stack.frames[INTERPRETER_FRAMES - 1].place =
+			interpreter->luajit.place; /* what there was room for */
+	interpreter->stack.is_cut = 1;
 }
 
 #endif

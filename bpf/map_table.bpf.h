@@ -25,12 +25,12 @@
 
 struct thread;
 struct calls;
-struct guest;
+struct interpreter;
 struct true_return;
 
 ROOM(thread, 64000);
 ROOM(calls, 3328);
-ROOM(guest, 36864);
+ROOM(interpreter, 36864);
 ROOM(true_return, 16);
 
 /* Told before the programs are loaded, and fixed: the verifier drops what they turn off. */
@@ -68,7 +68,7 @@ DECLARE_MAP(HANDLES, HASH, struct key, u64, 65536);
 /* Threads, with what they are inside of; described calls, and states of interpreters, of those that have some. */
 DECLARE_MAP(THREADS, HASH, u32, struct thread, THREADS);
 DECLARE_MAP(CALLS, HASH, u32, struct calls, THREADS);
-DECLARE_MAP(GUESTS, HASH, u32, struct guest, THREADS);
+DECLARE_MAP(INTERPRETERS, HASH, u32, struct interpreter, THREADS);
 
 /* Words of stacks that the tracer is to write, and true return addresses by their place on the stack. */
 DECLARE_RING(STACK_REQUESTS, 65536);
@@ -76,7 +76,7 @@ DECLARE_MAP(STACK_WORDS, HASH, u32, struct stack_words, THREADS);
 DECLARE_MAP(TRUE_RETURNS, LRU_HASH, struct true_return, u64, 16384);
 
 /* Code objects of interpreters that the tracer was told of; what tells those of CPython apart that live. */
-DECLARE_MAP(GUEST_CODES, HASH, u64, u64, 262144);
+DECLARE_MAP(INTERPRETER_CODES, HASH, u64, u64, 262144);
 DECLARE_MAP(PYTHON_CODES, LRU_HASH, struct key, u64, 65536);
 
 /* Traced processes and what each address space has made; which table of mappings an address space has. */
@@ -91,7 +91,7 @@ DECLARE_MAP(CODE_SEEN, LRU_HASH, struct key, u64, 16384);
 /* To the tracer: events, stacks, frames of scripts, whom to wait for. */
 DECLARE_RING(EVENTS, EVENT_RING_BYTES);
 DECLARE_RING(STACK_RING, STACK_RING_BYTES);
-DECLARE_RING(GUEST_RING, GUEST_RING_BYTES);
+DECLARE_RING(INTERPRETER_RING, INTERPRETER_RING_BYTES);
 DECLARE_RING(CONTROL, 1048576);
 
 /* Stacks that are copied for the tracer to walk: how many by where the walk was cut, and the room to put them together. */

@@ -45,7 +45,7 @@ int on_return(struct pt_regs *ctx)
 		return 0;
 	if (!begin_walk(thread, ctx->ip, ctx->sp, ctx->bp))
 		walk_then(ctx, thread, thread->intent.then);
-	else if (thread->guest)
+	else if (thread->interpreters)
 		go_on(ctx, thread, thread->intent.then);
 	else if (thread->intent.then == PROGRAM_ALLOCATED)
 		keep_allocated(thread);
@@ -77,17 +77,17 @@ INLINE int step_turn(struct thread *thread)
 	return thread->walk.done;
 }
 
-/* Whether the walk's memo, of which the inner end was compared, is unchanged as a whole. */
+/* Whether the cached walk of which the inner end was compared, is unchanged as a whole. */
 INLINE int is_remembered(struct thread *thread)
 {
-	u64 index = thread->walk.memo;
-	struct memo *memo;
+	u64 index = thread->walk.cache_index;
+	struct cached_walk *cached;
 
-	MASK(index, MEMOS);
-	memo = &thread->memo[index];
-	if (!thread->walk.candidate || !is_outer_unchanged(thread, memo))
+	MASK(index, CACHED_WALKS);
+	cached = &thread->cached[index];
+	if (!thread->walk.candidate || !is_outer_unchanged(thread, cached))
 		return 0;
-	memo->pc = thread->walk.start;
+	cached->pc = thread->walk.start;
 	thread->walk.known = thread->walk.candidate;
 	tally_walk(thread, WALK_REMEMBERED);
 	return 1;
@@ -112,7 +112,7 @@ int unwind(struct pt_regs *ctx)
 	keep_trail(thread);
 	if (thread->walk.forgettable)
 		tally(COUNT_FORGOTTEN, 1);
-	if (thread->guest) /* where its frames belong is told by all of them */
+	if (thread->interpreters) /* where its frames belong is told by all of them */
 		complete_stack(thread);
 	tail_call(ctx, MAP(PROGRAMS), is_cut(thread->walk.status) ? PROGRAM_COPY : program_after_walk(thread));
 refused:

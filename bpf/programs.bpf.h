@@ -19,9 +19,9 @@ enum program {
 	PROGRAM_FREED,
 	PROGRAM_COPY,
 	PROGRAM_UNKNOWN_FREE,
-	PROGRAM_GUEST,
-	PROGRAM_GUEST_LUAJIT,
-	PROGRAM_GUEST_KEEP,
+	PROGRAM_INTERPRETERS,
+	PROGRAM_INTERPRETERS_LUAJIT,
+	PROGRAM_INTERPRETERS_KEEP,
 	PROGRAM_COUNT,
 };
 
@@ -36,10 +36,10 @@ INLINE void walk_then(struct pt_regs *ctx, struct thread *thread, u32 then)
 /* What comes when the walk, and what belongs to it, is done. */
 INLINE u32 program_after_walk(struct thread *thread)
 {
-	return thread->guest ? PROGRAM_GUEST : thread->intent.then;
+	return thread->interpreters ? PROGRAM_INTERPRETERS : thread->intent.then;
 }
 
-/* Run `then` with the stack that a memo told; returns only if the kernel refuses. */
+/* Run `then` with the stack that the walk cache told; returns only if the kernel refuses. */
 INLINE void go_on(struct pt_regs *ctx, struct thread *thread, u32 then)
 {
 	thread->intent.then = then;

@@ -32,51 +32,51 @@ INLINE struct python *python_of(struct thread *thread)
 }
 
 /* Look at a thread's state: is it the current one's? */
-INLINE int find_state_turn(struct guest_walk *walk)
+INLINE int find_state_turn(struct interpreter_walk *walk)
 {
 	struct python *python = python_of(walk->thread);
-	struct guest *guest = walk->guest;
-	u64 state = guest->at;
+	struct interpreter *interpreter = walk->interpreter;
+	u64 state = interpreter->at;
 
 	if (!state) {
-		guest->end = user_word(guest->end + python->next_interpreter);
-		if (!guest->end)
+		interpreter->end = user_word(interpreter->end + python->next_interpreter);
+		if (!interpreter->end)
 			return 1;
-		guest->at = user_word(guest->end + python->threads);
+		interpreter->at = user_word(interpreter->end + python->threads);
 		return 0;
 	}
-	if (user_word(state + python->thread_id) == guest->self) {
-		guest->state = state;
+	if (user_word(state + python->thread_id) == interpreter->self) {
+		interpreter->state = state;
 		return 1;
 	}
-	guest->at = user_word(state + python->next_thread);
+	interpreter->at = user_word(state + python->next_thread);
 	return 0;
 }
 
 /* The current thread's PyThreadState, or 0. */
-INLINE u64 python_state(struct guest_walk *walk, struct guest *guest, struct python *python)
+INLINE u64 python_state(struct interpreter_walk *walk, struct interpreter *interpreter, struct python *python)
 {
-	u64 interpreter, newest[2] = {};
+	u64 first, newest[2] = {};
 
-	bpf_probe_read_kernel(&guest->self, 8, (void *)(bpf_get_current_task() + TASK_FSBASE));
-	if (guest->state && user_word(guest->state + python->thread_id) == guest->self)
-		return guest->state;
-	guest->state = 0;
-	interpreter = user_word(python->runtime + python->interpreters);
-	if (!interpreter)
+	bpf_probe_read_kernel(&interpreter->self, 8, (void *)(bpf_get_current_task() + TASK_FSBASE));
+	if (interpreter->state && user_word(interpreter->state + python->thread_id) == interpreter->self)
+		return interpreter->state;
+	interpreter->state = 0;
+	first = user_word(python->runtime + python->interpreters);
+	if (!first)
 		return 0;
-	bpf_probe_read_user(newest, sizeof(newest), (void *)(interpreter + python->threads - 8));
-	if (mixed(interpreter, newest[0]) != guest->missed)
-		guest->misses = 0;
+	bpf_probe_read_user(newest, sizeof(newest), (void *)(first + python->threads - 8));
+	if (mixed(first, newest[0]) != interpreter->missed)
+		interpreter->misses = 0;
 	/* A new thread's state is in the list before it says whose it is. */
-	if (++guest->misses > MISSES_IN_A_ROW && guest->misses & (guest->misses - 1))
+	if (++interpreter->misses > MISSES_IN_A_ROW && interpreter->misses & (interpreter->misses - 1))
 		return 0;
-	guest->at = newest[1];
-	guest->end = interpreter;
+	interpreter->at = newest[1];
+	interpreter->end = first;
 	REPEAT(THREAD_STATES, find_state, walk);
-	if (!guest->state)
-		guest->missed = mixed(interpreter, newest[0]);
-	return guest->state;
+	if (!interpreter->state)
+		interpreter->missed = mixed(first, newest[0]);
+	return interpreter->state;
 }
 
 INLINE struct key code_key(struct thread *thread, u64 code)
@@ -87,26 +87,26 @@ INLINE struct key code_key(struct thread *thread, u64 code)
 }
 
 /* What tells this code object from every other that stands or stood here; 0 if it is none. */
-INLINE u64 python_code(struct thread *thread, struct guest *guest, struct python *python, u64 code)
+INLINE u64 python_code(struct thread *thread, struct interpreter *interpreter, struct python *python, u64 code)
 {
 	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, code), *known;
 	struct key key = code_key(thread, code);
 
 	if (python->ends_seen && (known = map_lookup(PYTHON_CODES, &key)))
 		return *known;
-	if (bpf_probe_read_user(guest->words, (IDENTITY_LAST + 1) * 8, (void *)code))
+	if (bpf_probe_read_user(interpreter->words, (IDENTITY_LAST + 1) * 8, (void *)code))
 		return 0;
-	if (guest->words[1] != python->code_type)
+	if (interpreter->words[1] != python->code_type)
 		return 0;
 #pragma unroll
 	for (int i = IDENTITY_FIRST; i <= IDENTITY_LAST; i++)
-		hash = mixed(hash, guest->words[i]);
+		hash = mixed(hash, interpreter->words[i]);
 	if (python->by_content) {
-		u64 table = word_of(guest, python->line_table), file = word_of(guest, python->file);
+		u64 table = word_of(interpreter, python->line_table), file = word_of(interpreter, python->file);
 
-		hash = mixed(hash, user_word(word_of(guest, python->name) + 24)); /* hash of an interned str */
-		hash = mixed_content(guest, hash, table + 32, user_word(table + 16));
-		hash = mixed_content(guest, hash, file + python->ascii_text, user_word(file + 16));
+		hash = mixed(hash, user_word(word_of(interpreter, python->name) + 24)); /* hash of an interned str */
+		hash = mixed_content(interpreter, hash, table + 32, user_word(table + 16));
+		hash = mixed_content(interpreter, hash, file + python->ascii_text, user_word(file + 16));
 	}
 	hash |= !hash;
 	if (python->ends_seen)
@@ -122,85 +122,86 @@ INLINE void python_code_ends(struct thread *thread, u64 code)
 	map_delete(PYTHON_CODES, &key);
 }
 
-INLINE int find_end_turn(struct guest_walk *walk)
+INLINE int find_end_turn(struct interpreter_walk *walk)
 {
 	struct python *python = python_of(walk->thread);
-	struct guest *guest = walk->guest;
+	struct interpreter *interpreter = walk->interpreter;
 
-	if (!guest->at || bpf_probe_read_user(guest->words, 80, (void *)guest->at))
+	if (!interpreter->at || bpf_probe_read_user(interpreter->words, 80, (void *)interpreter->at))
 		return 1;
-	if (byte_of(guest, python->mark) == python->mark_value) {
-		guest->stack.frames[GUEST_FRAMES - 1].place = place_of(guest, guest->at);
+	if (byte_of(interpreter, python->mark) == python->mark_value) {
+		interpreter->stack.frames[INTERPRETER_FRAMES - 1].place = place_of(interpreter, interpreter->at);
 		return 1;
 	}
-	guest->at = word_of(guest, python->previous);
+	interpreter->at = word_of(interpreter, python->previous);
 	return 0;
 }
 
 /* There is no room for more frames: find at least the place of the run that is cut. */
-INLINE void find_end(struct guest_walk *walk, struct guest *guest, struct python *python)
+INLINE void find_end(struct interpreter_walk *walk, struct interpreter *interpreter, struct python *python)
 {
-	guest->stack.is_cut = 1;
+	interpreter->stack.is_cut = 1;
 	if (python->mark_is_frame) {
-		guest->stack.frames[GUEST_FRAMES - 1].place = place_of(guest, guest->place);
+		interpreter->stack.frames[INTERPRETER_FRAMES - 1].place = place_of(interpreter, interpreter->place);
 		return;
 	}
 	REPEAT(FRAMES_PASSED_OVER, find_end, walk);
 }
 
 /* Add the frame that is looked at; returns whether it was the last one. */
-INLINE int python_frame_turn(struct guest_walk *walk)
+INLINE int python_frame_turn(struct interpreter_walk *walk)
 {
-	struct guest *guest = walk->guest;
+	struct interpreter *interpreter = walk->interpreter;
 	struct python *python = python_of(walk->thread);
-	u64 code, id = 0, instruction, previous, own = guest->at;
+	u64 code, id = 0, instruction, previous, own = interpreter->at;
 	u32 place = 0;
 	int is_last;
 
 	walk->is_over = !own;
-	if (!own || bpf_probe_read_user(guest->words, 80, (void *)own))
+	if (!own || bpf_probe_read_user(interpreter->words, 80, (void *)own))
 		return 1;
-	is_last = byte_of(guest, python->mark) == python->mark_value;
-	code = word_of(guest, python->code) & ~7ULL;
-	instruction = word_of(guest, python->instruction);
-	previous = word_of(guest, python->previous);
+	is_last = byte_of(interpreter, python->mark) == python->mark_value;
+	code = word_of(interpreter, python->code) & ~7ULL;
+	instruction = word_of(interpreter, python->instruction);
+	previous = word_of(interpreter, python->previous);
 	BARRIER(is_last);
 	if (!is_last && !previous) { /* of no run: 3.15 begins each thread's frames with one like that */
 		walk->is_over = 1;
 		return 1;
 	}
 	if (is_last)
-		place = place_of(guest, python->mark_is_frame ? guest->place : own);
+		place = place_of(interpreter, python->mark_is_frame ? interpreter->place : own);
 	if (!is_last || python->mark_is_frame)
-		id = python_code(walk->thread, guest, python, code);
-	if (!add_guest_frame(guest, id, id ? (instruction - code - python->first_instruction) >> 1 : 0, place, code))
+		id = python_code(walk->thread, interpreter, python, code);
+	if (!add_interpreter_frame(interpreter, id, id ? (instruction - code - python->first_instruction) >> 1 : 0,
+				   place, code))
 		return 1;
 	if (is_last && python->mark_is_frame)
-		guest->place = user_word(guest->place + python->c_frame_previous);
-	guest->at = previous;
+		interpreter->place = user_word(interpreter->place + python->c_frame_previous);
+	interpreter->at = previous;
 	return 0;
 }
 
-INLINE void walk_python(struct thread *thread, struct guest *guest)
+INLINE void walk_python(struct thread *thread, struct interpreter *interpreter)
 {
-	struct guest_walk walk = { .thread = thread, .guest = guest };
+	struct interpreter_walk walk = { .thread = thread, .interpreter = interpreter };
 	struct python *python = python_of(thread);
 	u64 state;
 
 	if (!python->runtime)
 		return;
-	state = python_state(&walk, guest, python);
+	state = python_state(&walk, interpreter, python);
 	if (!state)
 		return;
-	guest->at = user_word(state + python->current);
-	guest->place = 0;
+	interpreter->at = user_word(state + python->current);
+	interpreter->place = 0;
 	if (python->c_frame) {
-		guest->place = guest->at;
-		guest->at = user_word(guest->at + python->c_frame_current);
+		interpreter->place = interpreter->at;
+		interpreter->at = user_word(interpreter->at + python->c_frame_current);
 	}
-	REPEAT(GUEST_FRAMES, python_frame, &walk);
+	REPEAT(INTERPRETER_FRAMES, python_frame, &walk);
 	if (!walk.is_over)
-		find_end(&walk, guest, python);
+		find_end(&walk, interpreter, python);
 }
 
 INLINE void copy_text(u32 *length, u32 *state, u8 *text, u32 room, struct python *python, u64 object)
@@ -219,24 +220,24 @@ INLINE void copy_text(u32 *length, u32 *state, u8 *text, u32 room, struct python
 }
 
 /* Copy names and location table of a code object, which may be gone when user space looks. */
-INLINE void copy_python(struct thread *thread, struct guest *guest, u64 code)
+INLINE void copy_python(struct thread *thread, struct interpreter *interpreter, u64 code)
 {
 	struct python *python = python_of(thread);
-	struct guest_code *record = &guest->record;
+	struct interpreter_code *record = &interpreter->record;
 	u64 table = user_word(code + python->line_table), size;
 
-	record->kind = GUEST_PYTHON;
+	record->kind = INTERPRETER_PYTHON;
 	record->first_line = user_half(code + python->first_line);
-	copy_text(&record->name_length, &record->name_state, record->name, GUEST_NAME_BYTES, python,
+	copy_text(&record->name_length, &record->name_state, record->name, INTERPRETER_NAME_BYTES, python,
 		  user_word(code + python->name));
-	copy_text(&record->file_length, &record->file_state, record->file, GUEST_FILE_BYTES, python,
+	copy_text(&record->file_length, &record->file_state, record->file, INTERPRETER_FILE_BYTES, python,
 		  user_word(code + python->file));
 	record->extra_bytes = 0;
 	record->table_bytes = user_word(table + 16);
 	size = record->table_bytes;
-	if (size > GUEST_TABLE_BYTES - 1)
-		size = GUEST_TABLE_BYTES - 1;
-	MASK(size, GUEST_TABLE_BYTES);
+	if (size > INTERPRETER_TABLE_BYTES - 1)
+		size = INTERPRETER_TABLE_BYTES - 1;
+	MASK(size, INTERPRETER_TABLE_BYTES);
 	bpf_probe_read_user(record->table, size, (void *)(table + 32));
 }
 

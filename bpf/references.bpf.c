@@ -334,7 +334,7 @@ INLINE void reference_entered(struct pt_regs *ctx, struct thread *thread, struct
 		return;
 	if (!begin_walk_at(thread, thread->intent.site, ctx->sp + site->return_distance, ctx->bp))
 		return walk_then(ctx, thread, then);
-	if (!thread->guest && (operation == OP_GET || operation == OP_PUT)) {
+	if (!thread->interpreters && (operation == OP_GET || operation == OP_PUT)) {
 		key = key_of(thread, thread->intent.address, site->group);
 		return changed(thread, &key, thread->walk.known);
 	}

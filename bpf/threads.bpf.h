@@ -52,8 +52,8 @@ struct walk {
 	u32 done;
 	u64 start; /* pc and sp where it began */
 	u64 origin;
-	u64 known; /* id of the stack, if a memo told it; else 0 */
-	u64 candidate; /* id of the stack, if what the memo has further out is unchanged too; else 0 */
+	u64 known; /* id of the stack, if the walk cache told it; else 0 */
+	u64 candidate; /* id of the stack, if what the cached walk has further out is unchanged too; else 0 */
 	u64 suffix; /* frames of the trail that the walk ended in, innermost to come first; else 0 */
 	u32 may_join;
 	u32 has_looked; /* the stack was compared with the trail's: */
@@ -62,7 +62,7 @@ struct walk {
 	u64 to_push; /* steps that are not yet in the trail */
 	u64 needs_bp; /* of pushes: the frame outside depends on rbp */
 	u64 outer_by_frame_pointer;
-	u32 memo; /* index of the memo that is being written */
+	u32 cache_index; /* of the cached walk that is being written */
 	u32 forgettable; /* it cannot be recognised */
 	u64 turn;
 	u64 code; /* read at a return address */
@@ -87,8 +87,8 @@ enum step_flag {
 
 /* Words of the stack: where, in units of 8 bytes, and what. */
 struct words {
-	u32 place[MEMO_WORDS + MEMO_STRIDE];
-	u64 value[MEMO_WORDS + MEMO_STRIDE];
+	u32 place[CACHED_WORDS + CACHED_STRIDE];
+	u64 value[CACHED_WORDS + CACHED_STRIDE];
 };
 
 /* A frame of the trail. `hash`: of this one and all further out; `words`: that these depended on. */
@@ -136,7 +136,7 @@ struct trail {
  * these would not be sound. Code without a rule decided by its own bytes, which
  * a compiler may have replaced: they are compared as well.
  */
-struct memo {
+struct cached_walk {
 	u64 pc; /* 0: not in use; FRAME_EXACT where it is no return address */
 	u64 sp;
 	u64 bp;
@@ -147,10 +147,10 @@ struct memo {
 	u32 reach; /* bytes from sp to the end of the words that are read with it */
 	u32 first; /* of these */
 	u32 outer; /* segments further out, each to be read by itself */
-	u32 tails; /* of the walk that is being made: its steps by code */
-	u64 tail_hash; /* of the code at each of `tail` */
-	u64 tail[MEMO_TAILS];
-	struct segment segment[MEMO_SEGMENTS];
+	u32 codes; /* of the walk that is being made: its steps by code */
+	u64 code_hash; /* of the code at each of `code` */
+	u64 code[CACHED_CODES];
+	struct segment segment[CACHED_SEGMENTS];
 	struct words stack_words;
 };
 
@@ -172,10 +172,10 @@ struct thread {
 	struct walk walk;
 	struct stack stack;
 	u32 places[MAX_FRAMES + 1]; /* of each frame of it: its stack pointer, from the walk's origin */
-	u32 guest; /* enum guest_kind: interpreters that it may run */
-	struct memo memo[MEMOS];
-	u8 guess[MEMO_GUESSES]; /* by site: the memo that fitted last */
-	u64 window[1 + MEMO_REACH / 8]; /* the stack as it is now, from the word below where the walk begins */
+	u32 interpreters; /* enum interpreter_kind: interpreters that it may run */
+	struct cached_walk cached[CACHED_WALKS];
+	u8 guess[CACHE_GUESSES]; /* by site: the cached walk that fitted last */
+	u64 window[1 + CACHED_REACH / 8]; /* the stack as it is now, from the word below where the walk begins */
 	struct step steps[MAX_FRAMES + 1];
 	struct trail trail;
 };
@@ -239,7 +239,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 	space = process->space;
 	table = map_lookup(TABLE_OF, &space);
 	thread->table = table ? *table & ~TABLE_SHARED : 0;
-	thread->guest = guests_of(thread->tid, &thread->table);
+	thread->interpreters = interpreters_of(thread->tid, &thread->table);
 	thread->traced = 1;
 }
 

@@ -44,7 +44,7 @@ INLINE int compare_segment_turn(struct thread *thread, u64 index)
 	size = segment->end - start;
 	if (first >= words)
 		return 1;
-	if (size > MEMO_REACH || bpf_probe_read_user(&thread->window[1], size, (void *)start))
+	if (size > CACHED_REACH || bpf_probe_read_user(&thread->window[1], size, (void *)start))
 		return 1;
 	part.first = first;
 	part.words = words;
@@ -98,11 +98,11 @@ INLINE int extend_segment(struct trail *trail, u64 address)
 
 	MASK(last, TRAIL_SEGMENTS);
 	segment = &trail->segment[last];
-	if (count && address + 8 > segment->end && address + 8 - segment->start <= MEMO_REACH) {
+	if (count && address + 8 > segment->end && address + 8 - segment->start <= CACHED_REACH) {
 		segment->end = address + 8;
 		return 1;
 	}
-	if (count && address + SEGMENT_GAP >= segment->start && segment->end - address <= MEMO_REACH) {
+	if (count && address + SEGMENT_GAP >= segment->start && segment->end - address <= CACHED_REACH) {
 		if (address < segment->start)
 			segment->start = address;
 		return 1;
@@ -123,9 +123,9 @@ INLINE int push_word(struct trail *trail, u64 lowest, u64 address, u64 value)
 {
 	u64 word = trail->words;
 
-	if (word >= MEMO_WORDS || address < lowest || address & 7 || !extend_segment(trail, address))
+	if (word >= CACHED_WORDS || address < lowest || address & 7 || !extend_segment(trail, address))
 		return 0;
-	MASK(word, MEMO_WORDS);
+	MASK(word, CACHED_WORDS);
 	trail->stack_words.place[word] = address >> 3;
 	trail->stack_words.value[word] = value;
 	trail->words = word + 1;
@@ -239,11 +239,11 @@ INLINE void keep_trail(struct thread *thread)
 {
 	struct walk *walk = &thread->walk;
 	struct trail *trail = &thread->trail;
-	u64 depth = thread->stack.depth, memo = walk->memo;
+	u64 depth = thread->stack.depth, cached = walk->cache_index;
 	int is_kept;
 
 	MASK(depth, MAX_FRAMES + 1);
-	MASK(memo, MEMOS);
+	MASK(cached, CACHED_WALKS);
 	if (walk->status == STACK_FAULT)
 		walk->forgettable = 1;
 	is_kept = !walk->forgettable;
@@ -256,8 +256,8 @@ INLINE void keep_trail(struct thread *thread)
 	if (!is_kept)
 		return;
 	trail->epoch = thread->epoch;
-	trail->may_join =
-		!thread->memo[memo].tails && (walk->status == STACK_COMPLETE || walk->status == STACK_FRAME_POINTER);
+	trail->may_join = !thread->cached[cached].codes &&
+			  (walk->status == STACK_COMPLETE || walk->status == STACK_FRAME_POINTER);
 }
 
 INLINE int outer_frame_turn(struct thread *thread)

@@ -92,7 +92,7 @@ int turn_python_frame(struct turn turn)
 
 int turn_leave_lua(struct turn turn)
 {
-	return bit(leave_lua_turn(*(struct guest **)turn.context));
+	return bit(leave_lua_turn(*(struct interpreter **)turn.context));
 }
 
 int turn_find_live(struct turn turn)

@@ -80,7 +80,7 @@ INLINE int step_by_frame_pointer(struct walk *walk, struct step *step)
 /* Go to the caller of code that has no rule: by what it is about to do, if that is plain to see, else by rbp. */
 INLINE int step_without_rule(struct thread *thread, struct step *step, struct table *table)
 {
-	return step_by_tail(thread, step, table) ? 0 : step_by_frame_pointer(&thread->walk, step);
+	return step_by_epilogue(thread, step, table) ? 0 : step_by_frame_pointer(&thread->walk, step);
 }
 
 /* Resume at what a signal interrupted: rip, rsp and rbp of the ucontext that the kernel pushed. */
@@ -243,37 +243,37 @@ INLINE void tally_walk(struct thread *thread, u32 outcome)
 
 /*
  * Begin a walk at the caller of the probed function, or at `pc` itself where
- * it is marked FRAME_EXACT; returns whether a memo knows its stack already.
+ * it is marked FRAME_EXACT; returns whether a cached knows its stack already.
  */
 INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 {
 	struct walk *walk = &thread->walk;
 	u64 index = ((pc ^ sp << 7) * 0x9e3779b97f4a7c15ULL) >> 60;
-	struct memo *memo = find_memo(thread, index, pc, sp, bp);
+	struct cached_walk *cached = find_cached_walk(thread, index, pc, sp, bp);
 
 	walk->candidate = 0;
-	if (memo && read_window(thread, memo) && is_unchanged(thread, memo)) {
-		if (memo->outer) {
-			walk->candidate = memo->stack;
+	if (cached && read_window(thread, cached) && is_unchanged(thread, cached)) {
+		if (cached->outer) {
+			walk->candidate = cached->stack;
 		} else {
-			walk->known = memo->stack;
+			walk->known = cached->stack;
 			tally_walk(thread, WALK_REMEMBERED);
 			return 1;
 		}
 	}
-	if (!memo) { /* two places for each hash, overwritten in turns */
+	if (!cached) { /* two places for each hash, overwritten in turns */
 		index = (index & ~1ULL) | (walk->turn & 1);
 		walk->turn++;
-		MASK(index, MEMOS);
-		memo = &thread->memo[index];
-		walk->memo = index;
+		MASK(index, CACHED_WALKS);
+		cached = &thread->cached[index];
+		walk->cache_index = index;
 	}
-	memo->pc = 0;
-	memo->sp = sp;
-	memo->bp = bp;
-	memo->epoch = thread->epoch;
-	memo->tails = 0;
-	memo->tail_hash = 0;
+	cached->pc = 0;
+	cached->sp = sp;
+	cached->bp = bp;
+	cached->epoch = thread->epoch;
+	cached->codes = 0;
+	cached->code_hash = 0;
 	walk->pc = pc & ~FRAME_EXACT;
 	walk->sp = sp;
 	walk->bp = bp;
@@ -298,24 +298,24 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 
 /*
  * The same at the entry of a function whose return address is at `slot`. The
- * memo that fitted the site last is tried first: then one read gets both the
+ * cached that fitted the site last is tried first: then one read gets both the
  * return address and the words to compare.
  */
 INLINE int begin_walk_at(struct thread *thread, u64 site, u64 slot, u64 bp)
 {
 	u64 guess, pc = 0, sp = slot + 8;
-	struct memo *memo;
+	struct cached_walk *cached;
 	int known;
 
-	MASK(site, MEMO_GUESSES);
+	MASK(site, CACHE_GUESSES);
 	guess = thread->guess[site];
-	MASK(guess, MEMOS);
-	memo = &thread->memo[guess];
-	if (memo->pc && is_memo_of(thread, memo, sp, bp) && read_window(thread, memo)) {
+	MASK(guess, CACHED_WALKS);
+	cached = &thread->cached[guess];
+	if (cached->pc && is_cached_walk_of(thread, cached, sp, bp) && read_window(thread, cached)) {
 		pc = thread->window[0];
-		if (pc == memo->pc && !memo->outer && is_unchanged(thread, memo)) {
-			thread->walk.memo = guess;
-			thread->walk.known = memo->stack;
+		if (pc == cached->pc && !cached->outer && is_unchanged(thread, cached)) {
+			thread->walk.cache_index = guess;
+			thread->walk.known = cached->stack;
 			tally_walk(thread, WALK_REMEMBERED);
 			return 1;
 		}
@@ -323,7 +323,7 @@ INLINE int begin_walk_at(struct thread *thread, u64 site, u64 slot, u64 bp)
 	if (!pc)
 		bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
 	known = begin_walk(thread, pc, sp, bp);
-	thread->guess[site] = thread->walk.memo;
+	thread->guess[site] = thread->walk.cache_index;
 	return known;
 }
 

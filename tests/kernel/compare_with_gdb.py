@@ -76,7 +76,7 @@ def traced(command: Sequence[str]) -> Snapshot:
     path = find_command(command[0])
     ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
     held = launch(command, None)
-    session = Session(CaptureOptions(finder.find, cache_directory(), follow=False, guests=False))
+    session = Session(CaptureOptions(finder.find, cache_directory(), follow=False, interpreters=False))
     try:
         session.launch(held, path)
         session.run()

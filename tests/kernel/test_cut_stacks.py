@@ -184,6 +184,6 @@ def test_frames_of_a_script_beyond_the_cut(refleak: Refleak, tmp_path: Path) -> 
     run = refleak("--top", 1000, target=("/usr/bin/python3", "-I", script))
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
     [leak] = [leak for leak in run.leaks if functions(callers(leak))[:3] == ["leak", "in_rbx", "go"]]
-    guests = [(frame["function"], frame["line"]) for frame in callers(leak) if frame["kind"] == "guest"]
-    assert (guests, leak["stack_status"]) == ([("load", 4), ("<module>", 5)], "complete")
+    calls = [(frame["function"], frame["line"]) for frame in callers(leak) if frame["kind"] == "guest"]
+    assert (calls, leak["stack_status"]) == ([("load", 4), ("<module>", 5)], "complete")
     assert "_PyEval_EvalFrameDefault" not in functions(callers(leak))

@@ -32,7 +32,7 @@ def test_a_plain_program_needs_none_of_them(targets: Path) -> None:
 
 
 def test_a_described_function_that_comes_by_dlopen_has_them() -> None:
-    options = TraceOptions(user="root", heap=False, mappings=False, guests=False, presets=("sqlite3",))
+    options = TraceOptions(user="root", heap=False, mappings=False, interpreters=False, presets=("sqlite3",))
     trace = _Watched.launched([PYTHON, "-I", "-c", OPENS_LATE], options)
     trace.begin()
     try:

@@ -46,7 +46,9 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         mappings=(Mapping(812, 1, 0x400000, 0x401000, 0, 1, True, 5, None), Mapping(812, 1, 1, 2, 3, 4, False, 6, 7)),
         stacks={**snapshot.stacks, (1 << 64) - 1: Stack(tuple(range(127)), StackStatus.TRUNCATED), 77: Stack(()),
                 78: Stack((0xFFFF << 48, 1 << 48 | 9, 0xFFFF << 48 | 1))},
-        guests=(Frame("f", "s.py", file="/s.py", line=3, kind="guest", language="Python"), Frame(None, kind="guest")),
+        script_frames=(
+            Frame("f", "s.py", file="/s.py", line=3, kind="guest", language="Python"), Frame(None, kind="guest"),
+        ),
         types={**snapshot.types, (1 << 64) - 1: "odd \0 name"},
         generated={
             0xDFFF << 48 | 9: GeneratedFrame("made \udcff", "m.js", 7, "JavaScript", 3),

@@ -32,7 +32,7 @@ def shown_snapshot(snapshot: Snapshot) -> Snapshot:
         types={number: visible(name) for number, name in snapshot.types.items()},
         sites=_each(snapshot.sites),
         binaries=_each(snapshot.binaries),
-        guests=_each(snapshot.guests),
+        script_frames=_each(snapshot.script_frames),
         losses=_each(snapshot.losses),
         notes=tuple(map(visible, snapshot.notes)),
         coverage=replace(

@@ -215,7 +215,7 @@ def take_snapshot(
         types={**names, **classes.names},
         type_totals=type_totals,
         stacks=session.stacks.stacks,
-        guests=tuple(session.stacks.guests.frames),
+        script_frames=tuple(session.stacks.script_frames.frames),
         allocations=live,
         objects=objects,
         mapped=session.mapped.so_far() if running else session.mapped.live(),

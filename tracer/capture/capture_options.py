@@ -28,7 +28,7 @@ class CaptureOptions:
     follow: bool = True
     duration_s: float | None = None
     selection: Selection = KEEPS_ALL
-    guests: bool = True
+    interpreters: bool = True
     """Walk the frames of interpreters too."""
     reachability: bool = False
     """Hold processes at their end, and look at what still points where."""

@@ -42,7 +42,7 @@ _WORDS: dict[LossKind, tuple[str, str, tuple[str, ...]]] = {
         "return address that a probe had replaced when the program unwound its stack: its page could not be written",
         "--refs-only, or fewer specs", EVERY_KIND,
     ),
-    LossKind.GUESTS_FULL: ("stack without the frames of its interpreter: their ring was full", "none", _NOTHING),
+    LossKind.INTERPRETERS_FULL: ("stack without the frames of its interpreter: their ring was full", "none", _NOTHING),
     LossKind.ARGUMENT_UNREAD: (
         "argument that could not be read", "none: its page was not in memory", ("reference", "allocation")
     ),

@@ -100,13 +100,13 @@ class Session:
             options.meanwhile()
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
-        self.guest_runtimes = InterpreterRuntimes(self.maps, self.programs.guests, self.mishaps)
-        self.tables = MappingTables(self.maps, self.guest_runtimes)
+        self.interpreters = InterpreterRuntimes(self.maps, self.programs.interpreters, self.mishaps)
+        self.tables = MappingTables(self.maps, self.interpreters)
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
         self.attacher = Attacher(self.programs, self._uprobe_events)
         self.prober = Prober(
             options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow,
-            misses_ends=self.guest_runtimes.misses_ends, holds_ends=options.reachability and options.hindrance is None,
+            misses_ends=self.interpreters.misses_ends, holds_ends=options.reachability and options.hindrance is None,
         )
         self.binaries.on_stale = self.prober.withdraw
         self.seen = SeenFrames(self.binaries)
@@ -139,8 +139,8 @@ class Session:
         self.maps = Maps.create(options.limits, options.constants)
         self._opened.callback(self.maps.close)
         self.programs = load_programs(
-            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(), guests=options.guests,
-            on_compile=options.on_compile,
+            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(),
+            interpreters=options.interpreters, on_compile=options.on_compile,
         )
         self._opened.callback(self.programs.close)
 
@@ -148,7 +148,7 @@ class Session:
         self.rings, self.holds = dict[str, Ring](), HoldCounts(enabled=self.options.constants.counts)
         self._events = self._ring("EVENTS")
         self._stack_ring = self._ring("STACK_RING")
-        self._guest_ring = self._ring("GUEST_RING")
+        self._interpreter_ring = self._ring("INTERPRETER_RING")
         self._copy_ring = self._ring("COPY_RING")
         self._control = self._ring("CONTROL")
         self._opened.callback(StackWriter(self.maps).close)
@@ -195,7 +195,7 @@ class Session:
         self.prober.link(launched.pid, binaries)
         self.prober.check(path, binaries)
         self.follower.expect_exec(launched.pid)
-        self.guest_runtimes.load_programs(binaries)
+        self.interpreters.load_programs(binaries)
         self._arm()
         launched.release()
 
@@ -330,9 +330,9 @@ class Session:
 
     def _drain_stacks(self) -> None:
         began = time.monotonic_ns()
-        guests, stacks = self._guest_ring.read_blobs(), self._stack_ring.read_blobs()
+        scripts, stacks = self._interpreter_ring.read_blobs(), self._stack_ring.read_blobs()
         self._copied()  # each was sent before its stack
-        self.stacks.take(guests, stacks, began)
+        self.stacks.take(scripts, stacks, began)
 
     def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
         """Have the books copied before any later event of either is read."""
@@ -348,11 +348,11 @@ class Session:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        why = self.programs.guests.refused if self.programs.guests else ""
+        why = self.programs.interpreters.refused if self.programs.interpreters else ""
         refused = (f"no frames of interpreters are shown: {why}",) if why else ()
-        guests = (*self.guest_runtimes.notes, *self.stacks.guests.notes)
+        interpreters = (*self.interpreters.notes, *self.stacks.script_frames.notes)
         everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
-        return (*refused, *guests, *self.code.notes, *everywhere)
+        return (*refused, *interpreters, *self.code.notes, *everywhere)
 
     @property
     def started_ns(self) -> int:

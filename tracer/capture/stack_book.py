@@ -25,17 +25,17 @@ class StackBook:
 
     def __init__(self, completion: StackCompletion, seen: SeenFrames, mishaps: Mishaps) -> None:
         self._completion, self._seen, self._mishaps = completion, seen, mishaps
-        self.guests = InterpreterFrames()
+        self.script_frames = InterpreterFrames()
         self._stacks: dict[int, Stack] = {}
         self._keys: dict[int, int] = {}
         """Frame keys, each one number in memory."""
         self._until_ns = 0
 
-    def take(self, guests: Sequence[bytes], stacks: Sequence[bytes], began_ns: int) -> None:
-        """Take what was in the two rings, the guests' read first, at some time; copied stacks were taken before."""
+    def take(self, scripts: Sequence[bytes], stacks: Sequence[bytes], began_ns: int) -> None:
+        """Take what was in the two rings, the scripts' read first, at some time; copied stacks were taken before."""
         self._completion.walk(self._mishaps)
         with self._mishaps.attempt():
-            self.guests.add(guests)
+            self.script_frames.add(scripts)
         for blob in stacks:
             self._keep(blob)
         self._until_ns = began_ns
@@ -43,17 +43,17 @@ class StackBook:
     def settle(self, seconds: float) -> None:
         """Put stacks of scripts together for so long at most."""
         deadline = time.monotonic() + seconds
-        while self.guests.has_waiting and time.monotonic() < deadline:
+        while self.script_frames.has_waiting and time.monotonic() < deadline:
             self._settle(_AT_ONCE)
 
     def _settle(self, most: int) -> None:
         with self._mishaps.attempt():
-            self.guests.settle(self._stacks, self._completion.places, most)
+            self.script_frames.settle(self._stacks, self._completion.places, most)
 
     @property
     def stacks(self) -> dict[int, Stack]:
         """All that have come."""
-        while self.guests.has_waiting:
+        while self.script_frames.has_waiting:
             self._settle(-1)
         return self._stacks
 

@@ -125,7 +125,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         help="trace forked children and what they exec too (default with --exec and --tree)",
     )
     which.add_argument(
-        "--guest", choices=("auto", "off"), default="auto",
+        "--interpreters", "--guest", choices=("auto", "off"), default="auto",
         help="show frames of the interpreters CPython and Lua too, where they are known (auto)",
     )
     which.add_argument("--duration", type=seconds, metavar="S", help="end the trace after S seconds")

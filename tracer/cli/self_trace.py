@@ -65,7 +65,7 @@ def _traced(child: _Child) -> Snapshot:
     selection = Selection(min_size=_BLOCK_BYTES, max_size=_BLOCK_BYTES)
     trace = Trace.attached((child.pid,), TraceOptions(
         references=False, mappings=False, presets=("stdio",), follow_forks=False, duration_s=_PATIENCE_SECONDS,
-        selection=selection, guests=False,
+        selection=selection, interpreters=False,
     ))  # fmt: skip
     trace.begin()
     try:

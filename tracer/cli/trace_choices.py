@@ -23,7 +23,7 @@ def trace_options(arguments: argparse.Namespace) -> TraceOptions:
         event_ring_bytes=_power_of_two(arguments.ring_size), freed=arguments.keep_freed,
     )
     return TraceOptions(
-        **_probed(arguments), allow_missing=arguments.allow_missing, guests=arguments.guest == "auto",
+        **_probed(arguments), allow_missing=arguments.allow_missing, interpreters=arguments.interpreters == "auto",
         reachability=arguments.reachability == "auto",
         follow_forks=True if arguments.tree and arguments.follow_forks is None else arguments.follow_forks,
         duration_s=arguments.duration,
@@ -34,7 +34,7 @@ def trace_options(arguments: argparse.Namespace) -> TraceOptions:
 
 def probe_options(arguments: argparse.Namespace) -> TraceOptions:
     """Return what the options of `options.add_kinds` and `options.add_specs` ask for."""
-    return TraceOptions(**_probed(arguments), guests=False)
+    return TraceOptions(**_probed(arguments), interpreters=False)
 
 
 def _probed(arguments: argparse.Namespace) -> dict[str, Any]:

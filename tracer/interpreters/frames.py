@@ -16,10 +16,10 @@ from tracer.interpreters.merging import Run, merged
 from tracer.interpreters.script_code import ScriptCode
 from tracer.model import records
 from tracer.model.frames import Frame
-from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY, GuestRecord, StackStatus
+from tracer.model.records import FRAME_BINARY_SHIFT, SCRIPT_BINARY, InterpreterRecord, StackStatus
 from tracer.model.snapshot import Stack
 
-_PLACE_BYTES, _FRAME_BYTES = 4, records.GUEST_FRAME.itemsize
+_PLACE_BYTES, _FRAME_BYTES = 4, records.INTERPRETER_FRAME.itemsize
 _HEAD = struct.Struct("<QIIQII")
 """Number, kind, depth, native stack, its depth, whether it was cut: what comes before `places`."""
 _PLACES_AT = _HEAD.size
@@ -33,7 +33,7 @@ _Call = tuple[int, int]
 
 
 class InterpreterFrames:
-    """Guest frames are numbered as they are met; `frames` are those of Snapshot.guests."""
+    """Frames are numbered as they are met; `frames` are those of Snapshot.script_frames."""
 
     def __init__(self) -> None:
         self._frames: list[Frame] = []
@@ -48,12 +48,12 @@ class InterpreterFrames:
         self._troubles: Counter[str] = Counter()
 
     def add(self, blobs: Iterable[bytes]) -> None:
-        """Take records of the guest ring, in their order."""
+        """Take records of the interpreter ring, in their order."""
         for blob in blobs:
             if len(blob) < _HEAD.size:
                 continue
             number, kind = _KIND.unpack_from(blob)
-            if kind == GuestRecord.STACK:
+            if kind == InterpreterRecord.STACK:
                 self._waiting.append(_trimmed(blob))
             else:
                 self._sent[number] = blob
@@ -123,7 +123,7 @@ class InterpreterFrames:
         if code is not None and language is not None and not language.is_shown(code):
             key = _HIDDEN
         else:
-            key = GUEST_BINARY << FRAME_BINARY_SHIFT | len(self._shown)
+            key = SCRIPT_BINARY << FRAME_BINARY_SHIFT | len(self._shown)
             self._shown.append(call)
         self._calls[call] = key, language is None or language.replaces_loop
         return self._calls[call]

@@ -11,7 +11,7 @@ from tracer.interpreters.script_code import ScriptCode
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model.operations import Site, Spec
-from tracer.model.records import GuestRecord
+from tracer.model.records import InterpreterRecord
 
 
 class Runtimes(Protocol):
@@ -39,7 +39,7 @@ class Language(Protocol):
         ...
 
     @property
-    def kinds(self) -> Collection[GuestRecord]:
+    def kinds(self) -> Collection[InterpreterRecord]:
         """Of the records that its code comes in."""
         ...
 
@@ -66,7 +66,7 @@ class Language(Protocol):
         ...
 
     def text(self, row: Any, first_line: int) -> tuple[str | None, str | None]:
-        """Return name and file of a GUEST_CODE, None where it cannot be told."""
+        """Return name and file of an INTERPRETER_CODE, None where it cannot be told."""
         ...
 
     def is_shown(self, code: ScriptCode) -> bool:

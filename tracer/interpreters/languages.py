@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from tracer.interpreters.language import Language
 from tracer.interpreters.lua.language import Lua
 from tracer.interpreters.python.language import Python
-from tracer.model.records import GuestRecord
+from tracer.model.records import InterpreterRecord
 
 LANGUAGES: Sequence[Language] = (Python(), Lua())
-LANGUAGE_OF: Mapping[GuestRecord, Language] = {kind: language for language in LANGUAGES for kind in language.kinds}
+LANGUAGE_OF: Mapping[InterpreterRecord, Language] = {kind: one for one in LANGUAGES for kind in one.kinds}
 
 
 def layout_number(layout: str | None) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracer.model.records import GuestRecord
+from tracer.model.records import InterpreterRecord
 
 
 @dataclass(frozen=True)
 class ScriptCode:
-    kind: GuestRecord
+    kind: InterpreterRecord
     name: str | None
     """None where it cannot be told."""
     file: str | None

@@ -234,11 +234,12 @@ class Attacher:
 
 def _by_programs(placed: list[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:
     """Tell the built-in functions, whose programs are made for speed, from those that specs describe."""
-    guests = [p for p in placed if p[1].site.function.operation in INTERPRETED]
+    entries = [p for p in placed if p[1].site.function.operation in INTERPRETED]
     placed = [p for p in placed if p[1].site.function.operation not in INTERPRETED]
     built_in = [p for p in placed if p[1].site.function.group == 0]
     described = [p for p in placed if p[1].site.function.group != 0]
-    return ("on_guest", "", guests), ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described)
+    first = ("on_interpreter", "", entries)
+    return first, ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described)
 
 
 def _offset(placement: Placement, at_return: bool) -> int:

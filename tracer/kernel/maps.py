@@ -32,7 +32,7 @@ class Limits:
     processes: int = 1 << 15
     event_ring_bytes: int = 1 << 26
     stack_ring_bytes: int = 1 << 24
-    guest_ring_bytes: int = 1 << 24
+    interpreter_ring_bytes: int = 1 << 24
     freed: int = 100_000
     """Blocks that were freed lately; 0: none."""
 
@@ -67,7 +67,7 @@ def _entries(limits: Limits) -> Mapping[str, int]:
         "BLOCKS": blocks, "OBJECTS": objects, "INHERITED_FREES": min(objects, 1 << 18),
         "FREED_SETS": max(limits.freed_sets, 1), "STACKS": limits.stacks, "THREADS": limits.threads,
         "PROCESSES": limits.processes, "EVENT_RING_BYTES": limits.event_ring_bytes,
-        "STACK_RING_BYTES": limits.stack_ring_bytes, "GUEST_RING_BYTES": limits.guest_ring_bytes,
+        "STACK_RING_BYTES": limits.stack_ring_bytes, "INTERPRETER_RING_BYTES": limits.interpreter_ring_bytes,
     }  # fmt: skip
 
 

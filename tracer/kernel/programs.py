@@ -39,9 +39,9 @@ _AT_ONCE = 4
 _TAIL_CALLED = (
     "unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack", "unknown_free",
 )  # fmt: skip
-_GUEST_TAIL_CALLED = ("guest", "guest_luajit", "guest_keep")
+_INTERPRETERS_TAIL_CALLED = ("interpreters", "interpreters_luajit", "interpreters_keep")
 """Together in the order of `enum program`."""
-_ON_GUEST = "on_guest"
+_ON_INTERPRETER = "on_interpreter"
 _PROBES = ("on_entry", "on_return")
 _DESCRIBED = ("on_call", "on_call_return")
 """For functions that specs describe: few targets have any, and a third of the verifier's time goes into these."""
@@ -51,10 +51,10 @@ HOLD_OF_TREE = "on_hold_of_tree"
 """on_hold once more, to be attached to perf events, which uprobe_multi programs cannot."""
 _ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
 _NAMES = (
-    *_TAIL_CALLED, *_GUEST_TAIL_CALLED, _ON_GUEST, *_PROBES, *_DESCRIBED, *_TRACEPOINTS, *_HOLDS,
+    *_TAIL_CALLED, *_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_PROBES, *_DESCRIBED, *_TRACEPOINTS, *_HOLDS,
     "on_mapping_passing", *_ON_UNWINDING,
 )  # fmt: skip
-_DISPENSABLE = {*_GUEST_TAIL_CALLED, _ON_GUEST, *_HOLDS}
+_DISPENSABLE = {*_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_HOLDS}
 """Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
 _TURNS = (
     "hold", "step", "compare_outer", "compare_segment", "push_step", "outer_frame", "drop_stale", "find_call",
@@ -105,27 +105,27 @@ class Programs:
     """Probes go through uprobe_multi links; else through one perf event each."""
     can_hold: bool
     described: LaterPrograms
-    guests: InterpreterPrograms | None = None
+    interpreters: InterpreterPrograms | None = None
     """None where frames of interpreters are not wanted."""
 
     def get(self, name: str) -> int | None:
         """Return a program, which is loaded now if it is not yet; None where it is not to be had."""
-        if name == _ON_GUEST:
-            return self.guests.fds.get(name) if self.guests else None
+        if name == _ON_INTERPRETER:
+            return self.interpreters.fds.get(name) if self.interpreters else None
         return self.described.fds[name] if name in _DESCRIBED else self.fds.get(name)
 
     def __getitem__(self, name: str) -> int:
         return self.fds[name]
 
     def close(self) -> None:
-        for later in (self.described, self.guests):
+        for later in (self.described, self.interpreters):
             if later is not None:
                 later.close()
         for fd in set(self.fds.values()):  # with perf events, both holds are one program
             os.close(fd)
 
 
-def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool) -> Programs:
+def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, interpreters: bool) -> Programs:
     load_one = partial(load, code, attach=bpf.ATTACH_UPROBE_MULTI if multi else 0)
     hold = partial(load_one, kind=ProgramType.KPROBE, sleepable=True)
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # those that the verifier takes longest over first
@@ -139,14 +139,14 @@ def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, guests: bool)
     fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
     _enter(maps, _TAIL_CALLED, fds)
     described = LaterPrograms(partial(_load_described, load_one))
-    walkers = InterpreterPrograms(partial(_load_guests, load_one, maps)) if guests else None
+    walkers = InterpreterPrograms(partial(_load_interpreters, load_one, maps)) if interpreters else None
     try:
         fds |= {name: made.result() for name, made in zip(_HOLDS, holds, strict=True)}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
-        return Programs(fds, multi, can_hold=False, described=described, guests=walkers)
+        return Programs(fds, multi, can_hold=False, described=described, interpreters=walkers)
     fds[HOLD_OF_TREE] = load(code, "on_hold", ProgramType.KPROBE, sleepable=True) if multi else fds["on_hold"]
-    return Programs(fds, multi, can_hold=True, described=described, guests=walkers)
+    return Programs(fds, multi, can_hold=True, described=described, interpreters=walkers)
 
 
 def _load_unwinding(hold: Callable[[str], int], load_one: Callable[[str], int]) -> int | None:
@@ -164,9 +164,9 @@ def _load_described(load_one: Callable[[str, ProgramType], int]) -> dict[str, in
         return dict(zip(_DESCRIBED, pool.map(lambda name: load_one(name, ProgramType.KPROBE), _DESCRIBED), strict=True))
 
 
-def _load_guests(load_one: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:
-    fds = {name: load_one(name, ProgramType.KPROBE) for name in (*_GUEST_TAIL_CALLED, _ON_GUEST)}
-    _enter(maps, _GUEST_TAIL_CALLED, fds, len(_TAIL_CALLED))
+def _load_interpreters(load_one: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:
+    fds = {name: load_one(name, ProgramType.KPROBE) for name in (*_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER)}
+    _enter(maps, _INTERPRETERS_TAIL_CALLED, fds, len(_TAIL_CALLED))
     return fds
 
 
@@ -196,17 +196,17 @@ def has_uprobe_multi() -> bool:
 
 
 def load_programs(
-    maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, guests: bool = True,
+    maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool, interpreters: bool = True,
     on_compile: Callable[[], None] = lambda: None,
 ) -> Programs:
     """Load all programs.
 
-    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `guests`: with what walks interpreters;
+    `offsets` are the kernel's struct offsets (btf.kernel_offsets); `interpreters`: with what walks interpreters;
     `on_compile` is called where the programs are not in the cache. The
     numbers of processes are those of this process's pid namespace.
     Raises BccMissing, ProgramRefused, NotPermitted.
     """
-    return _load_all(compiled(maps, _in_own_namespace(maps, offsets), cache, on_compile), maps, multi, guests)
+    return _load_all(compiled(maps, _in_own_namespace(maps, offsets), cache, on_compile), maps, multi, interpreters)
 
 
 def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:

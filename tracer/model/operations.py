@@ -24,13 +24,13 @@ class Operation(IntEnum):
     UNDO = 12
     NAME = 13
     """The function returns a handle of a type, whose name is given to it."""
-    GUEST = 14
+    INTERPRETER = 14
     """The function enters an interpreter, whose state is its object."""
     CODE_END = 15
     """The function ends its object, code of an interpreter."""
 
 
-INTERPRETED = frozenset({Operation.GUEST, Operation.CODE_END})
+INTERPRETED = frozenset({Operation.INTERPRETER, Operation.CODE_END})
 """Operations of interpreters themselves: they are no events."""
 
 

@@ -19,8 +19,8 @@ FRAME_BINARY_SHIFT = 48
 FRAME_EXACT = 1 << 47
 """Set in a frame key whose address is the very instruction, not the one after a call."""
 FRAME_ADDRESS_MASK = FRAME_EXACT - 1
-GUEST_BINARY = 0xFFFF
-"""In place of a binary's id: the rest of the frame key is an index into Snapshot.guests."""
+SCRIPT_BINARY = 0xFFFF
+"""In place of a binary's id: the rest of the frame key is an index into Snapshot.script_frames."""
 TABLE_MAPPINGS = 1024
 TABLES = 256
 TABLE_SHARED = 1 << 31
@@ -184,17 +184,17 @@ LUA = np.dtype(
     ]
 )
 LUA_LAYOUTS = 8
-GUEST_FRAMES = 128
-GUEST_NO_LINE = 0xFFFFFFFF
-GUEST_FRAME = np.dtype([("code", "<u8"), ("where", "<u4"), ("place", "<u4")])
-GUEST_STACK = np.dtype(
+INTERPRETER_FRAMES = 128
+INTERPRETER_NO_LINE = 0xFFFFFFFF
+INTERPRETER_FRAME = np.dtype([("code", "<u8"), ("where", "<u4"), ("place", "<u4")])
+INTERPRETER_STACK = np.dtype(
     [
         ("id", "<u8"), ("kind", "<u4"), ("depth", "<u4"), ("native", "<u8"), ("native_depth", "<u4"), ("is_cut", "<u4"),
-        ("places", "<u4", (MAX_FRAMES + 1,)), ("frames", GUEST_FRAME, (GUEST_FRAMES,)),
+        ("places", "<u4", (MAX_FRAMES + 1,)), ("frames", INTERPRETER_FRAME, (INTERPRETER_FRAMES,)),
     ],
     align=True,
 )
-GUEST_CODE = np.dtype(
+INTERPRETER_CODE = np.dtype(
     [
         ("id", "<u8"), ("kind", "<u4"), ("first_line", "<u4"), ("table_bytes", "<u4"), ("extra_bytes", "<u4"),
         ("name_length", "<u4"), ("name_state", "<u4"), ("file_length", "<u4"), ("file_state", "<u4"),
@@ -315,7 +315,7 @@ class ControlKind(IntEnum):
     PATCHES = 17
 
 
-class GuestRecord(IntEnum):
+class InterpreterRecord(IntEnum):
     STACK = 0
     PYTHON = 1
     LUA = 2
@@ -357,7 +357,7 @@ class LossKind(IntEnum):
     TYPES_FULL = 11
     UNWIND_REFUSED = 12
     ARGUMENT_UNREAD = 13
-    GUESTS_FULL = 14
+    INTERPRETERS_FULL = 14
     RETURN_HIDDEN = 15
 
 
@@ -375,8 +375,8 @@ class Count(IntEnum):
     FRAMES = 0
     FRAMES_JOINED = 1
     FORGOTTEN = 2
-    GUEST_WALKS = 3
-    GUEST_FRAMES = 4
+    INTERPRETER_WALKS = 3
+    INTERPRETER_FRAMES = 4
     COPIES = 5
     WALKS = 6
 

@@ -44,8 +44,8 @@ class RunStatistics:
     """Frames of joined walks that were remembered."""
     forgotten: int
     """Walks that were joined or made and that nothing can be remembered of."""
-    guest_walks: int
-    guest_frames: int
+    interpreter_walks: int
+    interpreter_frames: int
     copies: int
     """Stacks that were copied, to be walked to their end in user space."""
     rings: tuple[RingCounts, ...]

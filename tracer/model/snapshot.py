@@ -13,6 +13,7 @@ from tracer.model.generated import GeneratedFrame
 from tracer.model.holders import HOLDER_RECORD, HolderName
 from tracer.model.periods import Checkpoint
 from tracer.model.reachability import REACH_RECORD, Scan
+from tracer.model.recorded_names import recorded_as
 from tracer.model.records import (
     ALLOCATION_RECORD,
     EVENT,
@@ -229,8 +230,8 @@ class Snapshot:
     types: MappingType[int, str] = field(default_factory=dict)
     type_totals: tuple[TypeTotals, ...] = ()
     stacks: MappingType[int, Stack] = field(default_factory=dict)
-    guests: tuple[Frame, ...] = ()
-    """Frames of interpreters; a frame key GUEST_BINARY << 48 | index stands for each."""
+    script_frames: tuple[Frame, ...] = field(default=(), metadata=recorded_as("guests"))
+    """Frames of interpreters; a frame key SCRIPT_BINARY << 48 | index stands for each."""
     generated: MappingType[int, GeneratedFrame] = field(default_factory=dict)
     """By frame key: what only the running target could tell of code that it made."""
     allocations: Records = field(default_factory=lambda: _empty(ALLOCATION_RECORD))

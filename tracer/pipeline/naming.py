@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain
 
 from tracer.model.frames import Frame, Symbols
-from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
+from tracer.model.records import FRAME_BINARY_SHIFT, SCRIPT_BINARY
 from tracer.model.snapshot import Binary, Snapshot
 from tracer.pipeline.judge_options import JudgeOptions
 from tracer.recording.recording import Recording
@@ -18,12 +18,12 @@ _NONE: Symbols = {}
 
 def symbols_of(snapshot: Snapshot, options: JudgeOptions, known: Symbols = _NONE) -> Symbols:
     """Name every frame of the stacks, but for those that are known. Scripts have named theirs themselves."""
-    first_guest = GUEST_BINARY << FRAME_BINARY_SHIFT
-    guests = {first_guest | index: (frame,) for index, frame in enumerate(snapshot.guests)}
+    first_script_frame = SCRIPT_BINARY << FRAME_BINARY_SHIFT
+    script_frames = {first_script_frame | index: (frame,) for index, frame in enumerate(snapshot.script_frames)}
     stacks = snapshot.stacks.values()
-    frames = set(chain.from_iterable(stack.frames for stack in stacks)) - guests.keys() - known.keys()
+    frames = set(chain.from_iterable(stack.frames for stack in stacks)) - script_frames.keys() - known.keys()
     generated, callers = snapshot.generated, snapshot.heap_callers
-    return symbolize(frames, snapshot.binaries, options.symbols, generated=generated, callers=callers) | guests
+    return symbolize(frames, snapshot.binaries, options.symbols, generated=generated, callers=callers) | script_frames
 
 
 def symbols_so_far(snapshot: Snapshot, options: JudgeOptions, known: Symbols) -> Symbols:

@@ -40,14 +40,14 @@ class SiteFinder:
 
     def __init__(
         self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
-        catalogue: Catalogue | None = None, guests: bool = False,
+        catalogue: Catalogue | None = None, interpreters: bool = False,
     ) -> None:  # fmt: skip
         self._specs: list[Spec] = [STUBS] if references else []
         self._specs += [HEAP] if heap else []
         self._specs += [MAPPINGS] if mappings else []
         self._catalogue = catalogue or Catalogue()
         self._allocators = {path.resolve() for path in allocators}
-        self._guests = guests
+        self._interpreters = interpreters
         self._costs = cost_model(cache_directory())
 
     def find(self, image: Image) -> FoundSites:
@@ -85,11 +85,11 @@ class SiteFinder:
         return _Refined(sites, replace(copies, placements=followed), found.unresolved)
 
     def _entries(self, image: Image) -> list[Spec]:
-        found = (language.entries(image) for language in LANGUAGES) if self._guests else ()
+        found = (language.entries(image) for language in LANGUAGES) if self._interpreters else ()
         return [spec for spec in found if spec is not None]
 
     def _code_ends(self, image: Image) -> list[Site]:
-        found = (language.code_end(image) for language in LANGUAGES) if self._guests else ()
+        found = (language.code_end(image) for language in LANGUAGES) if self._interpreters else ()
         return [site for site in found if site is not None]
 
     def _described(self, image: Image) -> list[Spec]:
@@ -113,5 +113,5 @@ def site_finder(options: TraceOptions) -> SiteFinder:
         mappings=options.mappings,
         allocators=options.allocators,
         catalogue=options.catalogue,
-        guests=options.guests,
+        interpreters=options.interpreters,
     )

@@ -221,7 +221,7 @@ def _capture_options(options: TraceOptions, on_step: OnStep, *, launched: bool) 
     follow = options.follow_forks if options.follow_forks is not None else launched
     return CaptureOptions(
         site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
-        guests=options.guests, reachability=options.reachability, hindrance=_hindrance(options),
+        interpreters=options.interpreters, reachability=options.reachability, hindrance=_hindrance(options),
         constants=Constants(counts=options.statistics),
         on_compile=lambda: on_step("compiling the BPF programs, which is done once"), meanwhile=_import_the_rest,
     )

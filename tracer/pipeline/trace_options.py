@@ -34,7 +34,7 @@ class TraceOptions:
     """Names of shipped descriptions; `auto` for all."""
     allow_missing: bool = False
     """Whether what the three name may be found nowhere."""
-    guests: bool = True
+    interpreters: bool = True
     """Show frames of interpreters."""
     reachability: bool = True
     """Hold what is launched at its end, and tell what is lost from what something still points at."""

@@ -52,7 +52,7 @@ class SiteTable:
         if spec.type_name is not None and spec.operation <= Operation.DELETE:
             row["type"] = type_hash(spec.type_name)
             self.types[type_hash(spec.type_name)] = spec.type_name
-        if spec.operation == Operation.GUEST:
+        if spec.operation == Operation.INTERPRETER:
             row["type"] = layout_number(spec.type_name)
         for name in ("object", "counter", "count", "size", "name", "holder"):
             row[name] = _location(getattr(placement, name))

@@ -10,6 +10,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from tracer.model.recorded_names import recorded_name
 from tracer.recording.columns import Malformed
 
 T = TypeVar("T")
@@ -19,7 +20,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 def to_plain(value: object) -> object:
     """Return a value as `json` writes it: dataclasses become objects, mappings lists of pairs."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
+        return {recorded_name(field): to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return [[to_plain(key), to_plain(item)] for key, item in value.items()]
     if isinstance(value, tuple | list):
@@ -80,18 +81,19 @@ def _dataclass(kind: Any, value: object) -> object:
     if not isinstance(value, dict):
         raise Malformed("object expected")
     found = {}
-    for name, hint, has_default in _described(kind):
-        if name in value:
-            found[name] = _value(hint, value[name])
+    for recorded, name, hint, has_default in _described(kind):
+        if recorded in value:
+            found[name] = _value(hint, value[recorded])
         elif not has_default:
-            raise Malformed(f"{name} is missing")
+            raise Malformed(f"{recorded} is missing")
     return kind(**found)
 
 
 @cache
-def _described(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+def _described(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
     hints = typing.get_type_hints(kind)
     return tuple(
-        (field.name, hints[field.name], field.default is not MISSING or field.default_factory is not MISSING)
+        (recorded_name(field), field.name, hints[field.name],
+         field.default is not MISSING or field.default_factory is not MISSING)
         for field in fields(kind)
-    )
+    )  # fmt: skip

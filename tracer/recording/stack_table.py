@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tracer.model.records import GUEST_FRAMES, MAX_FRAMES, StackStatus
+from tracer.model.records import INTERPRETER_FRAMES, MAX_FRAMES, StackStatus
 from tracer.model.snapshot import Stack
 from tracer.recording.columns import Malformed
 
 _HEAD = np.dtype([("id", "<u8"), ("status", "<u2"), ("depth", "<u2")])
 _COUNT_BYTES = 4
-_DEEPEST = MAX_FRAMES + GUEST_FRAMES
+_DEEPEST = MAX_FRAMES + INTERPRETER_FRAMES
 STACKS = 1 << 16
 """Most stacks in one chunk."""
 

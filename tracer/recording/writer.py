@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tracer.errors import CannotWrite
 from tracer.model.frames import Symbols
+from tracer.model.recorded_names import recorded_name
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.model.snapshot import Snapshot, Stack
 from tracer.recording.chunk_file import ChunkFile, OpenFile, cannot_write, open_file
@@ -145,7 +146,9 @@ def _group(snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> Iterat
     portable = replace(snapshot, binaries=binaries)
     arrays = arrays_of(snapshot)
     begin = {
-        "facts": {f.name: to_plain(getattr(portable, f.name)) for f in fields(Snapshot) if f.name not in BULK},
+        "facts": {
+            recorded_name(f): to_plain(getattr(portable, f.name)) for f in fields(Snapshot) if f.name not in BULK
+        },
         "partial": partial,
         "stacks": len(snapshot.stacks),
         "symbols": symbols is not None,

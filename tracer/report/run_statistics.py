@@ -22,7 +22,7 @@ def _parts(statistics: RunStatistics) -> Iterator[str]:
         f"frames       {statistics.frames_walked:,} walked, {statistics.frames_joined:,} remembered of joined walks; "
         f"{statistics.forgotten:,} walks cannot be remembered"
     )
-    yield f"scripts      {statistics.guest_frames:,} frames in {statistics.guest_walks:,} walks"
+    yield f"scripts      {statistics.interpreter_frames:,} frames in {statistics.interpreter_walks:,} walks"
     yield f"copies       {statistics.copies:,} stacks copied to be walked in user space"
     held = ", ".join(f"{number:,} {reason}" for reason, number in statistics.holds.items())
     yield f"holds        {held or 'none'}"

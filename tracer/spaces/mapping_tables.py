@@ -125,8 +125,8 @@ class MappingTables:
     only after all others, so that a walk that is under way in the old table ends in peace.
     """
 
-    def __init__(self, maps: Maps, guests: InterpreterRuntimes) -> None:
-        self._maps, self._guests = maps, guests
+    def __init__(self, maps: Maps, interpreters: InterpreterRuntimes) -> None:
+        self._maps, self._interpreters = maps, interpreters
         self._write(0, _no_mappings(), 0, 0)  # what a process without a table has
         self._free = deque(range(1, records.TABLES))
         self._table_of: dict[int, int] = {}
@@ -157,7 +157,7 @@ class MappingTables:
             return
         number = self._free.popleft()
         self._write(number, rows, len(mappings), anonymous)
-        self._guests.enter(number, ((code, bias) for _, code, bias in mappings if isinstance(code, OpenBinary)))
+        self._interpreters.enter(number, ((code, bias) for _, code, bias in mappings if isinstance(code, OpenBinary)))
         bpf.update_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), number.to_bytes(4, "little"))
         self._shared["published"] += 1
         self.drop(pid)

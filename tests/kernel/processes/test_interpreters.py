@@ -22,7 +22,7 @@ LOOP = "_PyEval_EvalFrameDefault"
 Calls = list[tuple[str | None, str | None, int | None]]
 
 
-def guests(leak: Json) -> Calls:
+def script_calls(leak: Json) -> Calls:
     frames = [frame for frame in callers(leak) if frame["kind"] == "guest"]
     return [(frame["function"], Path(frame["file"]).name, frame["line"]) for frame in frames]
 
@@ -37,7 +37,7 @@ def calls(run: Run, size: int) -> dict[tuple[tuple[str | None, str | None, int |
     """Return the frames of the script under the leaks of blocks of one size, with the number of blocks."""
     counts: Counter[tuple[tuple[str | None, str | None, int | None], ...]] = Counter()
     for leak in of_size(run, size):
-        counts[tuple(guests(leak))] += leak["count"]
+        counts[tuple(script_calls(leak))] += leak["count"]
     return dict(counts)
 
 
@@ -57,7 +57,7 @@ EACH = python_line("each", "return list(map(Loader().load, [size] * 3))")
 
 @pytest.fixture(scope="module", params=list(PYTHONS))
 def python_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> Run:
-    with PYTHONS[request.param].command("-I", SCRIPTS / "leaky.py", targets / "libguest.so") as command:
+    with PYTHONS[request.param].command("-I", SCRIPTS / "leaky.py", targets / "libscripts.so") as command:
         run = refleak("--top", 1000, target=command)
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
     return run
@@ -131,9 +131,9 @@ def test_a_forked_child_of_python(python_run: Run) -> None:
     assert calls(python_run, 8009) == {(python_line("<module>", "library.leak_block(8009)"),): 1}
 
 
-def test_guest_off_shows_the_loop(refleak: Refleak, targets: Path) -> None:
-    command = ("/usr/bin/python3", "-I", SCRIPTS / "leaky.py", targets / "libguest.so")
-    run = refleak("--guest", "off", "--top", 1000, target=command)
+def test_interpreters_off_shows_the_loop(refleak: Refleak, targets: Path) -> None:
+    command = ("/usr/bin/python3", "-I", SCRIPTS / "leaky.py", targets / "libscripts.so")
+    run = refleak("--interpreters", "off", "--top", 1000, target=command)
     assert calls(run, 2003) == {(): 3}
     assert any(frame["function"] == LOOP for frame in of_size(run, 2003)[0]["stack"])
 
@@ -141,7 +141,7 @@ def test_guest_off_shows_the_loop(refleak: Refleak, targets: Path) -> None:
 @pytest.mark.parametrize("version", PYTHONS)
 def test_attached_to_a_running_python(version: str, targets: Path, tmp_path: Path) -> None:
     with (
-        PYTHONS[version].command("-I", SCRIPTS / "waiting.py", targets / "libguest.so") as command,
+        PYTHONS[version].command("-I", SCRIPTS / "waiting.py", targets / "libscripts.so") as command,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as target,
     ):
         assert target.stdin is not None and target.stdout is not None
@@ -153,7 +153,7 @@ def test_attached_to_a_running_python(version: str, targets: Path, tmp_path: Pat
             target.stdin.write(b"x")
             run = refleak.end()
     [leak] = [leak for leak in run.leaks if leak["bytes"] == 2003]
-    assert guests(leak) == [
+    assert script_calls(leak) == [
         ("leak", "waiting.py", line_of("waiting.py", "library.leak_block(2003)")),
         ("<module>", "waiting.py", line_of("waiting.py", "leak()")),
     ]
@@ -176,7 +176,7 @@ def lua_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) -> 
     lua = installed_lua(name)
     if lua is None:
         pytest.skip(f"needs {name}")
-    with lua.command(*options, SCRIPTS / "leaky.lua", targets / "libguest.so") as command:
+    with lua.command(*options, SCRIPTS / "leaky.lua", targets / "libscripts.so") as command:
         run = refleak("--top", 1000, target=command)
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
     return run
@@ -225,7 +225,7 @@ def luajit_run(request: pytest.FixtureRequest, refleak: Refleak, targets: Path) 
     lua = shutil.which("luajit")
     if lua is None:
         pytest.skip("needs luajit")
-    run = refleak("--top", 1000, target=(lua, request.param, SCRIPTS / "leaky_jit.lua", targets / "libguest.so"))
+    run = refleak("--top", 1000, target=(lua, request.param, SCRIPTS / "leaky_jit.lua", targets / "libscripts.so"))
     assert (run.status, run.report["lost"]) == (0, []), run.stderr
     return run
 
@@ -278,15 +278,15 @@ def test_what_a_trace_calls_has_no_frames_that_are_guessed(luajit_run: Run, requ
     if "-joff" in request.node.name:
         assert set(found) == {known}
     for leak in of_size(luajit_run, 1013):
-        assert leak["stack_complete"] == bool(guests(leak))
+        assert leak["stack_complete"] == bool(script_calls(leak))
 
 
 def test_a_recording_keeps_the_frames_of_a_script(targets: Path, tmp_path: Path) -> None:
     recording, again = tmp_path / "run.refleak", tmp_path / "again.json"
-    script = [SCRIPTS / "leaky.py", targets / "libguest.so"]
+    script = [SCRIPTS / "leaky.py", targets / "libscripts.so"]
     command = [REFLEAK, "--reachability", "off", "-o", recording, "--exec", "/usr/bin/python3", "-I", *script]
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     subprocess.run([REFLEAK, "report", recording, "--format", "json", "-o", again], check=True)
     all_leaks = json.loads(again.read_text())["leaks"]
     leaks = [leak for leak in all_leaks if (leak["bytes"], leak["state"]) == (6009, "leaked")]
-    assert [guests(leak) for leak in leaks] == [[LOAD, EACH, python_line("<module>", "each(2003)")]]
+    assert [script_calls(leak) for leak in leaks] == [[LOAD, EACH, python_line("<module>", "each(2003)")]]

@@ -194,7 +194,7 @@ def test_llvm(refleak: Refleak) -> None:
 
 def test_llvm_by_the_runtime_s_tables(refleak: Refleak) -> None:
     """ORC tells gdb of what RuntimeDyld links, which has names then, and of what JITLink does only the C++ runtime."""
-    run = refleak("--guest", "off", target=(sys.executable, HERE / "jit_frames.py"))
+    run = refleak("--interpreters", "off", target=(sys.executable, HERE / "jit_frames.py"))
     run.check_whole()
     for size, names in ((10007, ["leak_first", "enter_first"]), (10009, [None, None])):
         [found] = [leak for leak in run.leaks if leak["bytes"] == size * leak["count"]]

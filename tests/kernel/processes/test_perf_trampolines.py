@@ -15,10 +15,10 @@ OPTIONS += [(name, "perf_jit") for name, number in VERSIONS.items() if number >=
 FRAMES = (LOAD, EACH, python_line("<module>", "each(2003)"))
 
 
-def traced(refleak: Refleak, targets: Path, version: str, option: str, guest: str) -> Run:
+def traced(refleak: Refleak, targets: Path, version: str, option: str, shown: str) -> Run:
     python = PYTHONS[version]
-    with python.command("-I", "-X", option, SCRIPTS / "leaky.py", targets / "libguest.so") as command:
-        run = refleak("--guest", guest, "--top", 1000, target=command)
+    with python.command("-I", "-X", option, SCRIPTS / "leaky.py", targets / "libscripts.so") as command:
+        run = refleak("--interpreters", shown, "--top", 1000, target=command)
     for process in run.report["processes"]:
         for log in ("perf-{}.map", "jit-{}.dump"):  # where Python puts them
             (Path(python.root or "/") / "tmp" / log.format(process["pid"])).unlink(missing_ok=True)

@@ -83,7 +83,7 @@ def test_nothing_is_made_in_a_home(folder: Path) -> None:
     (folder / "home").mkdir()
     os.chown(folder / "home", UID, UID)
     variables = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home/cache")}
-    assert leaks(folder, "--guest", "auto", **variables)[0] == [7, 9]
+    assert leaks(folder, "--interpreters", "auto", **variables)[0] == [7, 9]
     assert under_sudo("probes", "./leaky", cwd=folder, variables=variables).returncode == 0
     assert under_sudo("doctor", cwd=folder, variables=variables).returncode == 0
     assert list((folder / "home").iterdir()) == []

@@ -19,7 +19,7 @@ from tracer.report.text import TextOptions, write_text
 
 HIDES = {
     LossKind.LIVE_FULL: "", LossKind.STACKS_FULL: "", LossKind.TOTALS_FULL: "", LossKind.TYPES_FULL: "",
-    LossKind.GUESTS_FULL: "", LossKind.OBJECTS_FULL: "reference", LossKind.PENDING_STALE: "reference",
+    LossKind.INTERPRETERS_FULL: "", LossKind.OBJECTS_FULL: "reference", LossKind.PENDING_STALE: "reference",
     LossKind.EVENTS_FULL: "mapping", LossKind.PENDING_FULL: "reference allocation",
     LossKind.ARGUMENT_UNREAD: "reference allocation",
 }  # fmt: skip

@@ -49,9 +49,9 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "constants": records.CONSTANTS,
     "python": records.PYTHON,
     "lua": records.LUA,
-    "guest_frame": records.GUEST_FRAME,
-    "guest_stack": records.GUEST_STACK,
-    "guest_code": records.GUEST_CODE,
+    "interpreter_frame": records.INTERPRETER_FRAME,
+    "interpreter_stack": records.INTERPRETER_STACK,
+    "interpreter_code": records.INTERPRETER_CODE,
 }
 ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "operation": (operations.Operation, "OP_"),
@@ -70,13 +70,13 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "unwinding": (unwinding.Moment, "UNWINDING_"),
     "process_state": (records.ProcessState, "PROCESS_"),
     "rule_kind": (records.RuleKind, "RULE_"),
-    "guest_record": (records.GuestRecord, "GUEST_"),
+    "interpreter_record": (records.InterpreterRecord, "INTERPRETER_"),
     "walk_outcome": (records.WalkOutcome, "WALK_"),
     "count": (records.Count, "COUNT_"),
 }
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
-    "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "GUEST_FRAMES", "GUEST_NO_LINE",
+    "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "INTERPRETER_FRAMES", "INTERPRETER_NO_LINE",
     "COPY_PAGES", "PAGE_WORDS", "COPIES_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES", "STACK_WORDS_MAX",
     "WALK_OUTCOMES", "FREED_WAYS", "COUNT_SLOTS",
 )  # fmt: skip

@@ -21,9 +21,10 @@ int main(void)
 	u64 code;
 
 	while (fread(&code, sizeof(code), 1, stdin) == 1) {{
-		struct tail tail = read_tail(code);
+		struct epilogue epilogue = read_epilogue(code);
 
-		printf("%d %d %d %d ", (int)tail.kind, (int)tail.size, (int)tail.pops_bp, (int)(tail.pops_bp ? tail.bp_at : 0));
+		printf("%d %d %d %d ", (int)epilogue.kind, (int)epilogue.size, (int)epilogue.pops_bp,
+			(int)(epilogue.pops_bp ? epilogue.bp_at : 0));
 		printf("%d\\n", (int)ends_with_call(code));
 	}}
 	return 0;

@@ -197,9 +197,9 @@ def _verified(monkeypatch: pytest.MonkeyPatch, *programs: Verified) -> None:
 @pytest.mark.parametrize(
     ("programs", "state", "status"),
     [
-        ([Verified("unwind", 800, 4000), Verified("guest", 900, 6000)], CheckState.OK, 0),
-        ([REFUSED, Verified("guest", 900, 6000)], CheckState.MISSING, 73),
-        ([Verified("guest", 9, refusal=REFUSAL, is_needed=False)], CheckState.MISSING, 0),
+        ([Verified("unwind", 800, 4000), Verified("interpreters", 900, 6000)], CheckState.OK, 0),
+        ([REFUSED, Verified("interpreters", 900, 6000)], CheckState.MISSING, 73),
+        ([Verified("interpreters", 9, refusal=REFUSAL, is_needed=False)], CheckState.MISSING, 0),
     ],
 )
 def test_it_cannot_trace_where_the_kernel_refuses_a_program_that_is_needed(

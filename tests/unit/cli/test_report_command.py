@@ -19,7 +19,7 @@ from tracer.analysis.analysis import analyse
 from tracer.cli.main import main
 from tracer.errors import CannotRead
 from tracer.model.frames import Frame
-from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY
+from tracer.model.records import FRAME_BINARY_SHIFT, SCRIPT_BINARY
 from tracer.model.snapshot import Snapshot, Stack
 from tracer.recording.recording import Info
 from tracer.recording.writer import RecordingWriter
@@ -74,9 +74,9 @@ def script_leak() -> Snapshot:
     """A snapshot of which one block was allocated by a function of a script."""
     snapshot, _ = server()
     number = int(snapshot.allocations["stack"][0])
-    stacks = {**snapshot.stacks, number: Stack((*snapshot.stacks[number].frames, GUEST_BINARY << FRAME_BINARY_SHIFT))}
-    guests = (Frame("load", "app.py", file="/srv/app.py", line=7, kind="guest", language="Python"),)
-    return replace(snapshot, stacks=stacks, guests=guests)
+    stacks = {**snapshot.stacks, number: Stack((*snapshot.stacks[number].frames, SCRIPT_BINARY << FRAME_BINARY_SHIFT))}
+    script_frames = (Frame("load", "app.py", file="/srv/app.py", line=7, kind="guest", language="Python"),)
+    return replace(snapshot, stacks=stacks, script_frames=script_frames)
 
 
 @pytest.mark.parametrize("options", [(), ("--no-demangle",), ("--debug-dir", "/")])

@@ -133,7 +133,7 @@ def read_elf(data: bytes) -> None:
 def finder() -> SiteFinder:
     described = parse_spec(SPEC, "spec", "spec")
     catalogue = Catalogue((described,))
-    return SiteFinder(references=True, heap=True, mappings=True, catalogue=catalogue, guests=True)
+    return SiteFinder(references=True, heap=True, mappings=True, catalogue=catalogue, interpreters=True)
 
 
 def read_dwarf(data: bytes) -> None:

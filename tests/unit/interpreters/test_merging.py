@@ -13,11 +13,11 @@ from tracer.interpreters.frames import InterpreterFrames
 from tracer.interpreters.merging import Run, merged
 from tracer.model import records
 from tracer.model.frames import Frame
-from tracer.model.records import FRAME_BINARY_SHIFT, GUEST_BINARY, GuestRecord, StackStatus
+from tracer.model.records import FRAME_BINARY_SHIFT, SCRIPT_BINARY, InterpreterRecord, StackStatus
 from tracer.model.snapshot import Stack
 
 NATIVE, PLACES = (1, 2, 3, 4, 5, 6), (0, 16, 64, 256, 320, 400)
-FIRST = GUEST_BINARY << FRAME_BINARY_SHIFT
+FIRST = SCRIPT_BINARY << FRAME_BINARY_SHIFT
 
 
 def python(place: int, *frames: int) -> Run:
@@ -69,8 +69,8 @@ def test_no_native_frame_is_lost_but_those_of_loops(places: list[int], found: li
     assert len(native) - len(kept) <= sum(run.replaces_loop for run in runs)
 
 
-def code(number: int, name: str = "f", file: str = "/s.py", kind: int = GuestRecord.PYTHON, **more: int) -> bytes:
-    row = np.zeros(1, records.GUEST_CODE)
+def code(number: int, name: str = "f", file: str = "/s.py", kind: int = InterpreterRecord.PYTHON, **more: int) -> bytes:
+    row = np.zeros(1, records.INTERPRETER_CODE)
     row["id"], row["kind"], row["first_line"] = number, kind, 7
     for field, text in (("name", name), ("file", file)):
         width = 1 if text.isascii() else 2
@@ -78,22 +78,22 @@ def code(number: int, name: str = "f", file: str = "/s.py", kind: int = GuestRec
         room = row[field].shape[1]
         row[field][0, : len(data)] = list(data[:room])
         row[f"{field}_length"], row[f"{field}_state"] = len(text), width << 2 | 32 | (width == 1) << 6
-    if kind != GuestRecord.PYTHON:
+    if kind != InterpreterRecord.PYTHON:
         row["file_length"] = len(file) + 1
     table = bytes([0x80 | 13 << 3 | 1, 0, 0x80 | 13 << 3, 6])  # line 7 for two instructions, line 10 for one
     row["table_bytes"] = len(table)
     for field, value in more.items():
         row[field] = value
-    return row.tobytes()[: -records.GUEST_CODE["table"].itemsize] + table
+    return row.tobytes()[: -records.INTERPRETER_CODE["table"].itemsize] + table
 
 
 def stack(number: int, native: int, frames: list[tuple[int, int, int]], cut: int = 0) -> bytes:
-    row = np.zeros(1, records.GUEST_STACK)
+    row = np.zeros(1, records.INTERPRETER_STACK)
     row["id"], row["native"], row["depth"], row["is_cut"] = number, native, len(frames), cut
     row["native_depth"] = len(PLACES)
     row["places"][0, : len(PLACES)] = PLACES
     row["frames"][0, : len(frames)] = frames
-    return row.tobytes()[: records.GUEST_STACK.itemsize - (128 - len(frames)) * 16]
+    return row.tobytes()[: records.INTERPRETER_STACK.itemsize - (128 - len(frames)) * 16]
 
 
 def test_a_code_is_named_and_its_lines_are_read() -> None:
@@ -200,16 +200,16 @@ def test_what_lua_calls_its_chunks() -> None:
         "a\nb": ('[string "a..."]', 'function <[string "a..."]:7>'),
     }
     for source, (file, name) in names.items():
-        found = read_code(code(1, file=source, kind=GuestRecord.LUA_LINES))
+        found = read_code(code(1, file=source, kind=InterpreterRecord.LUA_LINES))
         assert found is not None and (found.file, found.name) == (file, name)
-    main = read_code(code(1, file="@s.lua", kind=GuestRecord.LUA_LINES, first_line=0))
+    main = read_code(code(1, file="@s.lua", kind=InterpreterRecord.LUA_LINES, first_line=0))
     assert main is not None and main.name == "main chunk"
 
 
 def test_lua_lines_that_are_given() -> None:
-    found = read_code(code(1, file="@s.lua", kind=GuestRecord.LUA_LINES))
+    found = read_code(code(1, file="@s.lua", kind=InterpreterRecord.LUA_LINES))
     assert found is not None
-    assert (frames_of(found, [12])[0].line, frames_of(found, [records.GUEST_NO_LINE])[0].line) == (12, None)
+    assert (frames_of(found, [12])[0].line, frames_of(found, [records.INTERPRETER_NO_LINE])[0].line) == (12, None)
 
 
 @given(st.binary(max_size=3000), st.integers(0, 3))

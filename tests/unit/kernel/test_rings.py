@@ -139,5 +139,8 @@ def test_the_largest_record_comes_out_whole_wherever_it_begins(producer: Produce
 
 
 def test_no_record_is_larger_than_a_ring_can_hand_out() -> None:
-    kinds = (records.STACK, records.GUEST_STACK, records.GUEST_CODE, records.STACK_COPY, records.CONTROL, records.EVENT)
+    kinds = (
+        records.STACK, records.INTERPRETER_STACK, records.INTERPRETER_CODE, records.STACK_COPY, records.CONTROL,
+        records.EVENT,
+    )  # fmt: skip
     assert max(kind.itemsize for kind in kinds) <= rings.MOST_RECORD_BYTES

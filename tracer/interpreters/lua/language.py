@@ -18,7 +18,7 @@ from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.operations import FunctionSpec, Operation, Site, SiteFlag, Spec, argument
-from tracer.model.records import GuestRecord
+from tracer.model.records import InterpreterRecord
 
 _ENTRIES = ("lua_callk", "lua_pcallk", "lua_resume", "lua_call", "lua_pcall", "lua_cpcall")
 _IN_EVERY_VERSION = _ENTRIES[2]
@@ -45,7 +45,7 @@ class LuaRuntimes:
 
 class Lua:
     name = "Lua"
-    kinds = (GuestRecord.LUA, GuestRecord.LUA_LINES)
+    kinds = (InterpreterRecord.LUA, InterpreterRecord.LUA_LINES)
     replaces_loop = False
     layouts = VERSIONS
 
@@ -63,7 +63,7 @@ class Lua:
         if version is None:
             return None
         functions = (
-            FunctionSpec(name, Operation.GUEST, version, object=argument(0), flags=SiteFlag.ENTRY_RESULT)
+            FunctionSpec(name, Operation.INTERPRETER, version, object=argument(0), flags=SiteFlag.ENTRY_RESULT)
             for name in _ENTRIES
         )
         return Spec("lua", tuple(functions))
@@ -81,7 +81,7 @@ class Lua:
 
     def lines(self, code: ScriptCode, wheres: Sequence[int]) -> Sequence[int | None]:
         """Return the lines; LUA_LINES come with them in place of instructions."""
-        if code.kind is GuestRecord.LUA_LINES:
+        if code.kind is InterpreterRecord.LUA_LINES:
             return wheres
         return [line_at(code.table, code.extra, code.first_line, where) for where in wheres]
 

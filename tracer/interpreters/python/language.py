@@ -13,7 +13,7 @@ from tracer.interpreters.script_code import ScriptCode
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model.operations import Site, Spec
-from tracer.model.records import GuestRecord
+from tracer.model.records import InterpreterRecord
 
 _CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 _ELLIPSIS = "..."
@@ -23,7 +23,7 @@ _INIT_CLEANUP = ("__init__", "__init__", 0)
 
 class Python:
     name = "Python"
-    kinds = (GuestRecord.PYTHON,)
+    kinds = (InterpreterRecord.PYTHON,)
     replaces_loop = True
     layouts = ()
 
