@@ -244,13 +244,13 @@ struct stack {
 
 /*
  * Registers and memory of a stack whose walk ended early, for user space to go
- * on from; the copy ring. `words` begin at the page that rsp is in.
+ * on from; the dump ring. `words` begin at the page that rsp is in.
  */
-#define COPY_PAGES 5
+#define DUMP_PAGES 5
 #define PAGE_WORDS 512
-#define COPY_WORDS (COPY_PAGES * PAGE_WORDS)
-#define COPIES_OF_A_CUT 1024 /* copies sent of stacks that were cut in the same code */
-#define COPIES_FUTILE (1ULL << 32) /* so many, if none of them led further: no more are made */
+#define DUMP_WORDS (DUMP_PAGES * PAGE_WORDS)
+#define DUMPS_OF_A_CUT 1024 /* dumps sent of stacks that were cut in the same code */
+#define DUMPS_FUTILE (1ULL << 32) /* so many, if none of them led further: no more are made */
 #define STACK_REACH (1 << 23) /* bytes above rsp that are taken for the stack */
 #define RETURN_INSTANCES 16
 
@@ -280,9 +280,9 @@ struct stack_request {
 	u32 tid;
 };
 
-struct stack_copy {
+struct stack_dump {
 	u64 id; /* of the stack */
-	u64 cut; /* code in which it was cut, key of the map that counts the copies */
+	u64 cut; /* code in which it was cut, key of the map that counts the dumps */
 	u64 start; /* where its first frame is: a return address, or marked FRAME_EXACT */
 	u64 ip;
 	u64 registers[16]; /* those that calls preserve, by enum register_id; the others are 0 */
@@ -291,7 +291,7 @@ struct stack_copy {
 	u16 pages; /* that could be read */
 	struct code_range code[CODE_RANGES]; /* of the table that was used */
 	struct return_instance pending[RETURN_INSTANCES];
-	u64 words[COPY_WORDS];
+	u64 words[DUMP_WORDS];
 };
 
 /* Per stack, what was allocated there and what became of it. */
@@ -675,7 +675,7 @@ enum count {
 	COUNT_FORGOTTEN, /* walks that were joined or made and cannot be remembered */
 	COUNT_INTERPRETER_WALKS,
 	COUNT_INTERPRETER_FRAMES,
-	COUNT_COPIES,
+	COUNT_DUMPS,
 	COUNT_WALKS, /* the first of those by operation and outcome */
 };
 

@@ -102,7 +102,7 @@ int on_exec(struct tracepoint *ctx)
 		return 0;
 	map_delete(CALLS, &tid);
 	map_delete(INTERPRETERS, &tid);
-	map_delete(COPY_OF, &tid);
+	map_delete(DUMP_OF, &tid);
 	if (thread) {
 		flush_totals(thread);
 		map_delete(THREADS, &key);
@@ -137,7 +137,7 @@ int on_exit(struct tracepoint *ctx)
 
 	map_delete(CALLS, &tid);
 	map_delete(INTERPRETERS, &tid);
-	map_delete(COPY_OF, &tid);
+	map_delete(DUMP_OF, &tid);
 	if (thread) {
 		struct pending *pending = &thread->pending;
 		u64 index = pending->site;

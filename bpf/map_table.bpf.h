@@ -94,10 +94,10 @@ DECLARE_RING(STACK_RING, STACK_RING_BYTES);
 DECLARE_RING(INTERPRETER_RING, INTERPRETER_RING_BYTES);
 DECLARE_RING(CONTROL, 1048576);
 
-/* Stacks that are copied for the tracer to walk: how many by where the walk was cut, and the room to put them together. */
-DECLARE_RING(COPY_RING, 8388608);
-DECLARE_MAP(COPIES, HASH, u64, u64, 16384);
-DECLARE_MAP(COPY_OF, HASH, u32, struct stack_copy, THREADS);
+/* Stacks that are dumped for the tracer to walk: how many by where the walk was cut, and the room to put them together. */
+DECLARE_RING(DUMP_RING, 8388608);
+DECLARE_MAP(DUMPS, HASH, u64, u64, 16384);
+DECLARE_MAP(DUMP_OF, HASH, u32, struct stack_dump, THREADS);
 
 /* Programs that go on where another one ends: enum program. */
 DECLARE_MAP(PROGRAMS, PROG_ARRAY, u32, u32, 16);

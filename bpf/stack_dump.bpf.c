@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stacks whose walk ended early: a copy of what user space needs to walk them
+ * Stacks whose walk ended early: what user space needs to walk them
  * to their end, with all registers and all rules.
  *
  * Two stacks that were cut after the same frames may go on differently. So the
- * id of a stack that is copied depends on all of the copy that can decide how
+ * id of a stack that is dumped depends on all of the dump that can decide how
  * it goes on: what code is where, rsp, and whatever may be the address of code
  * or of a place on the stack, among the preserved registers and the words from
  * rsp up. User space goes by nothing else. Dead words among them make more ids
@@ -21,20 +21,20 @@
 #include "unwind.bpf.h"
 #include "verifier.h"
 
-/* Where the current thread's copy is made: in the ring each would take room until it is read, wanted or not. */
-INLINE struct stack_copy *room_for_copy(struct thread *thread)
+/* Where the current thread's dump is made: in the ring each would take room until it is read, wanted or not. */
+INLINE struct stack_dump *room_for_dump(struct thread *thread)
 {
-	struct stack_copy *copy = map_lookup(COPY_OF, &thread->tid);
+	struct stack_dump *dump = map_lookup(DUMP_OF, &thread->tid);
 
-	if (copy)
-		return copy;
-	map_update(COPY_OF, &thread->tid, BLANK(COPY_OF), NOEXIST);
-	return map_lookup(COPY_OF, &thread->tid);
+	if (dump)
+		return dump;
+	map_update(DUMP_OF, &thread->tid, BLANK(DUMP_OF), NOEXIST);
+	return map_lookup(DUMP_OF, &thread->tid);
 }
 
 /*
  * Where a walk ended: the page of code, or all code in no binary. What can be
- * made of one copy from there can be made of the others too, or of none. 0 if
+ * made of one dump from there can be made of the others too, or of none. 0 if
  * nothing can: the binary is known, and has no rules there.
  */
 INLINE u64 place_of_cut(struct thread *thread, struct table *table)
@@ -50,72 +50,72 @@ INLINE u64 place_of_cut(struct thread *thread, struct table *table)
 	return (frame & ~FRAME_EXACT) >> PAGE_BITS << PAGE_BITS;
 }
 
-/* The copies that were sent of stacks that were cut there, NULL if that cannot be kept. */
-INLINE u64 *copies_of(u64 place)
+/* The dumps that were sent of stacks that were cut there, NULL if that cannot be kept. */
+INLINE u64 *dumps_of(u64 place)
 {
-	u64 *count = map_lookup(COPIES, &place), none = 0;
+	u64 *count = map_lookup(DUMPS, &place), none = 0;
 
 	if (count)
 		return count;
-	map_update(COPIES, &place, &none, NOEXIST);
-	return map_lookup(COPIES, &place);
+	map_update(DUMPS, &place, &none, NOEXIST);
+	return map_lookup(DUMPS, &place);
 }
 
-INLINE void copy_registers(struct pt_regs *ctx, struct stack_copy *copy)
+INLINE void dump_registers(struct pt_regs *ctx, struct stack_dump *dump)
 {
-	__builtin_memset(copy->registers, 0, sizeof(copy->registers));
-	copy->ip = ctx->ip;
-	copy->registers[REG_RSP] = ctx->sp;
-	copy->registers[REG_RBP] = ctx->bp;
-	copy->registers[REG_RBX] = ctx->bx;
-	copy->registers[REG_R12] = ctx->r12;
-	copy->registers[REG_R13] = ctx->r13;
-	copy->registers[REG_R14] = ctx->r14;
-	copy->registers[REG_R15] = ctx->r15;
+	__builtin_memset(dump->registers, 0, sizeof(dump->registers));
+	dump->ip = ctx->ip;
+	dump->registers[REG_RSP] = ctx->sp;
+	dump->registers[REG_RBP] = ctx->bp;
+	dump->registers[REG_RBX] = ctx->bx;
+	dump->registers[REG_R12] = ctx->r12;
+	dump->registers[REG_R13] = ctx->r13;
+	dump->registers[REG_R14] = ctx->r14;
+	dump->registers[REG_R15] = ctx->r15;
 }
 
-/* What a loop over a copy goes by. */
-struct copying {
-	struct stack_copy *copy;
+/* What a loop over a dump goes by. */
+struct dumping {
+	struct stack_dump *dump;
 	u64 at; /* the return probe to come */
 	u64 hash;
 	u64 first; /* word */
 };
 
-INLINE int copy_instance_turn(struct copying *copying, u64 index)
+INLINE int dump_instance_turn(struct dumping *dumping, u64 index)
 {
-	struct stack_copy *copy = copying->copy;
-	u64 at = copying->at;
+	struct stack_dump *dump = dumping->dump;
+	u64 at = dumping->at;
 
 	if (!at)
 		return 1;
 	MASK(index, RETURN_INSTANCES);
-	bpf_probe_read_kernel(&copy->pending[index].slot, 8, (void *)(at + INSTANCE_STACK));
-	bpf_probe_read_kernel(&copy->pending[index].address, 8, (void *)(at + INSTANCE_RETURN));
-	bpf_probe_read_kernel(&copying->at, 8, (void *)(at + INSTANCE_NEXT));
+	bpf_probe_read_kernel(&dump->pending[index].slot, 8, (void *)(at + INSTANCE_STACK));
+	bpf_probe_read_kernel(&dump->pending[index].address, 8, (void *)(at + INSTANCE_RETURN));
+	bpf_probe_read_kernel(&dumping->at, 8, (void *)(at + INSTANCE_NEXT));
 	return 0;
 }
 
 /* The pending return probes, innermost first; those beyond the last are 0. */
-INLINE void copy_return_instances(struct stack_copy *copy)
+INLINE void dump_return_instances(struct stack_dump *dump)
 {
-	struct copying copying = { .copy = copy, .at = first_return_instance() };
+	struct dumping dumping = { .dump = dump, .at = first_return_instance() };
 
-	__builtin_memset(copy->pending, 0, sizeof(copy->pending));
-	REPEAT(RETURN_INSTANCES, copy_instance, &copying);
+	__builtin_memset(dump->pending, 0, sizeof(dump->pending));
+	REPEAT(RETURN_INSTANCES, dump_instance, &dumping);
 }
 
-INLINE void copy_pages(struct stack_copy *copy)
+INLINE void dump_pages(struct stack_dump *dump)
 {
-	u64 from = copy->registers[REG_RSP] & ~(PAGE_WORDS * 8ULL - 1);
+	u64 from = dump->registers[REG_RSP] & ~(PAGE_WORDS * 8ULL - 1);
 
-	copy->pages = 0;
+	dump->pages = 0;
 #pragma unroll
-	for (int page = 0; page < COPY_PAGES; page++) {
-		if (bpf_probe_read_user(&copy->words[page * PAGE_WORDS], PAGE_WORDS * 8,
+	for (int page = 0; page < DUMP_PAGES; page++) {
+		if (bpf_probe_read_user(&dump->words[page * PAGE_WORDS], PAGE_WORDS * 8,
 					(void *)(from + page * PAGE_WORDS * 8)))
 			return;
-		copy->pages = page + 1;
+		dump->pages = page + 1;
 	}
 }
 
@@ -132,54 +132,54 @@ INLINE u64 is_within_range(u64 word, u64 start, u64 length)
 }
 
 /* Mix in a word with its place, if it may be a place on the stack or in code. */
-INLINE u64 mixed_if_decisive(struct stack_copy *copy, u64 hash, u64 place, u64 word)
+INLINE u64 mixed_if_decisive(struct stack_dump *dump, u64 hash, u64 place, u64 word)
 {
-	u64 decides = is_within_range(word, copy->registers[REG_RSP], STACK_REACH);
+	u64 decides = is_within_range(word, dump->registers[REG_RSP], STACK_REACH);
 
 #pragma unroll
 	for (int i = 0; i < CODE_RANGES; i++)
-		decides |= is_within_range(word, copy->code[i].start, copy->code[i].end - copy->code[i].start);
+		decides |= is_within_range(word, dump->code[i].start, dump->code[i].end - dump->code[i].start);
 	BARRIER(decides);
 	return hash ^ ((hash ^ mixed(mixed(hash, place), word)) & -decides);
 }
 
-INLINE int mix_word_turn(struct copying *copying, u64 index)
+INLINE int mix_word_turn(struct dumping *dumping, u64 index)
 {
-	u64 at = copying->first + index;
+	u64 at = dumping->first + index;
 
 	BARRIER(at);
-	if (at >= COPY_WORDS)
+	if (at >= DUMP_WORDS)
 		return 1;
-	copying->hash = mixed_if_decisive(copying->copy, copying->hash, at + 16, copying->copy->words[at]);
+	dumping->hash = mixed_if_decisive(dumping->dump, dumping->hash, at + 16, dumping->dump->words[at]);
 	return 0;
 }
 
 /* Mix in all that can decide how the stack goes on. */
-INLINE u64 mixed_copy(struct table *table, struct stack_copy *copy, u64 hash)
+INLINE u64 mixed_dump(struct table *table, struct stack_dump *dump, u64 hash)
 {
-	u64 words = (u64)copy->pages * PAGE_WORDS, sp = copy->registers[REG_RSP];
-	struct copying copying = { .copy = copy, .first = (sp & (PAGE_WORDS * 8 - 1)) / 8 };
+	u64 words = (u64)dump->pages * PAGE_WORDS, sp = dump->registers[REG_RSP];
+	struct dumping dumping = { .dump = dump, .first = (sp & (PAGE_WORDS * 8 - 1)) / 8 };
 
 	hash = mixed(hash, table->identity);
-	hash = mixed(hash, copy->ip);
+	hash = mixed(hash, dump->ip);
 	hash = mixed(hash, sp);
 #pragma unroll
 	for (int i = 0; i < 16; i++)
-		hash = mixed_if_decisive(copy, hash, i, copy->registers[i]);
+		hash = mixed_if_decisive(dump, hash, i, dump->registers[i]);
 #pragma unroll
 	for (int i = 0; i < RETURN_INSTANCES; i++)
-		hash = mixed(mixed(hash, copy->pending[i].slot), copy->pending[i].address);
-	if (words <= copying.first)
+		hash = mixed(mixed(hash, dump->pending[i].slot), dump->pending[i].address);
+	if (words <= dumping.first)
 		return hash;
-	copying.hash = hash;
-	REPEAT(words - copying.first, mix_word, &copying);
-	return copying.hash;
+	dumping.hash = hash;
+	REPEAT(words - dumping.first, mix_word, &dumping);
+	return dumping.hash;
 }
 
-int copy_stack(struct pt_regs *ctx)
+int dump_stack(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
-	struct stack_copy *copy;
+	struct stack_dump *dump;
 	struct table *table;
 	u64 cut, id, index, before, *count;
 
@@ -191,29 +191,29 @@ int copy_stack(struct pt_regs *ctx)
 	cut = place_of_cut(thread, table);
 	if (!cut)
 		goto next;
-	count = copies_of(cut);
-	if (!count || *count >= COPIES_FUTILE)
+	count = dumps_of(cut);
+	if (!count || *count >= DUMPS_FUTILE)
 		goto next;
-	copy = room_for_copy(thread);
-	if (!copy)
+	dump = room_for_dump(thread);
+	if (!dump)
 		goto next;
-	__builtin_memcpy(copy->code, table->code, sizeof(copy->code));
-	copy_registers(ctx, copy);
-	copy_pages(copy);
-	copy_return_instances(copy);
+	__builtin_memcpy(dump->code, table->code, sizeof(dump->code));
+	dump_registers(ctx, dump);
+	dump_pages(dump);
+	dump_return_instances(dump);
 	before = thread->walk.hash;
-	thread->walk.hash = mixed_copy(table, copy, before);
-	tally(COUNT_COPIES, 1);
+	thread->walk.hash = mixed_dump(table, dump, before);
+	tally(COUNT_DUMPS, 1);
 	thread->walk.forgettable = 1;
 	id = stack_id(thread);
 	if (map_lookup(STACKS, &id))
 		goto next;
-	copy->id = id;
-	copy->cut = cut;
-	copy->start = thread->walk.start;
-	copy->pid = thread->pid;
-	copy->generation = thread->generation;
-	if (*count >= COPIES_OF_A_CUT || bpf_ringbuf_output(MAP(COPY_RING), copy, sizeof(*copy), WAKE_NEVER))
+	dump->id = id;
+	dump->cut = cut;
+	dump->start = thread->walk.start;
+	dump->pid = thread->pid;
+	dump->generation = thread->generation;
+	if (*count >= DUMPS_OF_A_CUT || bpf_ringbuf_output(MAP(DUMP_RING), dump, sizeof(*dump), WAKE_NEVER))
 		thread->walk.hash = before; /* it stays cut */
 	else
 		add(count, 1);

@@ -60,9 +60,9 @@ int turn_is_within(struct turn turn)
 	return bit(is_within_turn(turn.context, turn.index));
 }
 
-int turn_copy_instance(struct turn turn)
+int turn_dump_instance(struct turn turn)
 {
-	return bit(copy_instance_turn(turn.context, turn.index));
+	return bit(dump_instance_turn(turn.context, turn.index));
 }
 
 int turn_mix_word(struct turn turn)

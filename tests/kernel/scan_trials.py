@@ -26,10 +26,10 @@ NOTHING = np.zeros(0, FREED_BLOCK)
 
 
 def scan(trace: Trace) -> tuple[Counter[str], list[str]]:
-    """Stop the target, read its memory and its books, let it go; return blocks by class, and why scans failed."""
+    """Stop the target, read its memory and the maps, let it go; return blocks by class, and why scans failed."""
     session, taken = trace._session, list[Snapshot]()
     session.endings.look_into(
-        session.book.spaces_alive, lambda: taken.append(take_snapshot(session, running=True, drain=False)),
+        session.processes.spaces_alive, lambda: taken.append(take_snapshot(session, running=True, drain=False)),
         session.serve,
     )  # fmt: skip
     judged = session.endings.judged(taken[0], NOTHING)

@@ -28,7 +28,7 @@ from tracer.model.snapshot import (
     Snapshot,
     Stack,
     TypeTotals,
-    UncoveredCopies,
+    UncoveredInstances,
     Unresolved,
 )
 
@@ -172,7 +172,7 @@ def server() -> tuple[Snapshot, Code]:
         coverage=Coverage(
             34,
             (Unresolved("get", "map", "map__get", "inlined everywhere"),),
-            (UncoveredCopies("get", "map", "map__get", 3, "its parameter was optimised away"),),
+            (UncoveredInstances("get", "map", "map__get", 3, "its parameter was optimised away"),),
         ),
     )  # fmt: skip
     return snap, code

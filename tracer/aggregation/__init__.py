@@ -1,1 +1,1 @@
-"""The books of counted objects and mapped memory, kept from the event ring's records."""
+"""Aggregation of the event ring's records: counted objects and mapped memory."""

@@ -59,7 +59,7 @@ class MappedMemory:
 
     Events and forks come from different rings and are applied in order of time, once they are older than the
     newest by `reorder_ns`. A mapping replaces what it covers, with MAP_FIXED or without: what still
-    stands in the way in the books was unmapped unseen.
+    stands in the way was unmapped unseen.
     """
 
     def __init__(self, reorder_ns: int = REORDER_NS) -> None:

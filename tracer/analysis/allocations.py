@@ -10,7 +10,7 @@ from tracer.analysis.evidence import Evidence
 from tracer.analysis.free_sites import FreeSites
 from tracer.analysis.reached import reached
 from tracer.analysis.trends import trend
-from tracer.analysis.turnover import TurnoverBook, block_turnover
+from tracer.analysis.turnover import Turnovers, block_turnover
 from tracer.model.findings import Leak
 from tracer.model.reachability import KIND_ALLOCATION
 from tracer.model.selection import Selection
@@ -24,12 +24,12 @@ def allocation_leaks(evidence: Evidence) -> list[Leak]:
     snapshot = evidence.snapshot
     blocks = blocks_of(snapshot.allocations, "address", "size", _KIND, evidence, evidence.blocks_reached)
     merged = merge_blocks(blocks, _KIND, evidence)
-    book, sites = block_turnover(snapshot), FreeSites(evidence)
+    turnovers, sites = block_turnover(snapshot), FreeSites(evidence)
     several = len(snapshot.processes) > 1
     if snapshot.selection.is_sampled:
         totals = _drawn_totals(snapshot)
         return [_estimated(entry, totals, sites, several, snapshot.selection) for entry in merged]
-    return [_over_time(entry, book, sites, several) for entry in merged]
+    return [_over_time(entry, turnovers, sites, several) for entry in merged]
 
 
 def inherited_allocations(evidence: Evidence) -> list[Leak]:
@@ -40,8 +40,8 @@ def inherited_allocations(evidence: Evidence) -> list[Leak]:
     return [entry.leak for entry in merge_blocks(blocks, _KIND, evidence, inherited=True)]
 
 
-def _over_time(entry: MergedBlocks, book: TurnoverBook, sites: FreeSites, several: bool) -> Leak:
-    turnover = book.of(entry.stacks)
+def _over_time(entry: MergedBlocks, turnovers: Turnovers, sites: FreeSites, several: bool) -> Leak:
+    turnover = turnovers.of(entry.stacks)
     made = freed = None
     if turnover is not None and several and turnover.made - turnover.freed != entry.leak.count:
         turnover = replace(turnover, peak=None)  # totals are by stack, not by process: not this process's alone

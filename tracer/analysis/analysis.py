@@ -67,7 +67,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
             *missing_notes(snapshot.coverage.missing),
             *(loss_doubts(snapshot.losses, judged) if everything.is_judged else ()),
             *doubts(
-                snapshot.coverage.uncovered_copies,
+                snapshot.coverage.uncovered_instances,
                 (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
             ),
         ),

@@ -87,7 +87,7 @@ class BadFrees:
             return any(self._names.get(key >> FRAME_BINARY_SHIFT) != module for key in stack.frames)
         if self._has_c_library:
             return None
-        functions = {frame.function for frame in self._evidence.book.get(int(event["stack"])).frames}
+        functions = {frame.function for frame in self._evidence.stacks.get(int(event["stack"])).frames}
         if functions == {None}:
             return None
         return not functions & _ENDS_OF_THREADS or "main" in functions

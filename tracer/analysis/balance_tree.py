@@ -9,21 +9,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tracer.analysis.runtime import is_machinery
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.findings import BalanceNode
 from tracer.model.frames import Frame
 
 _LOST = ("", Frame(None, why_unknown="stack not kept"))
 
 
-def balance_tree(book: StackBook, references: Iterable[tuple[int, int, int]]) -> BalanceNode:
+def balance_tree(table: SymbolizedStacks, references: Iterable[tuple[int, int, int]]) -> BalanceNode:
     """Return the whole tree. `references`: (stack id, taken, given back).
 
     Calls of stubs and runtimes are left out, and calls from several lines of one function are one node.
     """
     root = _Node(None)
     for stack, gets, puts in references:
-        root.add(_path(book, stack), gets, puts)
+        root.add(_path(table, stack), gets, puts)
     return root.frozen()
 
 
@@ -52,8 +52,8 @@ class _Node:
         return BalanceNode(self.frame, self.gets, self.puts, children, self.own_gets, self.own_puts)
 
 
-def _path(book: StackBook, stack: int) -> list[tuple[str, Frame]]:
+def _path(table: SymbolizedStacks, stack: int) -> list[tuple[str, Frame]]:
     """Return the calls of a stack, outermost first."""
-    symbolized = book.get(stack)
+    symbolized = table.get(stack)
     keyed = list(zip(symbolized.keys, symbolized.frames, strict=True))
     return [pair for pair in keyed if not is_machinery(pair[1])][::-1] or keyed[::-1] or [_LOST]

@@ -26,7 +26,7 @@ class Births:
     late_bytes: int
     """Of all but those in the first tenth."""
     start_ns: int
-    """When the books of the process opened, and closed."""
+    """When the trace of the process began, and ended."""
     end_ns: int
 
     @property
@@ -39,7 +39,7 @@ def births(times: Column, sizes: Column, bounds: Indices, spans: Sequence[tuple[
     """Return the births of each entry.
 
     Rows bounds[e] to bounds[e + 1] of `times` and `sizes` (bytes) are those of entry e, in any order; no entry is
-    empty. `spans`: per entry, when the books of its process opened and closed.
+    empty. `spans`: per entry, when the trace of its process began and ended.
     """
     entries = len(spans)
     counts = np.diff(bounds)

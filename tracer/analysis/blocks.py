@@ -128,7 +128,7 @@ def _entry(
     pid, generation, name, id_, reach, owner = key
     word, reason = reachability(reach, root_kinds)
     parts = sorted(parts, key=lambda part: (-part[3], -part[2], part[0]))
-    stack = evidence.book.get(parts[0][0])
+    stack = evidence.stacks.get(parts[0][0])
     frames = evidence.makers.whole(stack.frames, parts[0][1])
     return Leak(
         id=id_,

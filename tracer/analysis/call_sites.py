@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tracer.analysis.identity import stable_id
 from tracer.analysis.makers import Made, Makers
 from tracer.analysis.reached import Reached
-from tracer.analysis.stacks import CallSite, StackBook
+from tracer.analysis.stacks import CallSite, SymbolizedStacks
 from tracer.model.reachability import Reach
 from tracer.model.records import MappedFlag
 from tracer.model.snapshot import Snapshot
@@ -30,9 +30,11 @@ class EntryIds:
     what was freed: so a run with no more leaking sites than another has no id that the other lacks.
     """
 
-    def __init__(self, snapshot: Snapshot, book: StackBook, makers: Makers, blocks: Reached, pieces: Reached) -> None:
+    def __init__(
+        self, snapshot: Snapshot, table: SymbolizedStacks, makers: Makers, blocks: Reached, pieces: Reached
+    ) -> None:
         """`blocks`, `pieces`: of the snapshot's allocations and mappings."""
-        self._book = book
+        self._table = table
         self._makers = makers
         self._numbers: defaultdict[_Functions, dict[CallSite, int]] = defaultdict(dict)
         held, kept = (np.isin(found.reach, _HELD) for found in (blocks, pieces))
@@ -42,18 +44,18 @@ class EntryIds:
     def of(self, kind: str, type_: str | None, stack: int, site: int) -> str:
         """Return the id of what was made at a stack by the function of a site; 12 hex digits."""
         functions = self._functions((kind, type_, stack, site))
-        number = self._numbers[functions].get(self._book.call_site(stack), 0)
+        number = self._numbers[functions].get(self._table.call_site(stack), 0)
         return stable_id(kind, type_, (*functions[2], *([f"call site {number + 1}"] if number else [])))
 
     def _functions(self, made: Made) -> _Functions:
         kind, type_, stack, site = made
-        keys, maker = self._book.get(stack).keys, self._makers.key(site, type_)
+        keys, maker = self._table.get(stack).keys, self._makers.key(site, type_)
         return kind, type_, (maker, *keys) if maker else keys
 
     def _number(self, places: Iterable[Made]) -> None:
         found: defaultdict[_Functions, set[CallSite]] = defaultdict(set)
         for made in places:
-            found[self._functions(made)].add(self._book.call_site(made[2]))
+            found[self._functions(made)].add(self._table.call_site(made[2]))
         for functions, sites in found.items():
             known = self._numbers[functions]
             for site in sorted(sites - known.keys()):

@@ -7,18 +7,18 @@ from collections.abc import Collection, Iterable
 
 from tracer.analysis.evidence import OUTSTANDING
 from tracer.model.findings import Leak
-from tracer.model.snapshot import Loss, Missing, UncoveredCopies
+from tracer.model.snapshot import Loss, Missing, UncoveredInstances
 
 _CHANGES = ("get", "put", "delete")
 _ENDS = ("put", "delete")
 
 
-def may_have_ended(uncovered: Iterable[UncoveredCopies], types: Collection[str]) -> bool:
+def may_have_ended(uncovered: Iterable[UncoveredInstances], types: Collection[str]) -> bool:
     """Tell whether an object that seems to be alive may have been put or deleted where no probe is."""
     return any(copies.type in types and copies.operation in _ENDS for copies in uncovered)
 
 
-def doubt_notes(uncovered: Iterable[UncoveredCopies], types: Collection[str], counted: bool) -> list[str]:
+def doubt_notes(uncovered: Iterable[UncoveredInstances], types: Collection[str], counted: bool) -> list[str]:
     """Return what an entry of a type says first: which calls are not seen, and what its count rests on.
 
     `counted`: whether the type has a counter that is read.
@@ -34,7 +34,7 @@ def doubt_notes(uncovered: Iterable[UncoveredCopies], types: Collection[str], co
     return [f"inlined copies have no probe: {named}; {rests}"]
 
 
-def doubts(uncovered: Iterable[UncoveredCopies], types: Iterable[str]) -> tuple[str, ...]:
+def doubts(uncovered: Iterable[UncoveredInstances], types: Iterable[str]) -> tuple[str, ...]:
     """Return what a report says before anything else, a sentence per type that occurred in the trace."""
     missed = list(uncovered)
     found = []

@@ -46,7 +46,7 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
     extra = ExtraPuts(evidence, events)
     for row, count in sorted(zip(groups.first.tolist(), counts, strict=True)):
         event = events[row]
-        stacks = [evidence.book.get(int(event[name])) for name in ("stack", "value", "object")]
+        stacks = [evidence.stacks.get(int(event[name])) for name in ("stack", "value", "object")]
         key = (*(int(event[name]) for name in names[:4]), *(stack.keys for stack in stacks))
         before = merged.get(key)
         is_freed = int(event["flags"]) in (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
@@ -62,7 +62,7 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
             created_at=before.created_at if before else _birth(evidence, event),
             released_at=before.released_at if before else None if is_freed else stacks[2].frames or None,
             last_get=before.last_get if before else stacks[2].frames or None if is_freed else None,
-            probably=evidence.book.frames(put.stack) if put else before.probably if before else None,
+            probably=evidence.stacks.frames(put.stack) if put else before.probably if before else None,
             reason=put.reason if put else before.reason if before else said(event),
             holders=before.holders if before else _holders(evidence, event) if is_freed else (),
         )
@@ -76,7 +76,7 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
 def _birth(evidence: Evidence, event: np.void) -> FrameList | None:
     """Return the stack that an object or a block was made at, with what made it."""
     stack, type_ = int(event["value"]), int(event["extra"])
-    return evidence.makers.whole(evidence.book.get(stack).frames, evidence.makers.site_of(stack, type_)) or None
+    return evidence.makers.whole(evidence.stacks.get(stack).frames, evidence.makers.site_of(stack, type_)) or None
 
 
 def _holders(evidence: Evidence, event: np.void) -> tuple[Holder, ...]:

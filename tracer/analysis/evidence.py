@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from tracer.analysis.call_sites import EntryIds
 from tracer.analysis.groups import group_rows
-from tracer.analysis.holders import HolderBook
+from tracer.analysis.holders import HoldersOfEntries
 from tracer.analysis.makers import Makers
 from tracer.analysis.reached import reached, why_unknown
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.frames import Symbols
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
 from tracer.model.records import ErrorKind
@@ -26,14 +26,14 @@ class Evidence:
     def __init__(self, snapshot: Snapshot, symbols: Symbols, samples: int) -> None:
         self.snapshot = snapshot
         self.samples = samples
-        self.book = StackBook(
+        self.stacks = SymbolizedStacks(
             snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type}
         )
         self.makers = Makers(snapshot)
         self.blocks_reached = reached(snapshot, KIND_ALLOCATION, snapshot.allocations)
         self.pieces_reached = reached(snapshot, KIND_MAPPING, snapshot.mapped, "start")
-        self.ids = EntryIds(snapshot, self.book, self.makers, self.blocks_reached, self.pieces_reached)
-        self.holders = HolderBook(snapshot, self.book)
+        self.ids = EntryIds(snapshot, self.stacks, self.makers, self.blocks_reached, self.pieces_reached)
+        self.holders = HoldersOfEntries(snapshot, self.stacks)
         self.why_unknown = why_unknown(snapshot)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
         broken = _broken(snapshot)
@@ -83,12 +83,12 @@ class Evidence:
         )
 
     def end_ns(self, pid: int, generation: int) -> int:
-        """Return when a process's books closed: its end, or the end of the trace."""
+        """Return when the trace of a process ended: its end, or the end of the trace."""
         process = self.processes.get((pid, generation))
         return self.snapshot.duration_ns if process is None or process.ended_ns is None else process.ended_ns
 
     def span(self, pid: int, generation: int) -> tuple[int, int]:
-        """Return when a process's books opened and closed, ns since the trace began."""
+        """Return when the trace of a process began and ended, ns since the trace began."""
         process = self.processes.get((pid, generation))
         return (0 if process is None else process.started_ns), self.end_ns(pid, generation)
 

@@ -89,7 +89,7 @@ class ExtraPuts:
         if type_ not in self._siblings:
             broken = [one.life for one in self._all if one.type == type_]
             statistics = self._evidence.snapshot.balanced
-            self._siblings[type_] = Siblings(self._evidence.book, statistics, type_, [], broken=broken)
+            self._siblings[type_] = Siblings(self._evidence.stacks, statistics, type_, [], broken=broken)
         return self._siblings[type_]
 
     @cached_property

@@ -17,7 +17,7 @@ class FreeSites:
     """The frees that the kernel side looked at: some of each allocation stack's."""
 
     def __init__(self, evidence: Evidence) -> None:
-        self._book = evidence.book
+        self._table = evidence.stacks
         self._by_stack: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         rows = evidence.snapshot.free_sites
         rows = rows[rows["given"] & np.uint64(Given.REALLOC) == 0]  # the block went on elsewhere
@@ -30,8 +30,8 @@ class FreeSites:
         frames: dict[Lines, FrameList] = {}
         for stack in stacks:
             for freed, count in self._by_stack.get(stack, ()):
-                lines = self._book.lines(freed)
+                lines = self._table.lines(freed)
                 counts[lines] += count
-                frames.setdefault(lines, self._book.get(freed).frames)
+                frames.setdefault(lines, self._table.get(freed).frames)
         ranked = sorted(counts, key=lambda lines: (-counts[lines], lines))
         return tuple(StackCount(frames[lines], counts[lines]) for lines in ranked)

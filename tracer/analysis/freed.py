@@ -14,7 +14,7 @@ def freed_by_stack(evidence: Evidence) -> tuple[FreedAt, ...]:
     columns = (totals[name].tolist() for name in ("stack", "site", "freed", "freed_bytes"))
     for stack, site, count, size in zip(*columns, strict=True):
         if count:
-            frames = evidence.makers.whole(evidence.book.get(stack).frames, site)
+            frames = evidence.makers.whole(evidence.stacks.get(stack).frames, site)
             count, size = alike(count, size, evidence.snapshot.selection)
             before = sums.get(frames, (0, 0))
             sums[frames] = before[0] + count, before[1] + size

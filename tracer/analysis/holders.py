@@ -8,7 +8,7 @@ import numpy as np
 
 from tracer.analysis.groups import Column, group_rows, sorted_runs
 from tracer.analysis.reached import places
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.findings import Holder
 from tracer.model.holders import HolderKind
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
@@ -34,9 +34,9 @@ class Targets:
         return Targets(self.group[rows])
 
 
-class HolderBook:
-    def __init__(self, snapshot: Snapshot, book: StackBook) -> None:
-        self._snapshot, self._stacks = snapshot, book
+class HoldersOfEntries:
+    def __init__(self, snapshot: Snapshot, table: SymbolizedStacks) -> None:
+        self._snapshot, self._stacks = snapshot, table
         self._rows = rows = snapshot.holders
         self._binaries = {binary.id: binary.path.rpartition("/")[2] for binary in snapshot.binaries}
         if len(rows):

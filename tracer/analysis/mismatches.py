@@ -44,7 +44,7 @@ class Mismatches:
                 made, freed = int(row["made"]), int(row["freed"])
                 yield ErrorFinding(
                     MISMATCHED_FREE, None, int(row["pid"]), int(row["count"]), int(row["address"]),
-                    self._evidence.book.get(freed).frames, self._birth_stack(made), None, reason=reason,
+                    self._evidence.stacks.get(freed).frames, self._birth_stack(made), None, reason=reason,
                 )  # fmt: skip
 
     def _judge(self, row: np.void) -> str | None:
@@ -85,7 +85,7 @@ class Mismatches:
 
     def _birth_stack(self, stack: int) -> FrameList | None:
         made_by = self._evidence.makers.site_of(stack)
-        return self._evidence.makers.whole(self._evidence.book.get(stack).frames, made_by) or None
+        return self._evidence.makers.whole(self._evidence.stacks.get(stack).frames, made_by) or None
 
     def _site(self, index: int | None) -> SiteInfo | None:
         sites = self._evidence.snapshot.sites
@@ -93,12 +93,12 @@ class Mismatches:
 
     def _birth(self, stack: int) -> Call:
         if stack not in self._births:
-            self._births[stack] = call_of(self._evidence.book.get(stack).frames, is_birth=True)
+            self._births[stack] = call_of(self._evidence.stacks.get(stack).frames, is_birth=True)
         return self._births[stack]
 
     def _free(self, stack: int) -> Call:
         if stack not in self._frees:
-            self._frees[stack] = call_of(self._evidence.book.get(stack).frames, is_birth=False)
+            self._frees[stack] = call_of(self._evidence.stacks.get(stack).frames, is_birth=False)
         return self._frees[stack]
 
 

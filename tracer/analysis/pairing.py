@@ -51,4 +51,4 @@ def _putters(evidence: Evidence, lives: Mapping[int, Sequence[Sequence[Represent
             puts[evidence.type_name(type_)].add(stack)
     for type_, groups in lives.items():
         puts[evidence.type_name(type_)] |= {put for group in groups for one in group for put in one.life.puts}
-    return Putters(evidence.book, puts)
+    return Putters(evidence.stacks, puts)

@@ -114,7 +114,7 @@ def _rows(
 
 def _described(evidence: Evidence, sums: dict[tuple[str, str, str | None], _Sum]) -> Iterator[PeriodRow]:
     for (id_, kind, type_), entry in sums.items():
-        called = evidence.book.get(entry.stack).frames
+        called = evidence.stacks.get(entry.stack).frames
         stack = evidence.makers.whole(called, entry.site)
         own = own_frame(stack, len(stack) - len(called))
         own = min(len(stack) - len(called), len(stack) - 1) if own is None and stack else own

@@ -6,19 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from tracer.analysis.reference_sites import Path, Places
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 
 
 class Putters:
-    def __init__(self, book: StackBook, puts: Mapping[str, Iterable[int]]) -> None:
+    def __init__(self, table: SymbolizedStacks, puts: Mapping[str, Iterable[int]]) -> None:
         """`puts`: the stacks of each type's puts. A function at the leaf of all of them is the type's put."""
-        self._book = book
+        self._table = table
         self._types: defaultdict[str, set[str]] = defaultdict(set)
         self._callers: defaultdict[Path, set[str]] = defaultdict(set)
         """Types by the callers of their puts: a put that ends in a jump to what deletes is not on the stack."""
         self._wrappers: dict[str, int] = {}
         for type_, stacks in puts.items():
-            places = Places(book, stacks)
+            places = Places(table, stacks)
             self._wrappers[type_] = len(places.wrappers())
             for function in places.wrappers():
                 self._types[function].add(type_)
@@ -28,7 +28,7 @@ class Putters:
 
     def around(self, put: int, type_: str) -> tuple[str, ...]:
         """Return the types whose puts a put of `type_` was inside of, the innermost first."""
-        path = Places(self._book, ()).path(put)
+        path = Places(self._table, ()).path(put)
         found: dict[str, None] = {}
         for place, (function, _) in enumerate(path):
             inside = self._types.get(function, set())

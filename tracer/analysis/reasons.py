@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tracer.analysis.reference_sites import Level
 from tracer.analysis.siblings import PutPlace, Siblings
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.analysis.suspect import STRONG, WEAK, Suspect
 from tracer.model.frames import Frame
 
@@ -28,8 +28,8 @@ _NEARLY_ALL = 0.85
 
 
 class Reasons:
-    def __init__(self, book: StackBook, siblings: Siblings) -> None:
-        self._book = book
+    def __init__(self, table: SymbolizedStacks, siblings: Siblings) -> None:
+        self._table = table
         self._siblings = siblings
 
     def exact(self, holder: int, count: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from enum import IntEnum
 
 from tracer.analysis.runtime import is_machinery
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.frames import Frame
 
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
@@ -34,9 +34,9 @@ class Places:
     a wrapper (`map__put`) tells nothing about where a reference was given back.
     """
 
-    def __init__(self, book: StackBook, stacks: Iterable[int], wrapped: bool = True) -> None:
+    def __init__(self, table: SymbolizedStacks, stacks: Iterable[int], wrapped: bool = True) -> None:
         """`wrapped`: calls that all stacks share are wrappers; makers of objects are not."""
-        self._book = book
+        self._table = table
         self._paths: dict[int, Path] = {}
         self._keys: dict[tuple[int, Level], Hashable] = {}
         paths = {self.path(stack) for stack in stacks} if wrapped else set()
@@ -61,7 +61,7 @@ class Places:
         self._handed[stack] = frames
 
     def _own(self, stack: int) -> list[tuple[str, Frame]]:
-        symbolized = self._book.get(stack)
+        symbolized = self._table.get(stack)
         keyed = list(zip(symbolized.keys, symbolized.frames, strict=True))
         return [pair for pair in keyed if not is_machinery(pair[1])] or keyed
 

@@ -22,7 +22,7 @@ from tracer.analysis.reached import reachability, reached
 from tracer.analysis.signature import signatures
 from tracer.analysis.stacks import Lines, SymbolizedStack, lines_of
 from tracer.analysis.trends import trend
-from tracer.analysis.turnover import TurnoverBook, object_turnover
+from tracer.analysis.turnover import Turnovers, object_turnover
 from tracer.analysis.unpaired import Verdict
 from tracer.model.findings import Balance, Instance, Leak, StackCount, UnpairedGet
 from tracer.model.operations import Operation
@@ -66,11 +66,11 @@ class _Merge:
         self._inherited = inherited
         self._reached = reached(evidence.snapshot, KIND_REFERENCE, objects)
         self._targets = evidence.holders.targets(KIND_REFERENCE, objects)
-        self._turnover: dict[int, TurnoverBook] = {}
+        self._turnover: dict[int, Turnovers] = {}
         self._calls = calls(history, owner, condensed, owners(condensed, objects))
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
         self._drifted = drifted(objects, history, owner)
-        self._tree = partial(balance_tree, evidence.book)
+        self._tree = partial(balance_tree, evidence.stacks)
         self._columns: dict[str, Column] = {
             name: np.ascontiguousarray(objects[name]) for name in ("address", "time_ns")
         }
@@ -79,7 +79,7 @@ class _Merge:
         objects = self._objects
         if len(objects) == 0:
             return []
-        signature = signatures(objects, self._calls, self._evidence.book)
+        signature = signatures(objects, self._calls, self._evidence.stacks)
         names = ("pid", "generation", "type", "stack", "count", "site")
         known = self._reached
         raw = group_rows(
@@ -102,8 +102,8 @@ class _Merge:
     def _entry(self, key: Key, parts: list[_Part], verdict: Verdict) -> Leak:
         pid, generation, type_, id_, count, _, reach, owner = key
         parts = sorted(parts, key=lambda part: (-len(part.rows), part.stack))
-        book = self._evidence.book
-        stack = book.get(parts[0].stack)
+        table = self._evidence.stacks
+        stack = table.get(parts[0].stack)
         rows = np.concatenate([part.rows for part in parts])
         frames = self._evidence.makers.whole(stack.frames, parts[0].site)
         made = self._calls_of(rows)
@@ -151,20 +151,20 @@ class _Merge:
 
     def _of_birth(self, get: UnpairedGet, birth: int) -> UnpairedGet:
         """Give the creator's own reference the very stack of the entry: it may be that of another one of its births."""
-        is_own = lines_of(get.stack) == self._evidence.book.lines(birth)
-        return replace(get, stack=self._evidence.book.get(birth).frames) if is_own else get
+        is_own = lines_of(get.stack) == self._evidence.stacks.lines(birth)
+        return replace(get, stack=self._evidence.stacks.get(birth).frames) if is_own else get
 
     def _state(self, pid: int, generation: int, rows: Indices, type_: int) -> str:
         """Judge; nothing is a leak for certain that may have been put where no probe is."""
         if self._inherited:
             return INHERITED
         state = self._evidence.state(pid, generation, "reference")
-        uncovered = self._evidence.snapshot.coverage.uncovered_copies
+        uncovered = self._evidence.snapshot.coverage.uncovered_instances
         is_doubtful = state == LEAKED and may_have_ended(uncovered, self._types(rows, type_))
         return OUTSTANDING if is_doubtful else state
 
     def _doubts(self, rows: Indices, type_: int) -> list[str]:
-        uncovered = self._evidence.snapshot.coverage.uncovered_copies
+        uncovered = self._evidence.snapshot.coverage.uncovered_instances
         return doubt_notes(uncovered, self._types(rows, type_), self._has_counter(rows))
 
     def _types(self, rows: Indices, type_: int) -> set[str]:
@@ -228,9 +228,9 @@ class _Merge:
         counts: Counter[Lines] = Counter()
         stacks: dict[Lines, SymbolizedStack] = {}
         for stack, count in zip(made.stack[chosen].tolist(), made.count[chosen].tolist(), strict=True):
-            lines = self._evidence.book.lines(stack)
+            lines = self._evidence.stacks.lines(stack)
             counts[lines] += count
-            stacks.setdefault(lines, self._evidence.book.get(stack))
+            stacks.setdefault(lines, self._evidence.stacks.get(stack))
         ranked = sorted(counts, key=lambda lines: (-counts[lines], lines))
         return tuple(StackCount(stacks[lines].frames, counts[lines]) for lines in ranked)
 

@@ -16,6 +16,6 @@ def heap_tops(evidence: Evidence) -> Iterator[HeapTop]:
     for scan in evidence.snapshot.scans:
         resident = scan.resident
         if resident is not None and resident.free_below_top >= _LEAST_FREE:
-            stack = evidence.book.get(resident.top_stack).frames
+            stack = evidence.stacks.get(resident.top_stack).frames
             age = max(0, evidence.snapshot.duration_ns - resident.top_made_ns)
             yield HeapTop(scan.pid, resident.top_size, age, resident.free_below_top, stack)

@@ -36,7 +36,7 @@ def shown_snapshot(snapshot: Snapshot) -> Snapshot:
         losses=_each(snapshot.losses),
         notes=tuple(map(visible, snapshot.notes)),
         coverage=replace(
-            coverage, unresolved=_each(coverage.unresolved), uncovered_copies=_each(coverage.uncovered_copies),
+            coverage, unresolved=_each(coverage.unresolved), uncovered_instances=_each(coverage.uncovered_instances),
             untraced=_each(coverage.untraced),
         ),
     )

@@ -13,7 +13,7 @@ from tracer.analysis.habits import Pair, PlacedLife, learn
 from tracer.analysis.lives import Life, courses
 from tracer.analysis.reference_sites import Level, Path, Places, common
 from tracer.analysis.scaling import Floats
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.analysis.views import View
 from tracer.model.findings import FrameList
 from tracer.model.frames import Frame
@@ -55,7 +55,7 @@ class Siblings:
     """The habits of a type, learnt from its ended objects and, with less weight, from those outstanding."""
 
     def __init__(
-        self, book: StackBook, statistics: BalancedStatistics, type_: int, outstanding: Sequence[Life],
+        self, table: SymbolizedStacks, statistics: BalancedStatistics, type_: int, outstanding: Sequence[Life],
         objects: int = 0, broken: Sequence[Life] = (),
     ) -> None:  # fmt: skip
         """`outstanding`: distinct lives; `objects`: how many there are that lived so. `broken`: of which nothing is
@@ -68,10 +68,10 @@ class Siblings:
         self._births = {*self._deaths["create_stack"].tolist(), *(life.gets[0] for life in all_)}
         taken = {*pairs["get_stack"].tolist(), *(stack for life in all_ for stack in life.gets[1:])}
         given = {*pairs["put_stack"].tolist(), *(stack for life in all_ for stack in life.puts)}
-        self._birth_places = Places(book, self._births, wrapped=False)
-        self._get_places = Places(book, taken - self._births)
-        self.put_places = Places(book, given - {int(NEVER_PUT)})
-        self._book = book
+        self._birth_places = Places(table, self._births, wrapped=False)
+        self._get_places = Places(table, taken - self._births)
+        self.put_places = Places(table, given - {int(NEVER_PUT)})
+        self._table = table
         self._ends: dict[Level, defaultdict[Hashable, list[tuple[int, int]]]] = {}
         self._near: dict[Pair, float] = {}
         self._trunk = self._shared_by_all(taken | given - {int(NEVER_PUT)})
@@ -197,7 +197,7 @@ class Siblings:
             if same:
                 ends: defaultdict[FrameList, int] = defaultdict(int)
                 for last, count in same:
-                    ends[self._book.get(last).frames] += count
+                    ends[self._table.get(last).frames] += count
                 return dict(ends)
         return {}
 

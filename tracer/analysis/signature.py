@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tracer.analysis.groups import Column, Indices, group_rows, sorted_runs
 from tracer.analysis.hashing import Hashes, mixed, sums
 from tracer.analysis.history import Calls
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
@@ -24,7 +24,7 @@ NODES_AT_ONCE = 1 << 20
 Indices32 = npt.NDArray[np.int32]
 
 
-def signatures(objects: Records, calls: Calls, book: StackBook) -> Indices:
+def signatures(objects: Records, calls: Calls, table: SymbolizedStacks) -> Indices:
     """Return a label per object, shape (len(objects),): equal for equal balance trees. Labels mean nothing else.
 
     Sets of rows are compared by a sum of 64-bit hashes, so that a million objects take no loop.
@@ -38,7 +38,7 @@ def signatures(objects: Records, calls: Calls, book: StackBook) -> Indices:
     representative = np.full(len(objects), -1, dtype=np.int64)
     representative[distinct.first] = np.arange(len(distinct))
     kept = representative[owner] >= 0
-    trees = _trees(representative[owner[kept]], stack[kept], net[kept], len(distinct), book)
+    trees = _trees(representative[owner[kept]], stack[kept], net[kept], len(distinct), table)
     return group_rows(trees).label[distinct.label]
 
 
@@ -66,14 +66,14 @@ class _Rows:
     net: Indices
 
 
-def _trees(owner: Indices, stack: Column, net: Indices, trees: int, book: StackBook) -> Hashes:
+def _trees(owner: Indices, stack: Column, net: Indices, trees: int, table: SymbolizedStacks) -> Hashes:
     """Return the hash of each tree's unbalanced nodes, shape (trees,). Rows: one per owner and stack.
 
     Whole trees are summed some at a time: each row has as many nodes as its stack has frames.
     """
     paths = _Paths()
     stacks, which = np.unique(stack, return_inverse=True)
-    by_stack = [np.array(paths.of(book.get(int(id_)).keys), dtype=np.int32) for id_ in stacks]
+    by_stack = [np.array(paths.of(table.get(int(id_)).keys), dtype=np.int32) for id_ in stacks]
     lengths = np.array([len(path) for path in by_stack], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     flat = np.concatenate([np.zeros(0, dtype=np.int32), *by_stack])

@@ -55,7 +55,7 @@ class _Call:
     numbers: tuple[int, ...]
 
 
-class StackBook:
+class SymbolizedStacks:
     """Symbolize the stacks of a snapshot, each once."""
 
     def __init__(

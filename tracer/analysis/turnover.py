@@ -1,4 +1,4 @@
-"""What was made and freed at a stack, the survivors aside: totals that the kernel side and the books keep."""
+"""Totals of what was made and freed at a stack, the survivors aside."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _quantile(bins: tuple[int, ...], share: float, least_ns: int, most_ns: int) 
     return most_ns
 
 
-class TurnoverBook:
+class Turnovers:
     """The turnover by stack; `of` sums it for the stacks that an entry merges."""
 
     def __init__(self, turnovers: dict[int, Turnover]) -> None:
@@ -86,7 +86,7 @@ def _with_lives(turnover: Turnover, count: int, least_ns: int, most_ns: int) -> 
     return replace(lived, lives=Durations(count, least_ns, lived.life_quantile(0.5), most_ns))
 
 
-def block_turnover(snapshot: Snapshot) -> TurnoverBook:
+def block_turnover(snapshot: Snapshot) -> Turnovers:
     """Return what is known of allocations, by stack; over all processes."""
     bins = _bins(snapshot.life_bins)
     turnovers = {}
@@ -94,10 +94,10 @@ def block_turnover(snapshot: Snapshot) -> TurnoverBook:
     for stack, made, freed, least, most, peak, risen in zip(*_lists(snapshot.totals, names), strict=True):
         turnover = Turnover(made, freed, None, peak or None, made - risen if risen else 0, bins.get((stack, 0), ()))
         turnovers[stack] = _with_lives(turnover, freed, least, most) if freed and most else turnover
-    return TurnoverBook(turnovers)
+    return Turnovers(turnovers)
 
 
-def object_turnover(snapshot: Snapshot, type_: int) -> TurnoverBook:
+def object_turnover(snapshot: Snapshot, type_: int) -> Turnovers:
     """Return what is known of the counted objects of a type, by the stack of their create; over all processes."""
     bins = _bins(snapshot.balanced.lives)
     alive = snapshot.objects["stack"][snapshot.objects["type"] == type_]
@@ -109,7 +109,7 @@ def object_turnover(snapshot: Snapshot, type_: int) -> TurnoverBook:
     for stack, count, least, most in zip(*_lists(rows, names), strict=True):
         turnover = Turnover(count + counts.get(stack, 0), count, bins=bins.get((stack, type_), ()))
         turnovers[stack] = _with_lives(turnover, count, least, most)
-    return TurnoverBook(turnovers)
+    return Turnovers(turnovers)
 
 
 def _lists(records: Records, names: tuple[str, ...]) -> list[list[int]]:

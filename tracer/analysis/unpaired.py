@@ -43,8 +43,8 @@ def judge(
     """Judge the groups of outstanding objects of one type, each by its representatives."""
     lives = [one.life for group in groups for one in group]
     objects = sum(one.objects for group in groups for one in group)
-    siblings = Siblings(evidence.book, evidence.snapshot.balanced, type_, lives, objects)
-    reasons = Reasons(evidence.book, siblings)
+    siblings = Siblings(evidence.stacks, evidence.snapshot.balanced, type_, lives, objects)
+    reasons = Reasons(evidence.stacks, siblings)
     name = evidence.type_name(type_)
     return [_around(siblings, putters, name, _group(evidence, siblings, reasons, group)) for group in groups]
 
@@ -72,7 +72,7 @@ def _group(
     ranked = sorted(counts, key=lambda one: (CONFIDENCES.index(one.confidence), -weights[one], -counts[one], one.stack))
     merged: dict[Lines, UnpairedGet] = {}
     for suspect in ranked:
-        frames, lines = evidence.book.get(suspect.stack).frames, evidence.book.lines(suspect.stack)
+        frames, lines = evidence.stacks.get(suspect.stack).frames, evidence.stacks.lines(suspect.stack)
         before = merged.get(lines)
         count = counts[suspect] + (before.count if before else 0)
         if suspect.confidence == EXACT:

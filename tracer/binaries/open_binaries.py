@@ -22,7 +22,7 @@ from tracer.elf.translator import is_translator
 from tracer.errors import RefleakError
 from tracer.files.plain_file import open_plain
 from tracer.model.operations import Placement
-from tracer.model.snapshot import Binary, UncoveredCopies, Unresolved
+from tracer.model.snapshot import Binary, UncoveredInstances, Unresolved
 from tracer.model.unwinding import UnwinderPlace
 from tracer.procfs.maps import MapsEntry
 
@@ -31,7 +31,7 @@ from tracer.procfs.maps import MapsEntry
 class FoundSites:
     placements: Sequence[Placement]
     unresolved: Sequence[Unresolved]
-    uncovered: Sequence[UncoveredCopies] = ()
+    uncovered: Sequence[UncoveredInstances] = ()
     unwinders: Sequence[UnwinderPlace] = ()
 
 

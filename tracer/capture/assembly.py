@@ -1,4 +1,4 @@
-"""Put a Snapshot together from a session: walk the maps, close the books."""
+"""A Snapshot, put together from a session: the maps walked, the last events aggregated."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def take_snapshot(
     if not session.options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
         values["freed"] += values["unknown_frees"]
         values["unknown_frees"] = 0
-    processes = session.book.records(keys, values)
+    processes = session.processes.records(keys, values)
     mappings = session.spaces.records
     type_totals = session.history.type_totals()
     totals, lives = walk.totals()
@@ -243,7 +243,7 @@ def take_snapshot(
 def _joined_up(session: Session, snapshot: Snapshot, freed: Records, classes: ClassTypes, *, judges: bool) -> Snapshot:
     """Bring together what was read apart. `judges`: say what is lost."""
     snapshot = with_freed_counters(snapshot, freed)
-    if session.completion.has_copies:
+    if session.completion.has_dumps:
         snapshot = merge_stacks(snapshot)
     snapshot = merge_types(snapshot, classes.types)
     return session.endings.judged(snapshot, freed) if judges else snapshot

@@ -42,14 +42,14 @@ class Follower:
 
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface,
-        frames: FrameRegistry, code: CodeLogs, book: ProcessTable,
+        frames: FrameRegistry, code: CodeLogs, processes: ProcessTable,
         clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], mishaps: Mishaps,
         endings: Endings, *, can_hold: bool,
     ) -> None:
-        self._binaries, self._prober, self._spaces, self._book = binaries, prober, spaces, book
+        self._binaries, self._prober, self._spaces, self._processes = binaries, prober, spaces, processes
         self._jit, self._frames, self._code = jit, frames, code
         self._clock, self._on_fork, self._mishaps, self._can_hold = clock, on_fork, mishaps, can_hold
-        self._processes = maps.fds["PROCESSES"]
+        self._processes_fd = maps.fds["PROCESSES"]
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
@@ -124,7 +124,7 @@ class Follower:
     def _forked(self, control: np.void) -> None:
         pid, parent, shares = int(control["pid"]), int(control["parent"]), bool(control["length"])
         now, generation = self._clock(int(control["time_ns"])), int(control["generation"])
-        self._book.forked(pid, generation, parent, now, shares_memory=shares)
+        self._processes.forked(pid, generation, parent, now, shares_memory=shares)
         if not self._can_hold:
             self.not_followed += 1
         if not shares:
@@ -165,13 +165,13 @@ class Follower:
     def _execed(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])
         now = self._clock(int(control["time_ns"]))
-        before = self._book.current(pid)
+        before = self._processes.current(pid)
         if before is not None and before.generation != generation:
             self._code.ended((pid, before.generation))
             self._spaces.ended(pid, before.generation, now)
             self._jit.ended((pid, before.generation))
             self._frames.ended((pid, before.generation))
-        self._book.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
+        self._processes.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
         self._arrived.pop(pid, None)
         self._binaries.recheck()
         if has_other_rights(pid):
@@ -207,7 +207,7 @@ class Follower:
     def look_again(self, space: Space) -> Sequence[MapsEntry]:
         """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""
         pid, generation = space
-        raw = bpf.lookup_element(self._processes, pid.to_bytes(4, "little"), records.PROCESS.itemsize)
+        raw = bpf.lookup_element(self._processes_fd, pid.to_bytes(4, "little"), records.PROCESS.itemsize)
         process = np.frombuffer(raw, records.PROCESS)[0] if raw is not None else None
         if process is None or process["state"] != ProcessState.TRACED or process["generation"] != generation:
             return ()
@@ -216,7 +216,7 @@ class Follower:
 
     def _loaded(self, control: np.void) -> None:
         pid, generation = int(control["pid"]), int(control["generation"])
-        self._book.name_again(pid)
+        self._processes.name_again(pid)
         self._binaries.recheck()
         binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
         self._link(pid, generation, binaries)
@@ -261,7 +261,7 @@ class Follower:
         if self._arrived.pop(pid, True) is False:
             self.not_followed += 1
         self._expected.discard(pid)
-        self._book.exited(pid, int(control["length"]), now)
+        self._processes.exited(pid, int(control["length"]), now)
         self._code.ended((pid, generation))
         self._spaces.ended(pid, generation, now)
         self._jit.ended((pid, generation))

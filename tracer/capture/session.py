@@ -17,11 +17,11 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.beside import beside
 from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.checkpoints import Checkpoints
+from tracer.capture.collected_stacks import CollectedStacks
 from tracer.capture.follower import Follower
 from tracer.capture.hold_counts import HoldCounts
 from tracer.capture.launch import Launched
 from tracer.capture.losses import read_losses
-from tracer.capture.stack_book import StackBook
 from tracer.capture.wakes import Wakes
 from tracer.interpreters.runtimes import InterpreterRuntimes
 from tracer.jit.code_logs import CodeLogs
@@ -89,7 +89,7 @@ class Session:
         self.options = options
         self.mode = "attached"
         self.stopped = False
-        self.book = ProcessTable()
+        self.processes = ProcessTable()
         self.history = History()
         self.mapped = MappedMemory()
         self.checkpoints = Checkpoints()
@@ -115,13 +115,13 @@ class Session:
         self._opened.callback(self.code.close)
         self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
         hindrance = options.hindrance or (None if self.programs.can_hold else "this kernel cannot hold it")
-        self.endings = Endings(self.maps, self._since_start, hindrance, lambda c: self.completion.full_walk(c))
+        self.endings = Endings(self.maps, self._since_start, hindrance, lambda c: self.completion.unwinder(c))
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.book,
+            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.processes,
             self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
-        self.stacks = StackBook(self.completion, self.seen, self.mishaps)
+        self.stacks = CollectedStacks(self.completion, self.seen, self.mishaps)
         self._open_rings()
         self._opened.callback(self._detach)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
@@ -149,7 +149,7 @@ class Session:
         self._events = self._ring("EVENTS")
         self._stack_ring = self._ring("STACK_RING")
         self._interpreter_ring = self._ring("INTERPRETER_RING")
-        self._copy_ring = self._ring("COPY_RING")
+        self._dump_ring = self._ring("DUMP_RING")
         self._control = self._ring("CONTROL")
         self._opened.callback(StackWriter(self.maps).close)
 
@@ -216,7 +216,7 @@ class Session:
     def _join(self, pid: int) -> Sequence[OpenBinary]:
         """Put all probes on a running process; return its binaries."""
         self._enter(pid, ProcessState.TRACED)
-        self.book.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
+        self.processes.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
         self.code.begin((pid, 0))
         binaries = self.spaces.refresh(pid, 0, 0)
         self.prober.check_code(pid, self.spaces.executable((pid, 0)))
@@ -253,8 +253,8 @@ class Session:
         finally:
             if self.options.reachability:
                 with self.mishaps.attempt():
-                    self.endings.look_into(self.book.spaces_alive, self._end_books, self.serve)
-            self._end_books()
+                    self.endings.look_into(self.processes.spaces_alive, self._end_counting, self.serve)
+            self._end_counting()
             self.drain()
             self._take_checkpoints()
             self.mishaps.calm()
@@ -268,7 +268,7 @@ class Session:
             stopped_ns = self.duration_ns
             self.drain()
 
-        self.endings.look_into(self.book.spaces_alive, freeze, self.serve, lambda: then(stopped_ns))
+        self.endings.look_into(self.processes.spaces_alive, freeze, self.serve, lambda: then(stopped_ns))
 
     def serve(self) -> None:
         """Answer those that are held."""
@@ -276,7 +276,7 @@ class Session:
         while self.follower.work():
             self._follow()
 
-    def _end_books(self) -> None:
+    def _end_counting(self) -> None:
         self._shared["armed"] = 0
         self._ended_ns = self._ended_ns or time.monotonic_ns()
 
@@ -297,15 +297,15 @@ class Session:
             if self._launched.poll() is None:
                 return False
             self.drain()  # the last that it did may have been to fork
-            return not any(map(self._lives, self.book.living))
-        return not any(map(self._lives, (*self._pids, *self.book.living)))
+            return not any(map(self._lives, self.processes.living))
+        return not any(map(self._lives, (*self._pids, *self.processes.living)))
 
     def _lives(self, pid: int) -> bool:
         if proc.is_alive(pid):
             return True
         self.drain()
-        if pid in self.book.living:  # its last word was lost
-            self.book.exited(pid, None, self._since_start(time.monotonic_ns()))
+        if pid in self.processes.living:  # its last word was lost
+            self.processes.exited(pid, None, self._since_start(time.monotonic_ns()))
         return False
 
     def drain(self) -> None:
@@ -316,26 +316,26 @@ class Session:
         self._drain_events()
 
     def _follow(self) -> None:
-        """Handle what happened to processes; what was copied before it, by the mappings as they were."""
+        """Handle what happened to processes; what was dumped before it, by the mappings as they were."""
         self.endings.let_go()
         happened = self.holds.noted(self._control.read_blobs())
-        self._copied()
+        self._take_dumps()
         self.follower.handle(self.endings.put_off(happened))
         self._shared["behind"] = 0
 
-    def _copied(self) -> None:
-        for blob in self._copy_ring.read_blobs():
+    def _take_dumps(self) -> None:
+        for blob in self._dump_ring.read_blobs():
             with self.mishaps.attempt():
                 self.completion.add((blob,))
 
     def _drain_stacks(self) -> None:
         began = time.monotonic_ns()
         scripts, stacks = self._interpreter_ring.read_blobs(), self._stack_ring.read_blobs()
-        self._copied()  # each was sent before its stack
+        self._take_dumps()  # each was sent before its stack
         self.stacks.take(scripts, stacks, began)
 
     def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
-        """Have the books copied before any later event of either is read."""
+        """Have the events aggregated before any later event of either is read."""
         self._drain_events()
         self.mapped.fork(parent, child, now_ns)
 
@@ -365,7 +365,7 @@ class Session:
 
     @property
     def target_ended(self) -> bool:
-        return not self.book.living and not (self.mode == "attached" and any(map(proc.is_alive, self._pids)))
+        return not self.processes.living and not (self.mode == "attached" and any(map(proc.is_alive, self._pids)))
 
     @property
     def exit_status(self) -> int | None:

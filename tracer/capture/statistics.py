@@ -23,7 +23,7 @@ def read_statistics(session: Session) -> RunStatistics:
         forgotten=counts[Count.FORGOTTEN],
         interpreter_walks=counts[Count.INTERPRETER_WALKS],
         interpreter_frames=counts[Count.INTERPRETER_FRAMES],
-        copies=counts[Count.COPIES],
+        dumps=counts[Count.DUMPS],
         rings=tuple(RingCounts(name, ring.records, ring.taken_bytes) for name, ring in session.rings.items()),
         holds=session.holds.by_reason(),
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tracer.dwarf.die_scan import Entry, Tag, Unit, read_units
-from tracer.dwarf.inlined_instances import CopyEntry
+from tracer.dwarf.inlined_instances import InstanceEntry
 from tracer.elf.image import Image
 
 _THROUGH = (Tag.CONST, Tag.VOLATILE, Tag.ATOMIC, Tag.TYPEDEF)
@@ -43,32 +43,32 @@ class Member:
 class DebugFacts:
     functions: dict[str, FunctionFacts] = field(default_factory=dict)
     structs: dict[str, tuple[Member, ...]] = field(default_factory=dict)
-    copies: dict[str, tuple[CopyEntry, ...]] = field(default_factory=dict)
+    instances: dict[str, tuple[InstanceEntry, ...]] = field(default_factory=dict)
     """Copies of each function in the code of others."""
 
     @property
     def inlined(self) -> Counter[str]:
         """Return how many copies each function has; 0 for all others."""
-        return Counter({name: len(copies) for name, copies in self.copies.items()})
+        return Counter({name: len(instances) for name, instances in self.instances.items()})
 
 
 def read_debug_facts(image: Image) -> DebugFacts:
     """Read all of a binary's DWARF; empty where there is none. Seconds for a large one."""
     facts = DebugFacts()
     originals: dict[int, _Original] = {}
-    copies: dict[int, list[_Copy]] = {}
+    instances: dict[int, list[_Instance]] = {}
     for unit in read_units(image):
-        _UnitFacts(unit, facts).collect(originals, copies)
-    for origin, found in copies.items():
+        _UnitFacts(unit, facts).collect(originals, instances)
+    for origin, found in instances.items():
         original = originals.get(origin)
         if original is not None and original.name:
-            entries = (CopyEntry(unit, offset, around, original.parameters) for unit, offset, around in found)
-            facts.copies[original.name] = (*facts.copies.get(original.name, ()), *entries)
+            entries = (InstanceEntry(unit, offset, around, original.parameters) for unit, offset, around in found)
+            facts.instances[original.name] = (*facts.instances.get(original.name, ()), *entries)
     return facts
 
 
-_Copy = tuple[int, int, tuple[int, ...]]
-"""Unit, offset, and what it is in, as in CopyEntry."""
+_Instance = tuple[int, int, tuple[int, ...]]
+"""Unit, offset, and what it is in, as in InstanceEntry."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class _UnitFacts:
         self._entries = unit.entries
         self._types: dict[int, Entry] = {e.offset: e for e in unit.entries if e.tag not in _PARTS}
 
-    def collect(self, originals: dict[int, _Original], copies: dict[int, list[_Copy]]) -> None:
+    def collect(self, originals: dict[int, _Original], instances: dict[int, list[_Instance]]) -> None:
         parameters: dict[int, list[Entry]] = {}
         members: dict[int, list[Entry]] = {}
         for entry in self._entries:
@@ -98,10 +98,10 @@ class _UnitFacts:
                 originals[entry.offset] = _Original(entry.name, tuple(p.offset for p in own))
                 if entry.name not in self._facts.functions:
                     self._facts.functions[entry.name] = self._function(entry, own)
-        self._collect_copies(copies)
+        self._collect_instances(instances)
         self._collect_structs(members)
 
-    def _collect_copies(self, copies: dict[int, list[_Copy]]) -> None:
+    def _collect_instances(self, instances: dict[int, list[_Instance]]) -> None:
         scopes = {e.offset: e for e in self._entries if e.tag in (Tag.SUBPROGRAM, Tag.INLINED)}
         for entry in self._entries:
             if entry.tag != Tag.INLINED or not entry.origin or _is_part(entry, scopes):
@@ -109,7 +109,7 @@ class _UnitFacts:
             around = [entry.scope]
             while around[-1] in scopes and scopes[around[-1]].tag == Tag.INLINED:
                 around.append(scopes[around[-1]].scope)
-            copies.setdefault(entry.origin, []).append((self._unit, entry.offset, tuple(around)))
+            instances.setdefault(entry.origin, []).append((self._unit, entry.offset, tuple(around)))
 
     def _collect_structs(self, members: Mapping[int, list[Entry]]) -> None:
         names = {e.type: e.name for e in self._entries if e.tag == Tag.TYPEDEF}
@@ -154,15 +154,15 @@ class _UnitFacts:
         return ""
 
 
-def _is_part(copy: Entry, scopes: Mapping[int, Entry]) -> bool:
+def _is_part(instance: Entry, scopes: Mapping[int, Entry]) -> bool:
     """Tell whether it is a piece that GCC split from a function and put back: it is called from the function's head.
 
     A copy in a copy of the same function with a call of its own is a recursion.
     """
-    around, original = scopes.get(copy.scope), scopes.get(copy.origin)
-    if around is None or copy.origin not in (around.offset, around.origin):
+    around, original = scopes.get(instance.scope), scopes.get(instance.origin)
+    if around is None or instance.origin not in (around.offset, around.origin):
         return False
-    return original is None or original.line == copy.line
+    return original is None or original.line == instance.line
 
 
 _PARTS = (Tag.FORMAL_PARAMETER, Tag.MEMBER, Tag.INLINED, Tag.SUBPROGRAM)

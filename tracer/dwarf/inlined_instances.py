@@ -27,7 +27,7 @@ from tracer.elf.image import Image
 
 
 @dataclass(frozen=True)
-class CopyEntry:
+class InstanceEntry:
     """An inlined copy by its offset in .debug_info, with those around it."""
 
     unit: int
@@ -68,7 +68,7 @@ class InlinedInstance:
         return any(start <= address < end for start, end in self.ranges)
 
 
-def read_instances(image: Image, entries: Iterable[CopyEntry]) -> list[InlinedInstance]:
+def read_instances(image: Image, entries: Iterable[InstanceEntry]) -> list[InlinedInstance]:
     """Return the copies that have code; those whose entries make no sense are left out."""
     sections = Sections(image)
     units: dict[int, UnitDetails] = {}
@@ -77,13 +77,13 @@ def read_instances(image: Image, entries: Iterable[CopyEntry]) -> list[InlinedIn
         with suppress(ValueError):
             if entry.unit not in units:
                 units[entry.unit] = UnitDetails(sections, entry.unit)
-            copy = _copy(units[entry.unit], entry)
-            if copy is not None:
-                found.append(copy)
+            instance = _instance(units[entry.unit], entry)
+            if instance is not None:
+                found.append(instance)
     return found
 
 
-def _copy(unit: UnitDetails, entry: CopyEntry) -> InlinedInstance | None:
+def _instance(unit: UnitDetails, entry: InstanceEntry) -> InlinedInstance | None:
     details = unit.entry(entry.offset)
     function = unit.entry(entry.around[-1])
     ranges = unit.ranges(details)

@@ -37,7 +37,7 @@ bpf/abi.h), the turns are more than fit into that time."""
 _AT_ONCE = 4
 
 _TAIL_CALLED = (
-    "unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "copy_stack", "unknown_free",
+    "unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "dump_stack", "unknown_free",
 )  # fmt: skip
 _INTERPRETERS_TAIL_CALLED = ("interpreters", "interpreters_luajit", "interpreters_keep")
 """Together in the order of `enum program`."""
@@ -58,7 +58,7 @@ _DISPENSABLE = {*_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_HOLDS}
 """Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
 _TURNS = (
     "hold", "step", "compare_outer", "compare_segment", "push_step", "outer_frame", "drop_stale", "find_call",
-    "is_within", "copy_instance", "mix_word", "keep_code", "find_state", "find_end", "python_frame", "leave_lua",
+    "is_within", "dump_instance", "mix_word", "keep_code", "find_state", "find_end", "python_frame", "leave_lua",
     "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left",
 )  # fmt: skip
 """The turns of loops (bpf/turns.bpf.c)."""

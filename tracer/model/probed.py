@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tracer.model.operations import Placement
-from tracer.model.snapshot import UncoveredCopies, Unresolved
+from tracer.model.snapshot import UncoveredInstances, Unresolved
 
 
 @dataclass(frozen=True)
@@ -16,4 +16,4 @@ class ProbedBinary:
     path: str
     placements: tuple[Placement, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
-    uncovered: tuple[UncoveredCopies, ...] = ()
+    uncovered: tuple[UncoveredInstances, ...] = ()

@@ -25,11 +25,11 @@ TABLE_MAPPINGS = 1024
 TABLES = 256
 TABLE_SHARED = 1 << 31
 RULES = 16384
-COPY_PAGES = 5
+DUMP_PAGES = 5
 PAGE_WORDS = 512
-COPY_WORDS = COPY_PAGES * PAGE_WORDS
-COPIES_OF_A_CUT = 1024
-COPIES_FUTILE = 1 << 32
+DUMP_WORDS = DUMP_PAGES * PAGE_WORDS
+DUMPS_OF_A_CUT = 1024
+DUMPS_FUTILE = 1 << 32
 STACK_REACH = 1 << 23
 CODE_RANGES = 2
 RETURN_INSTANCES = 16
@@ -85,12 +85,12 @@ RETURN_INSTANCE = np.dtype([("slot", "<u8"), ("address", "<u8")])
 STACK_REQUEST = np.dtype([("ticket", "<u8"), ("pid", "<u4"), ("tid", "<u4")])
 STACK_WORDS_MAX = 64
 STACK_WORDS = np.dtype([("count", "<u8"), ("word", RETURN_INSTANCE, (STACK_WORDS_MAX,))])
-STACK_COPY = np.dtype(
+STACK_DUMP = np.dtype(
     [
         ("id", "<u8"), ("cut", "<u8"), ("start", "<u8"), ("ip", "<u8"), ("registers", "<u8", (16,)),
         ("pid", "<u4"), ("generation", "<u2"), ("pages", "<u2"),
         ("code", CODE_RANGE, (CODE_RANGES,)), ("pending", RETURN_INSTANCE, (RETURN_INSTANCES,)),
-        ("words", "<u8", (COPY_WORDS,)),
+        ("words", "<u8", (DUMP_WORDS,)),
     ],
     align=True,
 )
@@ -377,7 +377,7 @@ class Count(IntEnum):
     FORGOTTEN = 2
     INTERPRETER_WALKS = 3
     INTERPRETER_FRAMES = 4
-    COPIES = 5
+    DUMPS = 5
     WALKS = 6
 
 

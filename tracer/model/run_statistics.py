@@ -46,8 +46,8 @@ class RunStatistics:
     """Walks that were joined or made and that nothing can be remembered of."""
     interpreter_walks: int
     interpreter_frames: int
-    copies: int
-    """Stacks that were copied, to be walked to their end in user space."""
+    dumps: int
+    """Stacks that were dumped, to be walked to their end in user space."""
     rings: tuple[RingCounts, ...]
     holds: Mapping[str, int]
     """How often a thread was held, by the reason."""

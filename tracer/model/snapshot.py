@@ -138,7 +138,7 @@ class Unresolved:
 
 
 @dataclass(frozen=True)
-class UncoveredCopies:
+class UncoveredInstances:
     """Inlined copies of a function that no probe covers, and why."""
 
     operation: str
@@ -188,7 +188,7 @@ class SiteInfo:
 class Coverage:
     attached: int = 0
     unresolved: tuple[Unresolved, ...] = ()
-    uncovered_copies: tuple[UncoveredCopies, ...] = ()
+    uncovered_instances: tuple[UncoveredInstances, ...] = field(default=(), metadata=recorded_as("uncovered_copies"))
     missing: tuple[Missing, ...] = ()
     untraced: tuple[Untraced, ...] = ()
 

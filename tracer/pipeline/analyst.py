@@ -1,6 +1,6 @@
 """A forked copy of refleak that analyses what is known so far, while the trace goes on.
 
-Neither the target nor the trace waits for it: the copy has the books as they were at the fork, reads the kernel's maps
+Neither the target nor the trace waits for it: the copy has what was counted up to the fork, reads the kernel's maps
 itself, and never touches the rings, which are the trace's. It dies with refleak, so that no probe outlives the trace
 by it.
 """
@@ -30,7 +30,7 @@ Job = Callable[[Snapshot, Any], Any]
 """From a snapshot and what the job before returned (None at first) to what the next is given; it runs in the copy."""
 _PR_SET_PDEATHSIG = 1
 _PATIENCE_SECONDS = 20.0
-_BOOKS_SECONDS = 4.0
+_MAPS_SECONDS = 4.0
 """So long may processes stand until the copy has read their blocks."""
 
 
@@ -53,7 +53,7 @@ class Analyst:
 
     def start(self, session: Session, job: Job, *, looks: bool = False) -> None:
         """Fork; the copy runs `job`. Only while none is busy. `looks`: at what is lost, for which all processes are
-        stopped until their memory and the books of their blocks are read."""
+        stopped until their memory and the kernel side's maps are read."""
         self._growing = os.memfd_create("refleak-analyst")
         if looks:
             session.look_into(lambda now_ns: self._fork_and_wait(session, job, now_ns))
@@ -63,11 +63,11 @@ class Analyst:
         self._fork(session, job, until_ns)
 
     def _fork_and_wait(self, session: Session, job: Job, until_ns: int) -> None:
-        """Fork, and return when the copy has read the books, or has taken too long for it; then its pipe is closed."""
+        """Fork, and return when the copy has read the maps, or has taken too long for it; then its pipe is closed."""
         told, tells = os.pipe2(os.O_CLOEXEC)
         self._fork(session, job, until_ns, tells)
         os.close(tells)
-        deadline = time.monotonic() + _BOOKS_SECONDS
+        deadline = time.monotonic() + _MAPS_SECONDS
         while time.monotonic() < deadline and not select.select([told], [], [], 0.001)[0]:
             session.serve()
         os.close(told)
@@ -144,7 +144,7 @@ def _tell(session: Session, tells: int) -> None:
 
 
 def _until(snapshot: Snapshot, until_ns: int) -> Snapshot:
-    """Leave out what came after the books were copied: its stacks are not in them."""
+    """Leave out what came after the fork: its stacks are not known."""
 
     def early(records: Records) -> Records:
         return records[records["time_ns"].astype(np.int64) <= until_ns]

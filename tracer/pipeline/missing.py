@@ -36,7 +36,7 @@ def find_missing(snapshot: Snapshot, catalogue: Catalogue, *, optional: bool) ->
     """
     found = {site.function for site in snapshot.sites}
     found |= {unresolved.function.partition(".")[0] for unresolved in snapshot.coverage.unresolved}
-    found |= {copies.function for copies in snapshot.coverage.uncovered_copies}
+    found |= {copies.function for copies in snapshot.coverage.uncovered_instances}
     for description in catalogue.descriptions:
         if _is_preset(description):
             if not optional and not any(_present(type_, found) for type_ in description.types):

@@ -17,8 +17,8 @@ from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.snapshot import Unresolved
 from tracer.pipeline.trace_options import TraceOptions
 from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
-from tracer.sites.instance_probes import PlacedCopies, place_copies
-from tracer.sites.instance_search import copies_of, mentions, names_of_copies
+from tracer.sites.instance_probes import PlacedInstances, place_instances
+from tracer.sites.instance_search import instances_of, mentions, names_of_instances
 from tracer.sites.placement import place
 from tracer.sites.resolve import functions_for, resolve
 from tracer.sites.unwinders import find_unwinders, refused_returns
@@ -31,7 +31,7 @@ from tracer.specs.stubs import STUBS
 @dataclass(frozen=True)
 class _Refined:
     sites: list[Site]
-    copies: PlacedCopies
+    instances: PlacedInstances
     unresolved: tuple[Unresolved, ...]
 
 
@@ -59,30 +59,30 @@ class SiteFinder:
         sites += self._code_ends(image)
         functions = [f for f in functions_for(image, described, allocator=is_allocator) if f.group]
         refined = self._refined(sites, functions, image)
-        placements = [*(place(site, image, self._costs) for site in refined.sites), *refined.copies.placements]
+        placements = [*(place(site, image, self._costs) for site in refined.sites), *refined.instances.placements]
         unresolved += refined.unresolved
         refused = {p: p.reason for p in placements if not p.cost} | refused_returns(image, placements)
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                                   p.site.function.function, reason) for p, reason in refused.items()]  # fmt: skip
-        return FoundSites([p for p in placements if p not in refused], unresolved, refined.copies.uncovered,
+        return FoundSites([p for p in placements if p not in refused], unresolved, refined.instances.uncovered,
                           find_unwinders(image, self._costs))  # fmt: skip
 
     def _refined(self, sites: list[Site], functions: list[FunctionSpec], image: Image) -> _Refined:
         """Ask the DWARF, which takes its time, only of binaries that have described functions."""
         present = {site.function.group for site in sites if site.function.group}
         if not present and not mentions(image, functions):
-            return _Refined(sites, PlacedCopies(), ())
+            return _Refined(sites, PlacedInstances(), ())
         facts = read_debug_facts(image)
-        present |= {function.group for function in functions if names_of_copies(function, facts)}
+        present |= {function.group for function in functions if names_of_instances(function, facts)}
         found = refinement(present, self._catalogue.types, facts)
         sites = [replace(site, function=found.apply(site.function)) for site in sites]
-        inlined = copies_of([found.apply(function) for function in functions], facts, image)
-        copies = place_copies(inlined, sites, image, self._costs)
+        inlined = instances_of([found.apply(function) for function in functions], facts, image)
+        instances = place_instances(inlined, sites, image, self._costs)
         groups = {function.group for function, _ in inlined}
-        sites = [replace(site, function=following(site.function, copies.unseen, groups)) for site in sites]
-        followed = [replace(p, site=replace(p.site, function=following(p.site.function, copies.unseen, groups)))
-                    for p in copies.placements]  # fmt: skip
-        return _Refined(sites, replace(copies, placements=followed), found.unresolved)
+        sites = [replace(site, function=following(site.function, instances.unseen, groups)) for site in sites]
+        followed = [replace(p, site=replace(p.site, function=following(p.site.function, instances.unseen, groups)))
+                    for p in instances.placements]  # fmt: skip
+        return _Refined(sites, replace(instances, placements=followed), found.unresolved)
 
     def _entries(self, image: Image) -> list[Spec]:
         found = (language.entries(image) for language in LANGUAGES) if self._interpreters else ()

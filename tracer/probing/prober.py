@@ -15,7 +15,7 @@ from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
 from tracer.mishaps import Mishaps
 from tracer.model.operations import Operation
 from tracer.model.records import ControlKind
-from tracer.model.snapshot import Coverage, Mapping, UncoveredCopies, Unresolved
+from tracer.model.snapshot import Coverage, Mapping, UncoveredInstances, Unresolved
 from tracer.probing.changed_code import is_changed
 from tracer.probing.copied_code import Excerpt, excerpts
 from tracer.probing.mapping_calls import mapping_calls
@@ -162,7 +162,7 @@ class Prober:
         self.without_files = 0
         """How often a process got no probes, or not all, since no more files may be opened."""
         self._unresolved: list[Unresolved] = []
-        self._uncovered: list[UncoveredCopies] = []
+        self._uncovered: list[UncoveredInstances] = []
 
     def prepare(self, binary: OpenBinary) -> None:
         """Find a binary's sites, its holds and its unwind table."""

@@ -42,7 +42,7 @@ def html_document(findings: Findings) -> Json:
         "losses": [[loss.count, loss.reason, loss.remedy] for loss in findings.losses],
         "attached": findings.coverage.attached,
         "unresolved": [[u.function, u.reason] for u in findings.coverage.unresolved],
-        "notInlined": [[c.function, c.copies, c.reason] for c in findings.coverage.uncovered_copies],
+        "notInlined": [[c.function, c.copies, c.reason] for c in findings.coverage.uncovered_instances],
         "names": {str(pid): program for pid, program in process_names(findings).items()},
         "processes": [
             [p.pid, p.parent, command(p), p.started_ns, p.ended_ns, end(p), p.made, p.freed] for p in findings.processes

@@ -113,7 +113,7 @@ def _probes(coverage: Coverage) -> Json:
         "missing": [{"type": m.type, "function": m.function or None} for m in coverage.missing],
         "inlined_not_covered": [
             {"function": c.function, "copies": c.copies, "operation": c.operation, "type": c.type, "reason": c.reason}
-            for c in coverage.uncovered_copies
+            for c in coverage.uncovered_instances
         ],
     }
 

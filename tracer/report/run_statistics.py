@@ -23,7 +23,7 @@ def _parts(statistics: RunStatistics) -> Iterator[str]:
         f"{statistics.forgotten:,} walks cannot be remembered"
     )
     yield f"scripts      {statistics.interpreter_frames:,} frames in {statistics.interpreter_walks:,} walks"
-    yield f"copies       {statistics.copies:,} stacks copied to be walked in user space"
+    yield f"copies       {statistics.dumps:,} stacks copied to be walked in user space"
     held = ", ".join(f"{number:,} {reason}" for reason, number in statistics.holds.items())
     yield f"holds        {held or 'none'}"
     rings = [[ring.name, _grouped(ring.records), _grouped(ring.size_bytes)] for ring in statistics.rings]

@@ -148,9 +148,9 @@ def _add_coverage(page: Page, findings: Findings) -> None:
     missing = []
     if coverage.unresolved:
         missing.append(_unresolved(coverage.unresolved))
-    if coverage.uncovered_copies:
+    if coverage.uncovered_instances:
         copies = Counter[str]()
-        for uncovered in coverage.uncovered_copies:
+        for uncovered in coverage.uncovered_instances:
             copies[uncovered.function] += uncovered.copies
         missing.append(f"inlined copies not covered: {', '.join(f'{name} ({n:,})' for name, n in copies.items())}")
     if missing:

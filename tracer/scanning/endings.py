@@ -38,7 +38,7 @@ from tracer.scanning.stopped_threads import (
     thread_ids,
 )
 from tracer.scanning.surroundings import surroundings
-from tracer.scanning.thread_stacks import CopiedWalk, MakeWalk, copied_walks, frame_spans
+from tracer.scanning.thread_stacks import DumpedWalk, MakeWalk, dumped_walks, frame_spans
 from tracer.spaces.processes import Space
 
 _PATIENCE_NS = 4_000_000_000
@@ -60,7 +60,7 @@ _IGNORED_SIGNALS = (None, 6)
 class _Read:
     memory: Memory | None
     scan: Scan
-    walks: list[CopiedWalk] = field(default_factory=list)
+    walks: list[DumpedWalk] = field(default_factory=list)
     is_unsettled: bool = False
     """A block was on the move: what is free may be one."""
     since_ns: int = 0
@@ -131,7 +131,7 @@ class Endings:
         self, spaces: Iterable[Space], freeze: Callable[[], None], serve: Callable[[], None],
         then: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
-        """Read the memory of processes that run on: all are stopped, `freeze` closes their books, and each goes on as
+        """Read the memory of processes that run on: all are stopped, `freeze` takes the counts, and each goes on as
         soon as it is read; with `then`, once that has returned, after which nothing is kept of what was read.
 
         `serve` answers those that are held; it is called while threads are waited for.
@@ -229,7 +229,7 @@ class Endings:
 
     def _memory_of(
         self, space: Space, thread: int, own: Words, others: dict[int, Words], since_ns: int
-    ) -> tuple[Memory, int, list[CopiedWalk], ResidentPages | None]:
+    ) -> tuple[Memory, int, list[DumpedWalk], ResidentPages | None]:
         """Read while all threads stand: `thread`, held, with its registers, and the others. Raises TooMuch, OSError."""
         deadline = (since_ns + _PATIENCE_NS) / 1e9
         ending = stack_pointer(own) if len(own) else 0
@@ -239,7 +239,7 @@ class Endings:
             registers, regions = _registers(own, list(others.values()))
             found = PointerScan(memory, plan, deadline).run(registers, regions)
             standing = [own, *others.values()] if len(own) else list(others.values())
-            walks = copied_walks(memory, space, standing, self._make_walk)
+            walks = dumped_walks(memory, space, standing, self._make_walk)
             pages = read_resident(space[0], plan)
             return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks, pages
         finally:

@@ -1,4 +1,4 @@
-"""Stacks of threads whose memory is read: copied while they stand, walked later, to say whose word is whose."""
+"""Stacks of threads whose memory is read: dumped while they stand, walked later, to say whose word is whose."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracer.unwinding.dwarf_unwinder import DwarfUnwinder
 from tracer.unwinding.stack_dump import StackDump
 
 _RED_ZONE = 128
-_MOST_THREADS, _COPY_WORDS = 64, 1 << 14
+_MOST_THREADS, _DUMP_WORDS = 64, 1 << 14
 _IP = 16
 _PLACES = {
     Register.R15: 0, Register.R14: 1, Register.R13: 2, Register.R12: 3, Register.RBP: 4, Register.RBX: 5,
@@ -39,41 +39,41 @@ class FrameSpans:
 
 
 @dataclass(frozen=True)
-class CopiedWalk:
+class DumpedWalk:
     stack: int
     """The stack pointer."""
     walk: DwarfUnwinder
 
 
-def copied_walks(
+def dumped_walks(
     memory: ProcessMemory, space: tuple[int, int], threads: Iterable[Words], make_walk: MakeWalk
-) -> list[CopiedWalk]:
-    """Copy the stacks of some threads, by their registers; a walk of a copy needs the process no more."""
+) -> list[DumpedWalk]:
+    """Dump the stacks of some threads, by their registers; a walk of a dump needs the process no more."""
     return [
-        CopiedWalk(stack_pointer(registers), make_walk(_copy(memory, space, registers)))
+        DumpedWalk(stack_pointer(registers), make_walk(_dump(memory, space, registers)))
         for registers, _ in zip(threads, range(_MOST_THREADS), strict=False)
     ]
 
 
-def _copy(memory: ProcessMemory, space: tuple[int, int], registers: Words) -> StackDump:
+def _dump(memory: ProcessMemory, space: tuple[int, int], registers: Words) -> StackDump:
     start, ip = stack_pointer(registers) & ~7, int(registers[_IP])
-    words = np.zeros(_COPY_WORDS, np.uint64)
+    words = np.zeros(_DUMP_WORDS, np.uint64)
     done = memory.read(start, words)
     preserved = {int(number): int(registers[place]) for number, place in _PLACES.items()}
     exact = FRAME_EXACT | ip & FRAME_ADDRESS_MASK
     return StackDump(0, 0, space, exact, ip, preserved, {}, start, words.tobytes()[:done], _ANYWHERE)
 
 
-def frame_spans(walks: Iterable[CopiedWalk]) -> FrameSpans:
-    """Walk the copies. A frame reaches from its stack pointer to its caller's; of the last one it is not known how
+def frame_spans(walks: Iterable[DumpedWalk]) -> FrameSpans:
+    """Walk the dumps. A frame reaches from its stack pointer to its caller's; of the last one it is not known how
     far."""
     rows: list[tuple[int, int, int]] = []
     stacks: dict[int, Stack] = {}
-    for copied in walks:
-        walked = copied.walk.run()
+    for dumped in walks:
+        walked = dumped.walk.run()
         if walked is None:
             continue
-        starts = [copied.stack + place for place in walked.places]
+        starts = [dumped.stack + place for place in walked.places]
         for n, (start, end) in enumerate(pairwise(starts)):
             part = Stack(walked.stack.frames[n:], walked.stack.status)
             number = _number(part)

@@ -21,7 +21,7 @@ _LONGEST_COPY = 4096
 
 
 @dataclass(frozen=True)
-class CopyCode:
+class InstanceCode:
     """The instructions of a copy, by address."""
 
     instructions: dict[int, Instruction]
@@ -67,15 +67,15 @@ def _low(immediate: int | None) -> int | None:
     return None if immediate is None else immediate & 0xFFFFFFFF
 
 
-def code_of(image: Image, copy: InlinedInstance, stack: frozenset[int]) -> CopyCode:
+def code_of(image: Image, instance: InlinedInstance, stack: frozenset[int]) -> InstanceCode:
     """Return the decoded copy; what does not decode is missing. `stack`: the registers that point to the stack."""
     found = {}
-    for start, end in copy.ranges:
+    for start, end in instance.ranges:
         offset = image.file_offset_of(start)
         if offset is not None:
             code = bytes(image.data[offset : offset + end - start])
             found.update({instruction.address: instruction for instruction in decode(code, start, _LONGEST_COPY)})
-    return CopyCode(found, stack)
+    return InstanceCode(found, stack)
 
 
 def writes_memory(instruction: Instruction) -> bool:
@@ -85,7 +85,7 @@ def writes_memory(instruction: Instruction) -> bool:
     return operands[0].memory is not None or (instruction.name in ("xchg", "xadd") and operands[-1].memory is not None)
 
 
-def operations_in(copy: InlinedInstance, code: CopyCode, graph: FlowGraph, displacement: int) -> list[int]:
+def operations_in(instance: InlinedInstance, code: InstanceCode, graph: FlowGraph, displacement: int) -> list[int]:
     """Return where the blocks begin that each change the counter, once: exactly one of them is the operation.
 
     Empty where the counter is changed in a loop, by more than one store on a way, or not in sight.
@@ -94,7 +94,7 @@ def operations_in(copy: InlinedInstance, code: CopyCode, graph: FlowGraph, displ
     stores = {address for address, instruction in used.items() if writes_memory(instruction)}
     if not stores or any(used[address].name == "cmpxchg" for address in stores):
         return []
-    own = {address for address in graph.lines if copy.contains(address)}
+    own = {address for address in graph.lines if instance.contains(address)}
     if any(_within(graph, graph.successors.get(store, ()), own) & stores for store in stores):
         return []
     return sorted({_block_start(store, own, graph) for store in stores})
@@ -112,7 +112,7 @@ def _block_start(address: int, own: Collection[int], graph: FlowGraph) -> int:
 
 
 def has_foreign_condition(
-    entry: int, copy: InlinedInstance, code: CopyCode, graph: FlowGraph, uses: Collection[int]
+    entry: int, instance: InlinedInstance, code: InstanceCode, graph: FlowGraph, uses: Collection[int]
 ) -> bool:
     """Tell whether a copy's code holds a condition that comes before `uses` and is no test of a pointer for NULL.
 
@@ -122,7 +122,7 @@ def has_foreign_condition(
         return False
     operands = (operand for address in uses for operand in code.instructions[address].operands)
     bases = {o.memory.base for o in operands if o.memory is not None and o.memory.base is not None}
-    given = (parameter.at(entry) for parameter in copy.parameters)
+    given = (parameter.at(entry) for parameter in instance.parameters)
     bases.update(p.register for p in given if isinstance(p, ValuePlace) and p.base is Base.REGISTER)
     after = graph.reachable([entry], -1)
     untouched = _before(graph, entry, set(uses))
@@ -130,7 +130,7 @@ def has_foreign_condition(
     return any(
         graph.is_decision(address) and not tests_for_null(address, graph, bases)
         for address in after & untouched & leading
-        if copy.contains(address)
+        if instance.contains(address)
     )
 
 
@@ -171,7 +171,7 @@ def tests_for_null(address: int, graph: FlowGraph, registers: Collection[int]) -
     return True
 
 
-def why_not_entry(entry: int, copy: InlinedInstance, graph: FlowGraph, effects: Collection[int]) -> str:
+def why_not_entry(entry: int, instance: InlinedInstance, graph: FlowGraph, effects: Collection[int]) -> str:
     """Return why passing `entry` is not the same as executing the copy once; nothing where it is.
 
     It is where every way to an effect of the copy leads through it, once, and where no condition but the copy's own
@@ -181,7 +181,7 @@ def why_not_entry(entry: int, copy: InlinedInstance, graph: FlowGraph, effects: 
         return "it begins inside of an instruction"
     if graph.reachable(graph.roots, entry).intersection(effects):
         return "it can be entered elsewhere than where it begins"
-    own = {address for address in graph.lines if copy.contains(address)} | {entry}
+    own = {address for address in graph.lines if instance.contains(address)} | {entry}
     behind = graph.successors.get(entry, ())
     if entry in _within(graph, behind, own):
         return "a loop of its own goes back to where it begins"

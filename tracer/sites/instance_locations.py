@@ -34,16 +34,16 @@ def argument_number(location: Location) -> int | None:
     return None
 
 
-def locate(wanted: Location, copy: InlinedInstance, address: int, rule_at: FindRule) -> Location:
+def locate(wanted: Location, instance: InlinedInstance, address: int, rule_at: FindRule) -> Location:
     """Return where a value of a spec is in a copy, before the instruction at `address`; raises NotThere."""
     if wanted.kind in (LocationKind.NOWHERE, LocationKind.CONSTANT, LocationKind.OBJECT):
         return wanted
     number = argument_number(wanted)
     if number is None:
         raise NotThere("what it returns is not known where it begins")
-    if number >= len(copy.parameters):
+    if number >= len(instance.parameters):
         raise NotThere(f"it has no parameter {number}")
-    place = copy.parameters[number].at(address)
+    place = instance.parameters[number].at(address)
     if isinstance(place, str):
         raise NotThere(place)
     return _with_use(_location(place, address, rule_at), wanted)

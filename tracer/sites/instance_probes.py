@@ -19,10 +19,10 @@ from tracer.dwarf.inlined_instances import InlinedInstance
 from tracer.elf.image import EM_X86_64, Image
 from tracer.model.operations import FunctionSpec, LocationKind, Operation, Placement, Register, Site, SiteFlag, constant
 from tracer.model.records import RuleKind
-from tracer.model.snapshot import UncoveredCopies
+from tracer.model.snapshot import UncoveredInstances
 from tracer.sites.costs import NANOSECONDS, Cost, CostModel
 from tracer.sites.flow_graph import FlowGraph, flow_graph
-from tracer.sites.instance_effects import CopyCode, code_of, has_foreign_condition, operations_in, why_not_entry
+from tracer.sites.instance_effects import InstanceCode, code_of, has_foreign_condition, operations_in, why_not_entry
 from tracer.sites.instance_locations import AlwaysNull, NotThere
 from tracer.sites.instance_walk import candidates
 from tracer.sites.instructions import Instruction
@@ -39,8 +39,8 @@ class _Seen:
     """A copy of a function of a spec, as far as it is known."""
 
     function: FunctionSpec
-    copy: InlinedInstance
-    code: CopyCode
+    instance: InlinedInstance
+    code: InstanceCode
 
     @property
     def counter_at(self) -> int | None:
@@ -55,26 +55,26 @@ class _Seen:
 
 
 @dataclass(frozen=True)
-class PlacedCopies:
+class PlacedInstances:
     placements: list[Placement] = field(default_factory=list)
-    uncovered: list[UncoveredCopies] = field(default_factory=list)
+    uncovered: list[UncoveredInstances] = field(default_factory=list)
     unseen: set[int] = field(default_factory=set)
     """Groups of the types whose counts change where no probe is."""
 
 
-def place_copies(
-    copies: Sequence[tuple[FunctionSpec, InlinedInstance]], sites: Sequence[Site], image: Image, costs: CostModel
-) -> PlacedCopies:
+def place_instances(
+    instances: Sequence[tuple[FunctionSpec, InlinedInstance]], sites: Sequence[Site], image: Image, costs: CostModel
+) -> PlacedInstances:
     """Return the probes on inlined copies, and those copies that get none, by function and reason.
 
     `sites`: what is traced of functions that have code of their own.
     """
-    found = PlacedCopies()
+    found = PlacedInstances()
     missed: Counter[tuple[FunctionSpec, str]] = Counter()
     if image.machine != EM_X86_64:
-        missed.update((function, "the architecture's instructions are not known") for function, _ in copies)
+        missed.update((function, "the architecture's instructions are not known") for function, _ in instances)
     else:
-        placer = _Placer(copies, sites, image, costs)
+        placer = _Placer(instances, sites, image, costs)
         for seen in placer.seen:
             placed = placer.place(seen)
             if not isinstance(placed, str):
@@ -83,7 +83,7 @@ def place_copies(
                 missed[seen.function, placed] += 1
     found.unseen.update(f.group for f, _ in missed if f.operation in _CHANGES)
     found.uncovered.extend(
-        UncoveredCopies(f.operation.name.lower(), f.type_name or "", f.function, count, reason)
+        UncoveredInstances(f.operation.name.lower(), f.type_name or "", f.function, count, reason)
         for (f, reason), count in missed.items()
     )
     return found
@@ -91,7 +91,7 @@ def place_copies(
 
 class _Placer:
     def __init__(
-        self, copies: Sequence[tuple[FunctionSpec, InlinedInstance]], sites: Sequence[Site], image: Image,
+        self, instances: Sequence[tuple[FunctionSpec, InlinedInstance]], sites: Sequence[Site], image: Image,
         costs: CostModel,
     ) -> None:
         self._image, self._costs = image, costs
@@ -99,14 +99,14 @@ class _Placer:
         for site in sites:
             self._traced.setdefault(site.link_address, []).append(site.function)
         self._graphs: dict[object, FlowGraph | None] = {}
-        self.seen = [_Seen(function, copy, code_of(image, copy, self._stack(copy))) for function, copy in copies]
+        self.seen = [_Seen(function, one, code_of(image, one, self._stack(one))) for function, one in instances]
         self._by_offset: dict[int, list[_Seen]] = {}
         self._inner: dict[int, list[_Seen]] = {}
         for seen in self.seen:
-            for offset in seen.copy.around:
+            for offset in seen.instance.around:
                 self._inner.setdefault(offset, []).append(seen)
-            self._by_offset.setdefault(seen.copy.offset, []).append(seen)
-        self._merging = {(s.function.group, s.copy.function_ranges) for s in self.seen if not self._effects(s)}
+            self._by_offset.setdefault(seen.instance.offset, []).append(seen)
+        self._merging = {(s.function.group, s.instance.function_ranges) for s in self.seen if not self._effects(s)}
 
     def place(self, seen: _Seen) -> list[Placement] | str:
         """Return the probes; or why there are none, which is nothing where none is needed."""
@@ -115,7 +115,7 @@ class _Placer:
             return "" if self._is_within_or_above(seen) else _UNKNOWN.get(function.operation, _LATE)
         if function.failure:
             return "whether it succeeds is not known where it begins"
-        graph = self._graph(seen.copy)
+        graph = self._graph(seen.instance)
         if graph is None:
             return "the function that it is in cannot be decoded"
         effects = self._effects(seen)
@@ -125,14 +125,14 @@ class _Placer:
         why = self._why_ambiguous(seen) or self._why_countless(seen, effects)
         return why if why else self._placed(seen, graph, effects)
 
-    def _graph(self, copy: InlinedInstance) -> FlowGraph | None:
-        if copy.function_ranges not in self._graphs:
-            self._graphs[copy.function_ranges] = flow_graph(self._image, copy.function_ranges)
-        return self._graphs[copy.function_ranges]
+    def _graph(self, instance: InlinedInstance) -> FlowGraph | None:
+        if instance.function_ranges not in self._graphs:
+            self._graphs[instance.function_ranges] = flow_graph(self._image, instance.function_ranges)
+        return self._graphs[instance.function_ranges]
 
     def _effects(self, seen: _Seen) -> frozenset[int]:
         """Return what writes memory, calls, or jumps to other functions."""
-        graph = self._graph(seen.copy)
+        graph = self._graph(seen.instance)
         known = graph.lines if graph else {}
         lines = (known.get(address) for address in seen.code.instructions)
         return seen.code.effects() | {line.address for line in lines if line and line.name == "jmp"
@@ -140,12 +140,12 @@ class _Placer:
 
     def _is_within_or_above(self, seen: _Seen) -> bool:
         """Tell whether a create is but the inside, or the outside, of one that is traced."""
-        around = self._traced.get(seen.copy.function_ranges[0][0], ()) if seen.copy.function_ranges else ()
+        around = self._traced.get(seen.instance.function_ranges[0][0], ()) if seen.instance.function_ranges else ()
         return any(map(seen.is_like, around)) or bool(self._calls_of_like(seen))
 
     def _calls_of_like(self, seen: _Seen) -> set[int]:
         """Return the calls of traced functions that do the same to the same type."""
-        graph = self._graph(seen.copy)
+        graph = self._graph(seen.instance)
         lines = graph.lines if graph else {}
         return {
             address for address in seen.code.instructions
@@ -155,7 +155,7 @@ class _Placer:
 
     def _inside(self, seen: _Seen) -> Iterator[_Seen]:
         """Yield the copies inside of one that do the same to the same type."""
-        for other in self._inner.get(seen.copy.offset, ()):
+        for other in self._inner.get(seen.instance.offset, ()):
             if seen.is_like(other.function):
                 yield other
 
@@ -167,7 +167,9 @@ class _Placer:
         """Return why a copy may count twice, once for itself and once for what it calls or is in."""
         if self._calls_of_like(seen):
             return "it calls one that is traced, perhaps for the same object"
-        outer = (o for offset in seen.copy.around for o in self._by_offset.get(offset, ()) if o.is_like(seen.function))
+        outer = (
+            o for offset in seen.instance.around for o in self._by_offset.get(offset, ()) if o.is_like(seen.function)
+        )
         for one in (*outer, *self._inside(seen)):
             if one is not seen and one.code.effects() - self._of_others(one):
                 return "it is within another copy, or another in it, perhaps for the same object"
@@ -176,7 +178,7 @@ class _Placer:
     def _why_countless(self, seen: _Seen, effects: frozenset[int]) -> str:
         if not effects:
             return "it changes no memory: the compiler has merged it with others"
-        if (seen.function.group, seen.copy.function_ranges) in self._merging:
+        if (seen.function.group, seen.instance.function_ranges) in self._merging:
             return "another in the same function was merged, perhaps with this one"
         counts_many = seen.function.operation in _COUNTED and seen.code.counts_more_than_one(seen.counter_at)
         return "it counts by more than one: the compiler has merged several" if counts_many else ""
@@ -195,15 +197,15 @@ class _Placer:
         """Return the blocks that change the counter, where that is the operation itself."""
         if seen.counter_at is None or seen.function.operation not in _COUNTED:
             return []
-        return operations_in(seen.copy, seen.code, graph, seen.counter_at)
+        return operations_in(seen.instance, seen.code, graph, seen.counter_at)
 
     def _at_entry(self, seen: _Seen, graph: FlowGraph, effects: frozenset[int]) -> list[Placement] | str:
         counts = seen.function.operation in _COUNTED
         used = seen.code.on_counter(seen.counter_at) if seen.counter_at is not None else {}
         reasons: list[str] = []
-        for entry in dict.fromkeys((seen.copy.entry, *(start for start, _ in seen.copy.ranges))):
-            why = why_not_entry(entry, seen.copy, graph, effects)
-            if not why and counts and has_foreign_condition(entry, seen.copy, seen.code, graph, used or effects):
+        for entry in dict.fromkeys((seen.instance.entry, *(start for start, _ in seen.instance.ranges))):
+            why = why_not_entry(entry, seen.instance, graph, effects)
+            if not why and counts and has_foreign_condition(entry, seen.instance, seen.code, graph, used or effects):
                 why = "it is merged with a condition of its surroundings"
             if not why:
                 try:
@@ -217,7 +219,7 @@ class _Placer:
 
     def _placement(self, seen: _Seen, entry: int, graph: FlowGraph) -> Placement:
         """Return the cheapest place between the entry and the first effect; raises NotThere."""
-        found = candidates(self._image, seen.function, seen.copy, seen.code, entry, graph, self._rule_at)
+        found = candidates(self._image, seen.function, seen.instance, seen.code, entry, graph, self._rule_at)
         best = min(found, key=lambda c: (NANOSECONDS[self._cost(c.instruction)], c.instruction.address))
         cost = self._cost(best.instruction)
         spec = replace(seen.function, flags=seen.function.flags | SiteFlag.ENTRY_RESULT | SiteFlag.INLINED)
@@ -241,8 +243,8 @@ class _Placer:
     def _cost(self, instruction: Instruction) -> Cost:
         return self._costs.cost_of(instruction.raw, instruction.address)
 
-    def _stack(self, copy: InlinedInstance) -> frozenset[int]:
-        has_frame_pointer = self._rule_at(copy.entry).kind == RuleKind.RBP
+    def _stack(self, instance: InlinedInstance) -> frozenset[int]:
+        has_frame_pointer = self._rule_at(instance.entry).kind == RuleKind.RBP
         return frozenset((Register.RSP, Register.RBP) if has_frame_pointer else (Register.RSP,))
 
     def _rule_at(self, address: int) -> Rule:

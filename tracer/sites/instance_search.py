@@ -23,20 +23,20 @@ def mentions(image: Image, functions: Iterable[FunctionSpec]) -> bool:
     return any(strings.find(b"\0" + name + b"\0") >= 0 for name in names)
 
 
-def names_of_copies(function: FunctionSpec, facts: DebugFacts) -> list[str]:
+def names_of_instances(function: FunctionSpec, facts: DebugFacts) -> list[str]:
     """Return the inlined functions that a function of a spec stands for."""
     if _PATTERN.search(function.function):
-        return fnmatch.filter(facts.copies, function.function)
-    return [function.function] if function.function in facts.copies else []
+        return fnmatch.filter(facts.instances, function.function)
+    return [function.function] if function.function in facts.instances else []
 
 
-def copies_of(
+def instances_of(
     functions: Sequence[FunctionSpec], facts: DebugFacts, image: Image
 ) -> list[tuple[FunctionSpec, InlinedInstance]]:
     """Return the copies of the functions, each with its function; those without any code are no copies."""
     found = []
     for function in functions:
-        for name in names_of_copies(function, facts):
+        for name in names_of_instances(function, facts):
             named = function if function.function == name else replace(function, function=name)
-            found += [(named, copy) for copy in read_instances(image, facts.copies[name])]
+            found += [(named, instance) for instance in read_instances(image, facts.instances[name])]
     return found

@@ -10,7 +10,7 @@ from tracer.elf.image import Image
 from tracer.model.operations import NOWHERE, FunctionSpec, Location, LocationKind, Operation, Register, argument
 from tracer.sites.costs import InstructionClass, classify, is_refused
 from tracer.sites.flow_graph import FlowGraph
-from tracer.sites.instance_effects import CopyCode, tests_for_null, writes_memory
+from tracer.sites.instance_effects import InstanceCode, tests_for_null, writes_memory
 from tracer.sites.instance_locations import AlwaysNull, FindRule, NotThere, locate
 from tracer.sites.instructions import Instruction, decode
 
@@ -32,7 +32,7 @@ class Candidate:
 
 
 def candidates(
-    image: Image, function: FunctionSpec, copy: InlinedInstance, code: CopyCode, entry: int, graph: FlowGraph,
+    image: Image, function: FunctionSpec, instance: InlinedInstance, code: InstanceCode, entry: int, graph: FlowGraph,
     rule_at: FindRule,
 ) -> list[Candidate]:  # fmt: skip
     """Return the places up to the copy's first write to memory, never empty.
@@ -40,7 +40,7 @@ def candidates(
     Where the copy begins with a locked instruction, which the kernel does not probe, the place is behind it. Raises
     NotThere with what is in the way, AlwaysNull where the copy does nothing.
     """
-    walk = _Walk(function, copy, code, entry, rule_at)
+    walk = _Walk(function, instance, code, entry, rule_at)
     for instruction in _straight(image, graph, entry):
         walk.look_at(instruction)
         if walk.change or (writes_memory(instruction) and not walk.passes(instruction)):
@@ -80,9 +80,9 @@ def _skips(jump: int, locked: Instruction, graph: FlowGraph) -> bool:
 
 class _Walk:
     def __init__(
-        self, function: FunctionSpec, copy: InlinedInstance, code: CopyCode, entry: int, rule_at: FindRule
+        self, function: FunctionSpec, instance: InlinedInstance, code: InstanceCode, entry: int, rule_at: FindRule
     ) -> None:
-        self._function, self._copy, self._entry, self._rule_at = function, copy, entry, rule_at
+        self._function, self._instance, self._entry, self._rule_at = function, instance, entry, rule_at
         self._stack = code.stack
         self._known: tuple[Location, Location] | None = None
         self.found: list[Candidate] = []
@@ -93,15 +93,15 @@ class _Walk:
         address, function = instruction.address, self._function
         try:
             self._known = (
-                locate(function.object, self._copy, address, self._rule_at),
-                locate(function.holder, self._copy, address, self._rule_at),
+                locate(function.object, self._instance, address, self._rule_at),
+                locate(function.holder, self._instance, address, self._rule_at),
             )
         except AlwaysNull:
             raise
         except NotThere as reason:  # DWARF may lose sight of a register that still holds the value
             self.reason = self.reason or reason
             self._known = self._known or self._by_use(instruction)
-        inside = self._copy.contains(address) or address == self._entry or self.change
+        inside = self._instance.contains(address) or address == self._entry or self.change
         if self._known is not None and inside and _is_fit(instruction):
             self.found.append(Candidate(instruction, *self._known, self.change))
 
@@ -114,7 +114,7 @@ class _Walk:
             or counter.kind != LocationKind.OBJECT or counter.dereference
             or memory is None or memory.base is None or memory.base in self._stack or not memory.plain
             or instruction.name == "lea"
-            or not self._copy.contains(instruction.address)
+            or not self._instance.contains(instruction.address)
             or memory.displacement != counter.adjust + counter.offset
         ):  # fmt: skip
             return None

@@ -165,7 +165,7 @@ class Spaces:
         self._tables.share(parent[0], child[0])
 
     def ended(self, pid: int, generation: int, now_ns: int) -> None:
-        """Close the book of an address space that ended or was exec'd away."""
+        """End the mappings of an address space that ended or was exec'd away."""
         for mapping in self._live.pop((pid, generation), {}).values():
             self._ended.append(replace(mapping, until_ns=now_ns))
         self._executable.pop((pid, generation), None)

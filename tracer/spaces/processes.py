@@ -1,4 +1,4 @@
-"""The book of the target's processes: one entry per address space, from fork or exec to exec or end."""
+"""Process table of the target: one entry for each address space, from fork or exec to exec or end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walks a copied stack with all registers and all rules of call frame information.
+"""Walks a dumped stack with all registers and all rules of call frame information.
 
 It takes the steps of the unwinder in BPF (bpf/unwind.bpf.h) that go by a rule, and those that the latter cannot. Code
 without a rule ends it: of code that was made at run time the kernel side knows more. Registers are looked at only when
@@ -44,7 +44,7 @@ class _End(Exception):
 
 @dataclass(frozen=True)
 class _Slot:
-    """A value that stands at an address of the copy."""
+    """A value that stands at an address of the dump."""
 
     address: int
 
@@ -73,11 +73,11 @@ class _Place:
 class DwarfUnwinder:
     """One walk. `anonymous`: the id of code in no binary."""
 
-    def __init__(self, copy: StackDump, find_code: FindCode, index_of: FrameIndexOf, anonymous: int) -> None:
-        self._copy, self._find, self._index_of, self._anonymous = copy, find_code, index_of, anonymous
-        self._registers: dict[int, _Value] = {n: _Initial(value) for n, value in copy.registers.items() if n != RSP}
-        self._registers[RSP] = copy.registers[RSP]
-        self._pc, self._is_caller, self._back = copy.ip, False, 0
+    def __init__(self, dump: StackDump, find_code: FindCode, index_of: FrameIndexOf, anonymous: int) -> None:
+        self._dump, self._find, self._index_of, self._anonymous = dump, find_code, index_of, anonymous
+        self._registers: dict[int, _Value] = {n: _Initial(value) for n, value in dump.registers.items() if n != RSP}
+        self._registers[RSP] = dump.registers[RSP]
+        self._pc, self._is_caller, self._back = dump.ip, False, 0
         self._frames: list[int] = []
         self._places: list[int] = []
 
@@ -100,8 +100,8 @@ class DwarfUnwinder:
 
     def _begin(self) -> bool:
         """Go to the first frame: the caller of the probed function; at its return, or where it was inlined, the
-        copy's own."""
-        start = self._copy.start
+        dump's own."""
+        start = self._dump.start
         if start & FRAME_EXACT:
             self._back = self._pc - (start & FRAME_ADDRESS_MASK)
         elif start == self._pc:
@@ -137,7 +137,7 @@ class DwarfUnwinder:
         return _Place(binary, (self._pc - bias) & _MASK, look, self._index_of(binary).find(look))
 
     def _undo_trampoline(self) -> bool:
-        address = self._copy.pending.get(self._register(RSP) - 8) if self._is_caller else None
+        address = self._dump.pending.get(self._register(RSP) - 8) if self._is_caller else None
         if address is None or address == self._pc:
             return False
         self._pc = address
@@ -204,11 +204,11 @@ class DwarfUnwinder:
         """Read what the walk depends on; raises Unreadable, or ValueError where the stack's id does not tell of it."""
         if size != WORD_BYTES or address % WORD_BYTES:
             raise ValueError(f"{size} bytes at {address:#x} are no address")
-        word = self._copy.word(address)
-        return word if address in self._copy.pending else self._checked(word)
+        word = self._dump.word(address)
+        return word if address in self._dump.pending else self._checked(word)
 
     def _checked(self, word: int) -> int:
-        if not self._copy.tells(word):
+        if not self._dump.tells(word):
             raise ValueError(f"{word:#x} is neither code nor stack")
         return word
 

@@ -1,4 +1,4 @@
-"""Stacks that the unwinder in BPF had to cut: walked to their end from a copy of registers and memory."""
+"""Stacks that the unwinder in BPF had to cut: walked to their end from a dump of registers and memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracer.kernel import bpf
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model.records import (
-    COPIES_FUTILE,
+    DUMPS_FUTILE,
     FRAME_ADDRESS_MASK,
     FRAME_BINARY_SHIFT,
     FRAME_EXACT,
@@ -26,14 +26,14 @@ from tracer.unwinding.dwarf_unwinder import DwarfUnwinder, Walked
 from tracer.unwinding.stack_dump import StackDump
 
 _FUTILE = 4
-"""After so many copies that led no further, no more are wanted of stacks that were cut in the same code."""
+"""After so many dumps that led no further, no more are wanted of stacks that were cut in the same code."""
 _MOST_LOOKS = 64
 """In one address space."""
 _PAGE_BYTES = 4096
 
 
 class StackCompletion:
-    """Walks copies as they come, and gives the result out when the stack itself comes.
+    """Walks dumps as they come, and gives the result out when the stack itself comes.
 
     `look_again` reads the mappings of an address space anew, for code that was not known to be there, and returns
     them; none where it has ended.
@@ -47,33 +47,33 @@ class StackCompletion:
         self.places: dict[int, tuple[int, ...]] = {}
         """Of the stacks that were walked further: the stack pointers of their frames, as the kernel side keeps them."""
         self._futile: Counter[int] = Counter()
-        self.has_copies = False
+        self.has_dumps = False
         """Stacks of the same frames may have several numbers."""
         self._looked_for: dict[Space, list[Range]] = {}
         """Where code was that was not known, as far as it is in no file."""
 
     def add(self, blobs: Iterable[bytes]) -> None:
-        """Take records of the copy ring, with the mappings as they are: before any change that came later is made.
+        """Take records of the dump ring, with the mappings as they are: before any change that came later is made.
 
         They are walked later, since somebody may be held meanwhile.
         """
         for blob in blobs:
-            self.has_copies = True
-            copy = StackDump.read(blob)
-            self._waiting.append((copy, self.full_walk(copy)))
+            self.has_dumps = True
+            dump = StackDump.read(blob)
+            self._waiting.append((dump, self.unwinder(dump)))
 
-    def full_walk(self, copy: StackDump) -> DwarfUnwinder:
-        """Return the walk of a copy, with the mappings as they are."""
-        return DwarfUnwinder(copy, _Code(self, copy.space).find, self._index_of, self._spaces.anonymous_id(copy.space))
+    def unwinder(self, dump: StackDump) -> DwarfUnwinder:
+        """Return the walk of a dump, with the mappings as they are."""
+        return DwarfUnwinder(dump, _Code(self, dump.space).find, self._index_of, self._spaces.anonymous_id(dump.space))
 
     def walk(self, mishaps: Mishaps) -> None:
-        """Walk the copies that were taken."""
+        """Walk the dumps that were taken."""
         waiting, self._waiting = self._waiting, []
-        for copy, walk in waiting:
+        for dump, walk in waiting:
             with mishaps.attempt():
                 walked = walk.run()
                 if walked is not None:
-                    self._walked[copy.id] = copy.cut, walked
+                    self._walked[dump.id] = dump.cut, walked
 
     def completed(self, number: int, stack: Stack) -> Stack:
         """Return a stack as far as it could be walked: at least as far as it came from the kernel side."""
@@ -87,8 +87,8 @@ class StackCompletion:
             return ours
         self._futile[cut] += 1
         if self._futile[cut] == _FUTILE:
-            count = COPIES_FUTILE.to_bytes(8, "little")
-            bpf.update_element(self._maps.fds["COPIES"], cut.to_bytes(8, "little"), count)
+            count = DUMPS_FUTILE.to_bytes(8, "little")
+            bpf.update_element(self._maps.fds["DUMPS"], cut.to_bytes(8, "little"), count)
         return stack
 
     def _without_guesses(self, stack: Stack) -> Stack:

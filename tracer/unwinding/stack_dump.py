@@ -1,4 +1,4 @@
-"""A stack as the kernel side copied it: registers, memory, and what return probes have hidden."""
+"""A stack as the kernel side dumped it: registers, memory, and what return probes have hidden."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PRESERVED = (
 
 
 class Unreadable(Exception):
-    """What was asked for is not in the copy."""
+    """What was asked for is not in the dump."""
 
 
 @dataclass(frozen=True)
 class StackDump:
-    """A record of the copy ring; see `struct stack_copy` of bpf/abi.h."""
+    """A record of the dump ring; see `struct stack_dump` of bpf/abi.h."""
 
     id: int
     cut: int
@@ -43,9 +43,9 @@ class StackDump:
     @classmethod
     def read(cls, blob: bytes) -> StackDump:
         """Read a record."""
-        row = np.frombuffer(blob, records.STACK_COPY, 1)[0]
+        row = np.frombuffer(blob, records.STACK_DUMP, 1)[0]
         registers = {int(number): int(row["registers"][number]) for number in PRESERVED}
-        words = row["words"][: min(int(row["pages"]), records.COPY_PAGES) * records.PAGE_WORDS]
+        words = row["words"][: min(int(row["pages"]), records.DUMP_PAGES) * records.PAGE_WORDS]
         pending: dict[int, int] = {}
         for slot, address in row["pending"].tolist():
             if slot:
@@ -64,6 +64,6 @@ class StackDump:
         return int.from_bytes(self.memory[at : at + WORD_BYTES], "little")
 
     def tells(self, word: int) -> bool:
-        """Whether the stack's id depends on a word of the copy (`mixed_if_decisive` of bpf/stack_dump.bpf.c)."""
+        """Whether the stack's id depends on a word of the dump (`mixed_if_decisive` of bpf/stack_dump.bpf.c)."""
         sp = self.registers[Register.RSP]
         return sp <= word < sp + STACK_REACH or any(start <= word < end for start, end in self.code)

@@ -15,7 +15,7 @@ from tracer.analysis.groups import group_rows, oldest
 from tracer.model.findings import Leak, TypeRow
 from tracer.model.operations import Operation
 from tracer.model.records import ObjectFlag
-from tracer.model.snapshot import Coverage, SiteInfo, TypeTotals, UncoveredCopies
+from tracer.model.snapshot import Coverage, SiteInfo, TypeTotals, UncoveredInstances
 
 GET, PUT = Operation.GET, Operation.PUT
 
@@ -143,7 +143,7 @@ def test_what_is_odd_is_noted() -> None:
 def test_copies_without_probe_are_those_of_the_type_in_the_spec() -> None:
     """What is called by its class, found in the target, may have been put in a copy all the same."""
     site = SiteInfo(Operation.CREATE, "obj_new", "server", "obj")
-    uncovered = UncoveredCopies("put", "obj", "obj_put", 2, "loops were unrolled")
+    uncovered = UncoveredInstances("put", "obj", "obj_put", 2, "loops were unrolled")
     snap = snapshot(
         objects=objects({"address": 0x1000, "site": 1}), types={DSO: "file_class"},
         coverage=Coverage(3, (), (uncovered,)), sites=(SiteInfo(0, "", "", None), site),

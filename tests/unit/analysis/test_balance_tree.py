@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simulated import Simulation
 
 from tracer.analysis.balance_tree import balance_tree
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.findings import BalanceNode, Fold
 
 Row = tuple[str, int, int]
@@ -19,7 +19,7 @@ def tree(*rows: Row) -> BalanceNode:
     """Build a tree of (calls, gets, puts)."""
     made = Simulation()
     stacks = [(made.stack(calls), gets, puts) for calls, gets, puts in rows]
-    return balance_tree(StackBook(made.code.stacks, (), made.code.symbols), stacks)
+    return balance_tree(SymbolizedStacks(made.code.stacks, (), made.code.symbols), stacks)
 
 
 def drawn(node: BalanceNode, depth: int = 0) -> list[str]:
@@ -66,7 +66,7 @@ def test_an_empty_tree() -> None:
 
 
 def test_a_lost_stack_is_a_node_of_its_own() -> None:
-    made = balance_tree(StackBook({}, (), {}), [(99, 1, 0)])
+    made = balance_tree(SymbolizedStacks({}, (), {}), [(99, 1, 0)])
     assert [child.frame and child.frame.why_unknown for child in made.children] == ["stack not kept"]
 
 

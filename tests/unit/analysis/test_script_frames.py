@@ -7,7 +7,7 @@ from dataclasses import replace
 from tracer.analysis.identity import keys_of, stable_id
 from tracer.analysis.one_offs import one_off
 from tracer.analysis.own_frame import own_frame
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
 from tracer.model.records import StackStatus
@@ -73,7 +73,7 @@ def test_the_trampoline_of_a_script_s_function_is_left_out_beside_it() -> None:
     symbols = {1: (NATIVE,), 2: (SCRIPT,), 3: (trampoline,), 4: (another,), 5: (INSIDE,)}
     frames = [(1, 2, 3, 5), (1, 2, 4, 5), (1, 3, 2)]
     stacks = {number: Stack(keys, StackStatus.COMPLETE) for number, keys in enumerate(frames)}
-    book = StackBook(stacks, (), symbols)
+    book = SymbolizedStacks(stacks, (), symbols)
     assert book.get(0).frames == (NATIVE, SCRIPT, INSIDE) and len(book.get(0).keys) == 3
     assert book.get(1).frames == (NATIVE, SCRIPT, another, INSIDE)
     assert book.get(2).frames == (NATIVE, trampoline, SCRIPT)

@@ -28,7 +28,7 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "return_instance": records.RETURN_INSTANCE,
     "stack_request": records.STACK_REQUEST,
     "stack_words": records.STACK_WORDS,
-    "stack_copy": records.STACK_COPY,
+    "stack_dump": records.STACK_DUMP,
     "free_site": records.FREE_SITE,
     "free_seen": records.FREE_SEEN,
     "type_name": records.TYPE_NAME,
@@ -77,7 +77,7 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
     "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "INTERPRETER_FRAMES", "INTERPRETER_NO_LINE",
-    "COPY_PAGES", "PAGE_WORDS", "COPIES_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES", "STACK_WORDS_MAX",
+    "DUMP_PAGES", "PAGE_WORDS", "DUMPS_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES", "STACK_WORDS_MAX",
     "WALK_OUTCOMES", "FREED_WAYS", "COUNT_SLOTS",
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ CONN = parse_type_option("conn:create=conn_new,put=conn_unref")
 def seen(*functions: str) -> Snapshot:
     snapshot, _ = server()
     infos = tuple(SiteInfo(1, function, "a.out", None) for function in functions)
-    return replace(snapshot, sites=infos, coverage=replace(snapshot.coverage, unresolved=(), uncovered_copies=()))
+    return replace(snapshot, sites=infos, coverage=replace(snapshot.coverage, unresolved=(), uncovered_instances=()))
 
 
 def missing(snapshot: Snapshot, *descriptions: object, optional: bool = False) -> list[str]:

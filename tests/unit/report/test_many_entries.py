@@ -15,7 +15,7 @@ from tracer.analysis import analyse, references, signature, stacks
 from tracer.analysis.balance_tree import balance_tree
 from tracer.analysis.identity import frame_key
 from tracer.analysis.siblings import Siblings
-from tracer.analysis.stacks import StackBook
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.findings import BalanceNode
 from tracer.model.frames import Frame
 from tracer.report import write_text
@@ -25,7 +25,7 @@ from tracer.report.text import TextOptions
 def test_balance_trees_are_made_for_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[BalanceNode] = []
 
-    def counting(book: StackBook, calls: tuple[tuple[int, int, int], ...]) -> BalanceNode:
+    def counting(book: SymbolizedStacks, calls: tuple[tuple[int, int, int], ...]) -> BalanceNode:
         made.append(balance_tree(book, calls))
         return made[-1]
 
@@ -76,7 +76,7 @@ def test_ends_of_healthy_objects_are_told_by_where_they_were_created() -> None:
         made.put(thing, f"main:{n} drop:{n}")
     made.create("main:0 new:1")
     snapshot = made.snapshot()
-    siblings = Siblings(StackBook(snapshot.stacks, (), made.code.symbols), snapshot.balanced, 0xD50, [])
+    siblings = Siblings(SymbolizedStacks(snapshot.stacks, (), made.code.symbols), snapshot.balanced, 0xD50, [])
     births = np.unique(snapshot.balanced.deaths["create_stack"]).tolist()
     found = {birth: siblings.deaths(birth) for birth in births}
     assert [list(ends.values()) for ends in found.values()] == [[1]] * 5

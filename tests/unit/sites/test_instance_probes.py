@@ -1,4 +1,4 @@
-"""Probes on inlined copies: which instruction, where the object is, and which copies are refused."""
+"""Probes on inlined instances: which instruction, where the object is, and which are refused."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tracer.model.operations import (
 from tracer.model.records import RuleKind
 from tracer.sites.costs import default_costs
 from tracer.sites.instance_locations import AlwaysNull, NotThere, locate
-from tracer.sites.instance_probes import PlacedCopies, place_copies
-from tracer.sites.instance_search import copies_of, mentions
+from tracer.sites.instance_probes import PlacedInstances, place_instances
+from tracer.sites.instance_search import instances_of, mentions
 from tracer.sites.resolve import resolve
 
 SOURCE = """
@@ -51,12 +51,12 @@ COUNTER = Location(LocationKind.OBJECT, adjust=8)
 GET = FunctionSpec("item_ref", Operation.GET, "item", 1, SiteFlag.COUNTER, argument(0), COUNTER)
 
 
-def placed(folder: Path, compiler: str, *functions: FunctionSpec) -> tuple[Image, DebugFacts, PlacedCopies]:
+def placed(folder: Path, compiler: str, *functions: FunctionSpec) -> tuple[Image, DebugFacts, PlacedInstances]:
     program = build(folder, SOURCE, "-g", "-O2", compiler=compiler)
     image = Image.open(program)
     facts = read_debug_facts(image)
     sites, _ = resolve(image, [Spec("s", functions)], allocator=False)
-    return image, facts, place_copies(copies_of(functions, facts, image), sites, image, default_costs())
+    return image, facts, place_instances(instances_of(functions, facts, image), sites, image, default_costs())
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
@@ -68,7 +68,7 @@ def test_each_copy_has_one_probe_that_is_passed_when_it_counts(compiler: str, tm
         "clang": (["it can be entered elsewhere than where it begins"],),
     }
     assert [one.reason for one in found.uncovered] in unrolled[compiler]
-    assert len(found.placements) >= len(facts.copies["item_ref"]) - 2  # one is a wrapper's, one unrolled
+    assert len(found.placements) >= len(facts.instances["item_ref"]) - 2  # one is a wrapper's, one unrolled
     for one in found.placements:
         assert one.site.inlined
         assert one.site.function.flags >= SiteFlag.ENTRY_RESULT | SiteFlag.INLINED | SiteFlag.COUNTER
@@ -111,7 +111,7 @@ def test_a_name_in_the_debug_strings_is_a_hint(tmp_path: Path) -> None:
         assert not mentions(image, [replace(GET, function="item_r")])
 
 
-def copy(*places: ValuePlace | str) -> InlinedInstance:
+def instance(*places: ValuePlace | str) -> InlinedInstance:
     parameters = tuple(Parameter(((16, 24, place),)) for place in places)
     return InlinedInstance(1, (2,), 16, ((16, 32),), ((0, 64),), parameters)
 
@@ -131,17 +131,17 @@ def rule(_: int) -> Rule:
     ],
 )
 def test_dwarf_becomes_what_a_probe_reads(place: ValuePlace, location: Location) -> None:
-    assert locate(argument(0), copy(place), 16, rule) == location
+    assert locate(argument(0), instance(place), 16, rule) == location
 
 
 def test_an_offset_of_the_spec_is_added() -> None:
     wanted = replace(argument(0), adjust=4, dereference=1)
-    found = locate(wanted, copy(ValuePlace(Base.REGISTER, 3, (8,))), 16, rule)
+    found = locate(wanted, instance(ValuePlace(Base.REGISTER, 3, (8,))), 16, rule)
     assert found == Location(LocationKind.REGISTER, 3, adjust=12, dereference=1)
 
 
 def test_what_cannot_be_read_has_a_reason() -> None:
-    deep = copy(ValuePlace(Base.REGISTER, 3, (8, 8)), "gone", ValuePlace(Base.CONSTANT, 0, (0,)))
+    deep = instance(ValuePlace(Base.REGISTER, 3, (8, 8)), "gone", ValuePlace(Base.CONSTANT, 0, (0,)))
     for number, reason in enumerate(("its object is behind more pointers than a probe follows", "gone")):
         with pytest.raises(NotThere, match=reason):
             locate(argument(number), deep, 16, rule)

@@ -57,7 +57,7 @@ def test_a_copy_is_walked_by_the_mappings_that_it_came_with(monkeypatch: pytest.
     asked: list[Any] = []
 
     class Walk:
-        def __init__(self, copy: Any, find: Any, index_of: Any, anonymous: int) -> None:
+        def __init__(self, dump: Any, find: Any, index_of: Any, anonymous: int) -> None:
             self._find = find
 
         def run(self) -> Walked:
@@ -67,22 +67,22 @@ def test_a_copy_is_walked_by_the_mappings_that_it_came_with(monkeypatch: pytest.
     monkeypatch.setattr(stack_completion, "DwarfUnwinder", Walk)
     maps: Any = None
     completion = StackCompletion(maps, spaces, lambda _: ())
-    copy = np.zeros(1, records.STACK_COPY)
-    copy["id"], copy["pid"], copy["generation"] = 77, *SPACE
-    completion.add([copy.tobytes()])
+    dump = np.zeros(1, records.STACK_DUMP)
+    dump["id"], dump["pid"], dump["generation"] = 77, *SPACE
+    completion.add([dump.tobytes()])
     known = []
     completion.walk(Mishaps())
     assert [found[1] for found in asked] == [BIAS]
     cut = Stack((IN_FILE | 0x1100,), StackStatus.UNSUPPORTED)
     assert completion.completed(77, cut) == Stack((IN_FILE | 0x1100, IN_FILE | 5))
     assert completion.places == {77: (0, 16)}
-    assert completion.completed(77, cut) == cut  # each copy is of one stack
+    assert completion.completed(77, cut) == cut  # each dump is of one stack
 
 
 def test_copies_that_lead_no_further_are_no_longer_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
     spaces: Any = SimpleNamespace(owner_of={}, executable=lambda _: [], anonymous_id=lambda _: NUMBER)
-    maps: Any = SimpleNamespace(fds={"COPIES": 5})
+    maps: Any = SimpleNamespace(fds={"DUMPS": 5})
     completion = StackCompletion(maps, spaces, lambda _: ())
 
     def note(fd: int, key: bytes, value: bytes) -> None:
@@ -93,7 +93,7 @@ def test_copies_that_lead_no_further_are_no_longer_wanted(monkeypatch: pytest.Mo
     for number in range(1, 6):
         completion._walked[number] = 9, Walked(cut, (0,))
         assert completion.completed(number, cut) == cut
-    assert told == [(9, records.COPIES_FUTILE)]
+    assert told == [(9, records.DUMPS_FUTILE)]
 
 
 def test_what_was_known_of_a_process_that_has_ended_still_holds(completion: StackCompletion) -> None:

@@ -17,7 +17,7 @@ _HEADER = struct.Struct("<QII")
 _AT_ONCE = 16
 
 
-class StackBook:
+class CollectedStacks:
     """Keeps each stack once, by its number.
 
     Those with frames of scripts are put together when there is time, or when they are asked for.
@@ -32,7 +32,7 @@ class StackBook:
         self._until_ns = 0
 
     def take(self, scripts: Sequence[bytes], stacks: Sequence[bytes], began_ns: int) -> None:
-        """Take what was in the two rings, the scripts' read first, at some time; copied stacks were taken before."""
+        """Take what was in the two rings, the scripts' read first, at some time; dumped stacks were taken before."""
         self._completion.walk(self._mishaps)
         with self._mishaps.attempt():
             self.script_frames.add(scripts)
