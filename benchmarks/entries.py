@@ -18,6 +18,7 @@ from benchmarks.history import peak_mib
 from tracer.analysis.analysis import analyse
 from tracer.analysis.options import AnalysisOptions
 from tracer.model import records
+from tracer.model.events import EVENT
 from tracer.model.frames import Frame, Symbols
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Process, Records, SiteInfo, Snapshot, Stack
@@ -49,7 +50,7 @@ def objects_and_events(objects: int, stacks: int, random: np.random.Generator) -
     made["gets"], made["puts"], made["count"] = CALLS_EACH // 2, CALLS_EACH // 2 - 1, 2
     owner = np.repeat(np.arange(objects), CALLS_EACH)
     turn = np.tile(np.arange(CALLS_EACH), objects)
-    events = np.zeros(len(owner), records.EVENT)
+    events = np.zeros(len(owner), EVENT)
     for name in ("address", "serial", "pid"):
         events[name] = made[name][owner]
     events["operation"] = np.where(turn == 0, Operation.CREATE, np.where(turn % 2, Operation.GET, Operation.PUT))

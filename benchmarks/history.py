@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 from tracer.aggregation.history import History
+from tracer.model.events import EVENT, EventFlag
 from tracer.model.operations import Operation
-from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import Records
 
 BATCH = 65536

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.model import records
+from tracer.model.events import EVENT
 from tracer.model.frames import Frame, Symbols
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Binary, Process, Records, SiteInfo, Snapshot, Stack
@@ -54,7 +55,7 @@ def history(ids: npt.NDArray[np.uint64]) -> tuple[Records, Records]:
     objects["type"], objects["initial"], objects["count"], objects["pid"] = 7, 1, 1, 812
     objects["stack"], objects["time_ns"] = ids[np.arange(OBJECTS) % PATTERNS], np.arange(OBJECTS) * NS_PER_EVENT
     rows = OBJECTS * EVENTS_EACH
-    events = np.zeros(rows, records.EVENT)
+    events = np.zeros(rows, EVENT)
     owner, turn = np.arange(rows) % OBJECTS, np.arange(rows) // OBJECTS
     for name in ("address", "serial", "pid"):
         events[name] = objects[name][owner]

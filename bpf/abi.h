@@ -198,23 +198,46 @@ struct released {
 	u16 revived;
 };
 
-/* One record of the event ring. */
+/* One record of the event ring. What its unions hold goes by `operation`. */
 struct event {
 	u64 time_ns;
-	u64 address; /* counter, or start of the mapping */
-	u64 object; /* object; map: length; error: stack of the release */
+	u64 address; /* counter, start of the mapping, or what was freed */
+	union {
+		u64 object; /* create, get, put, delete */
+		u64 length; /* map, unmap, remap */
+		u64 release; /* error: stack */
+	};
 	u64 stack;
-	u64 value; /* create: type; get, put: holder; error: stack of the birth; remap: old address */
-	u64 extra; /* error: type; remap: old length */
+	union {
+		u64 type; /* create */
+		u64 holder; /* get, put */
+		u64 mapping_flags; /* map: mmap's */
+		u64 old_address; /* remap */
+		u64 birth; /* error: stack */
+	};
+	union {
+		u64 old_length; /* remap */
+		u64 broken_type; /* error: of the object */
+	};
 	u32 pid;
 	u32 tid;
 	u16 generation;
 	u16 group;
 	u16 site;
 	u8 operation;
-	u8 flags; /* error: enum error_kind; else enum event_flag */
-	s32 count_read; /* error of a free: whether the address is on the stack */
-	s32 count; /* followed, after the operation; create: the first count; error of a free: bytes of the block */
+	union {
+		u8 flags; /* create, get, put, delete: enum event_flag */
+		u8 remap; /* remap: enum remap_record */
+		u8 error; /* error: enum error_kind */
+	};
+	union {
+		s32 count_read; /* create, get, put, delete */
+		s32 on_stack; /* error of a free: whether the address is there */
+	};
+	union {
+		s32 count; /* followed, after the operation; create: the first count */
+		s32 block_size; /* error of a free */
+	};
 	u32 serial;
 	u32 reserved;
 };
@@ -223,6 +246,12 @@ enum event_flag {
 	EVENT_LAST = 1, /* this operation ended the object */
 	EVENT_UNKNOWN = 2, /* the object was not seen to be created */
 	EVENT_COUNT_UNREAD = 4,
+};
+
+/* A remap has two records: what it takes away, and what it gives. */
+enum remap_record {
+	REMAP_ENTRY = 1,
+	REMAP_RETURN = 2,
 };
 
 enum stack_status {
@@ -359,16 +388,16 @@ enum control_kind {
 	CONTROL_EXIT,
 	CONTROL_LOADER, /* the dynamic loader changed the mappings; held */
 	CONTROL_FORKED, /* a forked child before its first own step; held */
-	CONTROL_EXECUTES, /* about to exec `path`; held */
+	CONTROL_EXECUTES, /* about to exec; held */
 	CONTROL_MAPPED, /* the program made memory executable, or moved some; held */
 	CONTROL_UNMAPPED, /* the program took executable memory away */
 	CONTROL_STARTED, /* first instruction of the program's image; held */
 	CONTROL_EXECUTES_AT, /* the same by execveat */
 	CONTROL_FORKS, /* the maker of a forked child goes on; held */
-	CONTROL_JIT, /* __jit_debug_register_code: address is the descriptor's; held */
-	CONTROL_FRAMES, /* __register_frame: length is its argument; held */
+	CONTROL_JIT, /* __jit_debug_register_code; held */
+	CONTROL_FRAMES, /* __register_frame; held */
 	CONTROL_FRAMES_GONE, /* __deregister_frame: the same */
-	CONTROL_ENDING, /* _exit, abort: parent is the thread, path its registers (struct pt_regs); held */
+	CONTROL_ENDING, /* _exit, abort; held */
 	CONTROL_DISPATCHES, /* prctl: signals are to take the place of system calls, the probes' too; held */
 	CONTROL_PATCHES, /* the program made code of a file writable; held */
 };
@@ -380,17 +409,43 @@ enum unwinding {
 	UNWINDING_CAUGHT, /* an exception is handled: all frames below are gone */
 };
 
+#define HELD_REGISTERS 21 /* in the order of struct pt_regs */
+
+struct control_fork {
+	u32 parent;
+	u16 parent_generation;
+	u16 shares_memory;
+};
+
+struct control_range {
+	u64 start;
+	u64 length;
+};
+
+/* A thread as it stands at its process's last call: the number that user space knows it by, and its registers. */
+struct control_ending {
+	u64 thread;
+	u64 registers[HELD_REGISTERS];
+};
+
+/* What its union holds goes by `kind`. */
 struct control {
 	u64 time_ns;
-	u64 address; /* fork: parent; mapped, unmapped: start; held: by the cookie's distance from the probe */
-	u64 length; /* mapped, unmapped: bytes; exit: wait status; frames: where they begin */
 	u64 ticket; /* held: what to release */
 	u32 pid;
 	u32 tid; /* the kernel's own number: names the slot of a hold */
-	u32 parent;
 	u16 generation;
 	u16 kind;
-	char path[PATH_BYTES];
+	u32 reserved;
+	union {
+		struct control_fork fork;
+		char path[PATH_BYTES]; /* exec, executes */
+		u64 wait_status; /* exit */
+		struct control_range range; /* mapped, unmapped, patches */
+		u64 descriptor; /* jit: address of __jit_debug_descriptor */
+		u64 frames; /* frames, frames gone: the call's argument */
+		struct control_ending ending;
+	};
 };
 
 /* Every way to lose something. Order is the index into the loss counters. */

@@ -62,10 +62,14 @@ int mapped(struct pt_regs *ctx)
 	event = new_event(thread, intent->operation, intent->address);
 	if (!event)
 		return 0;
-	event->object = intent->size;
+	event->length = intent->size;
 	event->stack = stack;
-	event->value = intent->operation == OP_REMAP ? intent->object : intent->value;
-	event->flags = intent->operation == OP_REMAP ? 2 : 0;
+	if (intent->operation == OP_REMAP) {
+		event->old_address = intent->object;
+		event->remap = REMAP_RETURN;
+	} else {
+		event->mapping_flags = intent->value;
+	}
 	send_event(event);
 	return 0;
 }

@@ -192,16 +192,16 @@ INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site
 	judge_unknown(ctx, thread, address);
 }
 
-INLINE void send_range(struct thread *thread, u8 operation, u8 flags, u64 value, u64 extra)
+INLINE void send_range(struct thread *thread, u8 operation, u8 remap, u64 old_address, u64 old_length)
 {
 	struct event *event = new_event(thread, operation, thread->pending.address);
 
 	if (!event)
 		return;
-	event->object = thread->pending.size;
-	event->value = value;
-	event->extra = extra;
-	event->flags = flags;
+	event->length = thread->pending.size;
+	event->old_address = old_address;
+	event->old_length = old_length;
+	event->remap = remap;
 	send_event(event);
 }
 
@@ -233,7 +233,7 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	} else if (operation == OP_UNMAP) {
 		send_range(thread, OP_UNMAP, 0, 0, 0);
 	} else if (operation == OP_REMAP) {
-		send_range(thread, OP_REMAP, 1, pending->address, count);
+		send_range(thread, OP_REMAP, REMAP_ENTRY, pending->address, count);
 	}
 }
 

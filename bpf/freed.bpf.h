@@ -205,13 +205,13 @@ INLINE void send_bad_free(struct thread *thread, u16 group, u64 stack)
 
 	if (!event)
 		return;
-	event->flags = intent->flags;
+	event->error = intent->flags;
 	event->group = group;
 	event->stack = stack;
-	event->value = intent->object;
-	event->object = intent->value;
-	event->count_read = intent->count_read;
-	event->count = intent->size > 0x7fffffff ? 0x7fffffff : intent->size;
+	event->birth = intent->object;
+	event->release = intent->value;
+	event->on_stack = intent->count_read;
+	event->block_size = intent->size > 0x7fffffff ? 0x7fffffff : intent->size;
 	send_event(event);
 }
 

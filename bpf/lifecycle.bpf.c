@@ -80,9 +80,9 @@ int on_fork(struct tracepoint *ctx)
 	next_epoch();
 	control = new_control(CONTROL_FORK, child);
 	if (control) {
-		control->parent = parent;
-		control->address = forker->generation;
-		control->length = shares;
+		control->fork.parent = parent;
+		control->fork.parent_generation = forker->generation;
+		control->fork.shares_memory = shares;
 		control->generation = process.generation;
 		control->time_ns = process.started_ns;
 		bpf_ringbuf_submit(control, WAKE_NOW);
@@ -164,7 +164,7 @@ int on_exit(struct tracepoint *ctx)
 		code = read_half(task + TASK_EXIT_CODE);
 	control = new_control(CONTROL_EXIT, pid);
 	if (control) {
-		control->length = code;
+		control->wait_status = code;
 		control->generation = process->generation;
 		bpf_ringbuf_submit(control, WAKE_NOW);
 	}
@@ -286,9 +286,9 @@ INLINE void touch_path(u64 path)
  * its stack pointer. */
 INLINE void note_ending(struct pt_regs *ctx, struct control *control)
 {
-	_Static_assert(sizeof(*ctx) <= PATH_BYTES, "the registers do not fit into a record's path");
-	bpf_probe_read_kernel(control->path, sizeof(*ctx), ctx);
-	control->parent = current_ids();
+	_Static_assert(sizeof(*ctx) == sizeof(control->ending.registers), "the registers are others");
+	bpf_probe_read_kernel(control->ending.registers, sizeof(*ctx), ctx);
+	control->ending.thread = (u32)current_ids();
 }
 
 /*
@@ -336,8 +336,10 @@ INLINE int hold(struct pt_regs *ctx)
 	second = ctx->si;
 	BARRIER(path);
 	BARRIER(second);
-	control->length = path;
-	control->address = ctx->ip + (cookie >> 8);
+	if (kind == CONTROL_FRAMES || kind == CONTROL_FRAMES_GONE)
+		control->frames = path;
+	if (kind == CONTROL_JIT)
+		control->descriptor = ctx->ip + (cookie >> 8);
 	if (kind == CONTROL_EXECUTES_AT)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)

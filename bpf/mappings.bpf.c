@@ -225,8 +225,8 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 	if (change.patches)
 		control->kind = CONTROL_PATCHES;
 	control->generation = code.generation;
-	control->address = change.start;
-	control->length = ctx->si;
+	control->range.start = change.start;
+	control->range.length = ctx->si;
 	if (can_wait && change.wait) {
 		if (tracer_answers())
 			ticket = new_ticket(0);

@@ -80,17 +80,18 @@ INLINE void send_error(struct thread *thread, u8 kind, u64 counter, u16 group, u
 
 	if (!event)
 		return;
-	event->flags = kind;
+	event->error = kind;
 	event->group = group;
 	event->stack = stack;
-	event->value = birth;
-	event->object = release;
-	event->extra = type;
+	event->birth = birth;
+	event->release = release;
+	event->broken_type = type;
 	event->serial = serial;
 	send_event(event);
 }
 
-INLINE void send_reference(struct thread *thread, u8 operation, u8 flags, struct key *key, u64 stack, u64 value,
+/* `subject`: of a create its type, of a get or put its holder. */
+INLINE void send_reference(struct thread *thread, u8 operation, u8 flags, struct key *key, u64 stack, u64 subject,
 			   s64 count, u32 serial)
 {
 	struct intent *intent = &thread->intent;
@@ -100,7 +101,10 @@ INLINE void send_reference(struct thread *thread, u8 operation, u8 flags, struct
 		return;
 	event->object = intent->object;
 	event->stack = stack;
-	event->value = value;
+	if (operation == OP_CREATE)
+		event->type = subject;
+	else
+		event->holder = subject;
 	event->group = key->group;
 	event->flags = flags | (intent->flags & OBJECT_COUNT_UNREAD ? EVENT_COUNT_UNREAD : 0);
 	event->count_read = intent->count_read;

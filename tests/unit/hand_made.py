@@ -7,17 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tracer.model.events import ERROR_EVENT, EVENT, ErrorKind
 from tracer.model.frames import Frame
 from tracer.model.operations import Operation
-from tracer.model.records import (
-    ALLOCATION_RECORD,
-    EVENT,
-    MAPPED_RECORD,
-    OBJECT_RECORD,
-    TOTALS_RECORD,
-    ErrorKind,
-    StackStatus,
-)
+from tracer.model.records import ALLOCATION_RECORD, MAPPED_RECORD, OBJECT_RECORD, TOTALS_RECORD, StackStatus
 from tracer.model.snapshot import (
     Binary,
     Coverage,
@@ -102,6 +95,11 @@ def events(*rows: Mapping[str, int], **defaults: int) -> Records:
     return records(EVENT, rows, **{"pid": 812, "generation": 1, "tid": 812} | defaults)
 
 
+def broken_rules(*rows: Mapping[str, int], **defaults: int) -> Records:
+    usual = {"pid": 812, "generation": 1, "tid": 812, "operation": Operation.ERROR}
+    return records(ERROR_EVENT, rows, **usual | defaults)
+
+
 def process(pid: int = 812, **more: Any) -> Process:
     usual: dict[str, Any] = {
         "generation": 1, "parent": None, "command": ("./srv", "--port", "80"), "executable": "/usr/bin/srv",
@@ -163,9 +161,9 @@ def server() -> tuple[Snapshot, Code]:
             stack=born, count=2, gets=2, puts=1,
         ),
         history=events(*history),
-        errors=events(
-            *[{"address": 0x19100, "stack": again, "object": dropped, "value": born, "extra": DSO}] * 2,
-            operation=Operation.ERROR, flags=ErrorKind.OVER_PUT,
+        errors=broken_rules(
+            *[{"address": 0x19100, "stack": again, "release": dropped, "birth": born, "broken_type": DSO}] * 2,
+            error=ErrorKind.OVER_PUT,
         ),
         totals=records(TOTALS_RECORD, [{"stack": page, "made": 18_000, "freed": 17_993}]),
         type_totals=(TypeTotals(DSO, 812, 1, 40, 120, 119, 38), TypeTotals(MAP, 812, 1, 7, 3, 10, 7)),

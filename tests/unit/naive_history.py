@@ -8,8 +8,8 @@ from itertools import chain
 
 import numpy as np
 
+from tracer.model.events import EVENT, EventFlag
 from tracer.model.operations import Operation
-from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import Records
 from tracer.model.statistics import NEVER_PUT
 

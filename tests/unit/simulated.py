@@ -10,8 +10,9 @@ import numpy as np
 from hand_made import DSO, Code, snapshot
 
 from tracer.aggregation.history import History
+from tracer.model.events import EVENT, ErrorKind, EventFlag
 from tracer.model.operations import Operation
-from tracer.model.records import EVENT, OBJECT_RECORD, ErrorKind, EventFlag
+from tracer.model.records import OBJECT_RECORD
 from tracer.model.snapshot import Snapshot
 
 CREATE, GET, PUT, DELETE = Operation.CREATE, Operation.GET, Operation.PUT, Operation.DELETE

@@ -71,7 +71,7 @@ def _completed(*words: str) -> list[str]:
         (["--", "ls", "--ref"], []),
         (["ls", "--ref"], []),
         (["run", "--refs-only", "--top", "3", "bashbu"], ["bashbug"]),
-        (["top", "--inter"], ["--interval"]),
+        (["top", "--interv"], ["--interval"]),
         (["top", "bashbu"], ["bashbug"]),
         (["--exec", "bashbu"], ["bashbug"]),
         (["--exec", "ls", "--ref"], []),

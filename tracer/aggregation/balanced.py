@@ -7,6 +7,7 @@ import numpy as np
 from tracer.aggregation.grouping import Indices
 from tracer.aggregation.pairing import pair
 from tracer.aggregation.tally import Tally
+from tracer.model.events import CREATE_EVENT
 from tracer.model.records import LIFE_BINS, LIFE_SHIFT
 from tracer.model.snapshot import Records
 from tracer.model.statistics import DEATH, LIFE_BIN, LIFETIME, NEVER_PUT, PAIR, BalancedStatistics
@@ -27,7 +28,7 @@ class Balance:
         `owner`: the object of each event; `create` and `last`: per object, the rows of the events that
         began and ended it.
         """
-        types, births = events["value"][create], events["stack"][create]
+        types, births = events.view(CREATE_EVENT)["type"][create], events["stack"][create]
         self._fold_pairs(events, owner, types, births)
         deaths = np.zeros(len(create), dtype=DEATH)
         deaths["type"], deaths["create_stack"], deaths["count"] = types, births, 1

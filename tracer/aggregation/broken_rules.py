@@ -20,7 +20,7 @@ _MOST = 2**32 - 1
 
 
 class BrokenRules:
-    """Error EVENTs; of those alike the first `samples` are kept and all are counted."""
+    """ERROR_EVENTs; of those alike the first `samples` are kept and all are counted."""
 
     def __init__(self, samples: int = 4) -> None:
         self._samples = samples
@@ -28,7 +28,7 @@ class BrokenRules:
         self._events: Records | None = None
 
     def add(self, events: Records) -> None:
-        """Add EVENTs with operation ERROR."""
+        """Add ERROR_EVENTs."""
         if len(events) == 0:
             return
         self._counts.add(_described(events))
@@ -41,9 +41,9 @@ class BrokenRules:
         return self._counts.rows()
 
     def events(self, dtype: np.dtype[np.void]) -> Records:
-        """Return the sample in order of time; `reserved` says how many errors each event stands for.
+        """Return the sample in order of time; `represented` says how many errors each event stands for.
 
-        The first of those alike stands for all that were not kept, so that the sum over `reserved` is
+        The first of those alike stands for all that were not kept, so that the sum over `represented` is
         the number of errors (up to 2^32 - 1 of one kind).
         """
         if self._events is None:
@@ -53,9 +53,9 @@ class BrokenRules:
         order = np.lexsort([described[name] for name in reversed(_KEYS)])
         starts = np.flatnonzero(changes([described[name][order] for name in _KEYS]))
         kept = np.diff(np.append(starts, len(order)))
-        events["reserved"] = 1
+        events["represented"] = 1
         stand_for = self._counts.rows()["count"] - kept.astype(np.uint64) + np.uint64(1)
-        events["reserved"][order[starts]] = np.minimum(stand_for, _MOST)
+        events["represented"][order[starts]] = np.minimum(stand_for, _MOST)
         return events
 
     def _sampled(self, events: Records) -> Indices:
@@ -71,7 +71,7 @@ class BrokenRules:
 
 def _described(events: Records) -> Records:
     rows = np.zeros(len(events), dtype=ERROR_COUNT)
-    fields = {"kind": "flags", "type": "extra", "birth": "value", "release": "object"}
+    fields = {"kind": "error", "type": "broken_type"}
     for name in _KEYS:
         rows[name] = events[fields.get(name, name)]
     rows["count"] = 1

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tracer.aggregation.grouping import IDENTITY, Indices
 from tracer.aggregation.pairing import pair
 from tracer.aggregation.tally import Tally, changes
+from tracer.model.events import CREATE_EVENT
 from tracer.model.snapshot import Records
 from tracer.model.statistics import CONDENSED, PAIR
 
@@ -54,7 +55,7 @@ class Condensed:
         pairs = np.zeros(int(gone.sum()), dtype=PAIR)
         for name in ("get_stack", "put_stack", "count", "exact"):
             pairs[name] = rows[name][gone]
-        pairs["type"] = creates["value"][owner[gone]]
+        pairs["type"] = creates.view(CREATE_EVENT)["type"][owner[gone]]
         self._tally.drop(gone)
         return pairs
 

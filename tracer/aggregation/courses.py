@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tracer.aggregation.grouping import Indices
 from tracer.aggregation.hashing import Hashes, mixed
 from tracer.aggregation.tally import changes
+from tracer.model.events import CREATE_EVENT
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 from tracer.model.statistics import STEP
@@ -67,7 +68,7 @@ class Courses:
         self, events: Records, starts: Indices, lengths: Indices, objects: Indices, hashes: Hashes, counts: Indices
     ) -> None:
         """Take in courses not known yet, as far as there is room."""
-        types = events["value"][starts[objects]]
+        types = events.view(CREATE_EVENT)["type"][starts[objects]]
         full = [type_ for type_, number in self._of_type.items() if number >= self._most_of_type]
         added = []
         for place in np.flatnonzero(~np.isin(types, np.array(full, dtype=np.uint64))).tolist():
@@ -90,7 +91,7 @@ class Courses:
 
 def _steps(events: Records, course: int) -> Records:
     steps = np.zeros(len(events), dtype=STEP)
-    steps["course"], steps["type"] = course, events["value"][0]
+    steps["course"], steps["type"] = course, events.view(CREATE_EVENT)["type"][0]
     steps["operation"], steps["stack"] = events["operation"], events["stack"]
     steps["count"] = np.where(events["operation"] == Operation.CREATE, events["count"], 1)
     return steps
@@ -101,6 +102,6 @@ def _hashes(events: Records, starts: Indices, owner: Indices) -> Hashes:
     creates = events["operation"] == Operation.CREATE
     position = (np.arange(len(events)) - starts[owner]).astype(np.uint64)
     state = (events["stack"] ^ position << np.uint64(8)) + events["operation"]
-    state[creates] += mixed(events["value"][creates] + events["count"][creates].astype(np.uint32))
+    state[creates] += mixed(events.view(CREATE_EVENT)["type"][creates] + events["count"][creates].astype(np.uint32))
     sums: Hashes = np.add.reduceat(mixed(state), starts)
     return sums

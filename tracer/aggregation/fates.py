@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from tracer.aggregation.grouping import Grouping, Indices
 from tracer.aggregation.tally import changes
+from tracer.model.events import EventFlag
 from tracer.model.operations import Operation
-from tracer.model.records import EventFlag
 from tracer.model.snapshot import Records
 
 ABSENT = -1

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tracer.model.events import COUNTED_EVENT, ERROR_EVENT, ErrorKind
 from tracer.model.operations import Operation
-from tracer.model.records import EVENT, ErrorKind
 from tracer.model.snapshot import Records, Snapshot
 
 FREED_BLOCK = np.dtype(
@@ -52,17 +52,17 @@ def _block_of(one: np.void, freed: Records) -> int | None:
 
 def _error(one: np.void, block: np.void, history: Records) -> Records:
     """An error of more than the creator's reference; of that alone, a remark: its owner may not have shared it."""
-    event = np.zeros(1, EVENT)
+    event = np.zeros(1, COUNTED_EVENT)
     kind = ErrorKind.FREED_WHILE_COUNTED if one["count"] > 1 else ErrorKind.FREED_PAST_COUNTER
-    event["operation"], event["flags"] = Operation.ERROR, kind
+    event["operation"], event["error"] = Operation.ERROR, kind
     for name in _IDENTITY:
         event[name] = one[name]
-    event["time_ns"], event["stack"], event["value"] = block["time_ns"], block["release"], one["stack"]
-    event["extra"], event["tid"], event["site"] = one["type"], one["tid"], one["site"]
+    event["time_ns"], event["stack"], event["birth"] = block["time_ns"], block["release"], one["stack"]
+    event["broken_type"], event["tid"], event["site"] = one["type"], one["tid"], one["site"]
     event["count"] = min(int(one["count"]), 0x7FFFFFFF)
     mine = history["operation"] == Operation.GET
     for name in _IDENTITY:
         mine &= history[name] == one[name]
     gets = history[mine]
-    event["object"] = gets["stack"][np.argmax(gets["time_ns"])] if len(gets) else 0
-    return event
+    event["release"] = gets["stack"][np.argmax(gets["time_ns"])] if len(gets) else 0
+    return event.view(ERROR_EVENT)

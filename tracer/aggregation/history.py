@@ -15,8 +15,8 @@ from tracer.aggregation.courses import Courses
 from tracer.aggregation.fates import ABSENT, Fate, Fates, judge
 from tracer.aggregation.grouping import REORDER_NS, Grouping, Indices, chosen, group, in_time_order
 from tracer.aggregation.suspects import Suspects
+from tracer.model.events import ERROR_EVENT, EVENT, EventFlag
 from tracer.model.operations import Operation
-from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import Records, TypeTotals
 from tracer.model.statistics import BalancedStatistics
 
@@ -67,7 +67,7 @@ class History:
     def add(self, events: Records) -> None:
         """Add a batch of EVENTs, roughly in order of time; those that are not of counted objects are passed over."""
         operation = events["operation"]
-        broken = events[operation == Operation.ERROR]
+        broken = events[operation == Operation.ERROR].view(ERROR_EVENT)
         self._broken.add(broken)
         self._suspects.accuse(broken)
         counted = chosen(events, (operation >= Operation.CREATE) & (operation <= Operation.DELETE))
@@ -106,8 +106,8 @@ class History:
         return self._condensed.rows()
 
     def errors(self) -> Records:
-        """Return a sample of the EVENTs with operation ERROR; `reserved` is the number each stands for."""
-        return self._broken.events(EVENT)
+        """Return a sample of the errors as ERROR_EVENTs; `represented` is the number each stands for."""
+        return self._broken.events(ERROR_EVENT)
 
     def error_history(self) -> Records:
         """Return the EVENTs of the ended objects that errors are about, in order of time; complete after `live_events`.

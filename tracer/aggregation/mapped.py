@@ -5,46 +5,40 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntFlag
 from typing import NamedTuple
 
 import numpy as np
 
 from tracer.aggregation.grouping import REORDER_NS
 from tracer.aggregation.mapped_space import AddressSpace, Birth, MappedSpace, MappedTotals
+from tracer.model.events import MAPPING_EVENT, RemapRecord
 from tracer.model.operations import Operation
 from tracer.model.records import MAPPED_RECORD
 from tracer.model.snapshot import Records
 
 _OPERATIONS = (Operation.MAP, Operation.UNMAP, Operation.REMAP, Operation.UNDO)
 _FIELDS = (
-    "time_ns", "address", "object", "stack", "value", "extra",
-    "pid", "tid", "generation", "site", "operation", "flags",
+    "time_ns", "address", "length", "stack", "old_address", "old_length",
+    "pid", "tid", "generation", "site", "operation", "remap",
 )  # fmt: skip
 
 
-class RemapFlag(IntFlag):
-    """`flags` of an EVENT with operation REMAP: which of its two records it is."""
-
-    ENTRY = 1
-    RETURN = 2
-
-
 class _Step(NamedTuple):
-    """The _FIELDS of one EVENT."""
+    """The _FIELDS of one MAPPING_EVENT."""
 
     time_ns: int
     address: int
     length: int
     stack: int
-    value: int
+    old_address: int
+    """Of a map: the flags of mmap."""
     old_length: int
     pid: int
     tid: int
     generation: int
     site: int
     operation: int
-    flags: int
+    remap: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +66,7 @@ class MappedMemory:
         mine = events[np.isin(events["operation"], _OPERATIONS)]
         if len(mine) == 0:
             return
-        self._waiting += [_Step(*row) for row in mine[list(_FIELDS)].tolist()]
+        self._waiting += [_Step(*row) for row in mine.view(MAPPING_EVENT)[list(_FIELDS)].tolist()]
         self._settle(self._reorder_ns)
 
     def fork(self, parent: AddressSpace, child: AddressSpace, time_ns: int) -> None:
@@ -128,12 +122,12 @@ class MappedMemory:
         space = self._space((step.pid, step.generation))
         birth = Birth(step.time_ns, step.stack, step.tid, step.site)
         if step.operation == Operation.MAP:
-            space.map(step.address, step.length, birth.with_flags(step.value))
+            space.map(step.address, step.length, birth.with_flags(step.old_address))
         elif step.operation == Operation.UNMAP:
             space.remove(step.tid, step.address, step.length)
         elif step.operation == Operation.UNDO:
             space.undo(step.tid)
-        elif step.flags & RemapFlag.ENTRY:
-            space.remove(step.tid, step.value, step.old_length)
+        elif step.remap == RemapRecord.ENTRY:
+            space.remove(step.tid, step.old_address, step.old_length)
         else:
             space.move(step.tid, step.address, step.length, birth)

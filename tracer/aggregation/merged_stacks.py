@@ -12,7 +12,6 @@ import numpy as np
 
 from tracer.aggregation.renumbering import Numbers, merged
 from tracer.model.columns import Column
-from tracer.model.operations import Operation
 from tracer.model.snapshot import Snapshot, Stack
 from tracer.model.statistics import BalancedStatistics, Records
 
@@ -46,9 +45,9 @@ def merge_stacks(snapshot: Snapshot) -> Snapshot:
         free_sites=merged(numbers.columns(snapshot.free_sites, Column.STACK)),
         balanced=BalancedStatistics(**joined),
         condensed=merged(numbers.columns(snapshot.condensed, Column.STACK)),
-        history=_events(numbers, snapshot.history),
-        errors=_events(numbers, snapshot.errors),
-        error_history=_events(numbers, snapshot.error_history),
+        history=numbers.columns(snapshot.history, Column.STACK),
+        errors=numbers.columns(snapshot.errors, Column.STACK),
+        error_history=numbers.columns(snapshot.error_history, Column.STACK),
     )
 
 
@@ -61,9 +60,3 @@ def _merged_totals(totals: Records) -> Records:
     found["life_min_ns"][found["life_min_ns"] == np.iinfo(np.uint64).max] = 0
     return found
 
-
-def _events(numbers: Numbers, events: Records) -> Records:
-    """An error has the stack of the release in `object` and that of the birth in `value`."""
-    is_error = events["operation"] == Operation.ERROR
-    events = numbers.column(events, "stack")
-    return numbers.column(numbers.column(events, "object", is_error), "value", is_error)

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 from tracer.aggregation.renumbering import Numbers, merged
 from tracer.model.columns import Column
+from tracer.model.events import CREATE_EVENT
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Snapshot
 from tracer.model.statistics import BalancedStatistics, Records
@@ -33,12 +34,12 @@ def merge_types(snapshot: Snapshot, types: Mapping[int, int]) -> Snapshot:
         checkpoint_totals=merged(numbers.columns(snapshot.checkpoint_totals, Column.TYPE)),
         balanced=BalancedStatistics(**joined),
         history=_events(numbers, snapshot.history),
-        errors=_events(numbers, snapshot.errors),
+        errors=numbers.columns(snapshot.errors, Column.TYPE),
         error_history=_events(numbers, snapshot.error_history),
     )
 
 
 def _events(numbers: Numbers, events: Records) -> Records:
-    """A create has its type in `value`, an error in `extra`."""
-    events = numbers.column(events, "value", events["operation"] == Operation.CREATE)
-    return numbers.column(events, "extra", events["operation"] == Operation.ERROR)
+    """Of the events of objects, a create has its type."""
+    creates = events["operation"] == Operation.CREATE
+    return numbers.column(events.view(CREATE_EVENT), "type", creates).view(events.dtype)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tracer.aggregation.grouping import Indices, stable_order
 from tracer.aggregation.tally import changes
+from tracer.model.events import CHANGE_EVENT
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
@@ -34,10 +35,11 @@ def pair(events: Records, owner: Indices) -> Pairs:
     `events`: EVENTs object by object, each object's in order of time; `owner`: the object of each.
     First those with the same holder, then the last in, first out within one thread, then over threads.
     """
+    events = events.view(CHANGE_EVENT)
     operation = events["operation"]
     rest = np.flatnonzero((operation == Operation.GET) | (operation == Operation.PUT))
     found: list[tuple[Indices, Indices, bool]] = []
-    for choose, field, exact in ((_held, "value", True), (_shared, "tid", False), (_all, "", False)):
+    for choose, field, exact in ((_held, "holder", True), (_shared, "tid", False), (_all, "", False)):
         rows = choose(events, owner, rest)
         if len(rows) == 0:
             continue
@@ -61,7 +63,7 @@ def _none() -> Indices:
 
 
 def _held(events: Records, owner: Indices, rows: Indices) -> Indices:
-    held: Indices = rows[events["value"][rows] != 0]
+    held: Indices = rows[events["holder"][rows] != 0]
     return held
 
 

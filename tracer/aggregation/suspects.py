@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.aggregation.grouping import IDENTITY, Indices, in_time_order
-from tracer.model.records import EVENT, ErrorKind
+from tracer.model.events import EVENT, ErrorKind
 from tracer.model.snapshot import Records
 
 MOST_OBJECTS = 64
@@ -21,8 +21,8 @@ class Suspects:
         self._kept: list[Records] = []
 
     def accuse(self, errors: Records) -> None:
-        """Remember which objects were put too often. `errors`: EVENTs with operation ERROR."""
-        over_puts = errors[(errors["flags"] == ErrorKind.OVER_PUT) & (errors["serial"] != 0)]
+        """Remember which objects were put too often. `errors`: ERROR_EVENTs."""
+        over_puts = errors[(errors["error"] == ErrorKind.OVER_PUT) & (errors["serial"] != 0)]
         for identity in over_puts[list(IDENTITY)][: self._most].tolist():
             if len(self._accused) >= self._most:
                 return

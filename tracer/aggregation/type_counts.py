@@ -11,6 +11,7 @@ from tracer.aggregation.fates import ABSENT, Fate, Fates
 from tracer.aggregation.grouping import Grouping
 from tracer.aggregation.tally import Tally
 from tracer.model.columns import Column, table
+from tracer.model.events import CHANGE_EVENT, CREATE_EVENT
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records, TypeTotals
 
@@ -31,7 +32,7 @@ def of_objects(events: Records, grouping: Grouping, fates: Fates) -> Records:
     first = grouping.order[grouping.starts]
     rows["pid"], rows["generation"] = events["pid"][first], events["generation"][first]
     known = fates.create != ABSENT
-    rows["type"][known] = events["value"][grouping.order[fates.create[known]]]
+    rows["type"][known] = events.view(CREATE_EVENT)["type"][grouping.order[fates.create[known]]]
     operation = events["operation"][grouping.order]
     rows["gets"] = np.bincount(grouping.owner[operation == Operation.GET], minlength=grouping.objects)
     rows["puts"] = np.bincount(grouping.owner[operation == Operation.PUT], minlength=grouping.objects)
@@ -41,9 +42,10 @@ def of_objects(events: Records, grouping: Grouping, fates: Fates) -> Records:
 
 
 def of_unknown(events: Records) -> Records:
-    """Return a TYPE_COUNT per get and put of an object that was not seen created; its type is in `extra`, if known."""
+    """Return a TYPE_COUNT per get and put of an object that was not seen created; its type, if known."""
+    changes = events.view(CHANGE_EVENT)
     rows = np.zeros(len(events), dtype=TYPE_COUNT)
-    rows["type"], rows["pid"], rows["generation"] = events["extra"], events["pid"], events["generation"]
+    rows["type"], rows["pid"], rows["generation"] = changes["type"], events["pid"], events["generation"]
     rows["unknown_gets"] = events["operation"] == Operation.GET
     rows["unknown_puts"] = events["operation"] == Operation.PUT
     return rows
@@ -52,7 +54,8 @@ def of_unknown(events: Records) -> Records:
 def of_pairs(creates: Records, pairs: npt.NDArray[np.integer[Any]]) -> Records:
     """Return a TYPE_COUNT per object whose `creates` are given, with `pairs[i]` gets and puts each."""
     rows = np.zeros(len(creates), dtype=TYPE_COUNT)
-    rows["type"], rows["pid"], rows["generation"] = creates["value"], creates["pid"], creates["generation"]
+    creates = creates.view(CREATE_EVENT)
+    rows["type"], rows["pid"], rows["generation"] = creates["type"], creates["pid"], creates["generation"]
     rows["gets"] = rows["puts"] = pairs
     return rows
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from tracer.analysis.address_regions import Places
 from tracer.analysis.evidence import Evidence
-from tracer.model.records import FRAME_BINARY_SHIFT, ErrorKind
+from tracer.model.events import ErrorKind
+from tracer.model.records import FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records
 
 KINDS: Mapping[int, str] = {
@@ -43,10 +44,10 @@ class BadFrees:
         events = evidence.snapshot.errors.copy()
         verdicts = [self._judge(event) for event in events]
         self.broken: Records = events[np.array([verdict is True for verdict in verdicts], dtype=bool)]
-        """The errors, without what is none. Of an address inside a block, `value` is the stack of the block's birth."""
+        """The errors, without what is none. Of an address inside a block, `birth` is the stack of the block's birth."""
         open_ = (row for row, verdict in enumerate(verdicts) if verdict is None)
         unjudged = [row for row in open_ if not self._is_of_child(events[row])]
-        self.unjudged = int(np.maximum(events["reserved"][unjudged], 1).sum())
+        self.unjudged = int(np.maximum(events["represented"][unjudged], 1).sum())
         """Frees that may be an error or not; in a forked child they are of what it inherited."""
 
     def _is_of_child(self, event: np.void) -> bool:
@@ -55,24 +56,24 @@ class BadFrees:
 
     def _judge(self, event: np.void) -> bool | None:
         """Return whether it is an error; None where that is not known. Complete what it says of the block."""
-        if event["flags"] not in KINDS:
+        if event["error"] not in KINDS:
             return True
         by_program = self._is_by_program(event)
         if by_program is False:
             return False
         if by_program is None or not self._evidence.snapshot.complete:  # the birth of a block may be among what is lost
             return None
-        if event["flags"] != ErrorKind.INVALID_FREE:
+        if event["error"] != ErrorKind.INVALID_FREE:
             return True
         other = self._places.block_of_another(event)
-        if other is None and not event["count_read"]:  # the stack of a thread is a mapping too
+        if other is None and not event["on_stack"]:  # the stack of a thread is a mapping too
             other = self._places.mapping_at(event)
         block = other if other is not None else self._places.block_around(event)
         if block is not None:
-            event["value"] = block["stack"]
+            event["birth"] = block["stack"]
         if other is not None:
-            event["flags"] = ErrorKind.MISMATCHED_FREE
-        return True if block is not None or event["count_read"] or self._places.binary_at(event) else None
+            event["error"] = ErrorKind.MISMATCHED_FREE
+        return True if block is not None or event["on_stack"] or self._places.binary_at(event) else None
 
     def _is_by_program(self, event: np.void) -> bool | None:
         """Tell a free by the program from one by a thread's end; None for an allocator that is not fully known."""
@@ -98,15 +99,16 @@ class BadFrees:
 
     def reason(self, event: np.void) -> str | None:
         """Say what is known of the address beside its stacks."""
-        if event["flags"] == ErrorKind.INVALID_FREE:
+        if event["error"] == ErrorKind.INVALID_FREE:
             return self._where(event)
-        if event["flags"] == ErrorKind.MISMATCHED_FREE:
+        if event["error"] == ErrorKind.MISMATCHED_FREE:
             block = self._places.block_of_another(event)
             return self._of_a_mapping(event) if block is None else self._of_another(block)
-        if event["flags"] != ErrorKind.DOUBLE_FREE:
+        if event["error"] != ErrorKind.DOUBLE_FREE:
             return None
-        what = f"a block of {byte_words(int(event['count']))}" if event["value"] else "a block that its parent made"
-        return what if event["object"] else f"{what}, freed earlier: the place was not kept"
+        size = byte_words(int(event["block_size"]))
+        what = f"a block of {size}" if event["birth"] else "a block that its parent made"
+        return what if event["release"] else f"{what}, freed earlier: the place was not kept"
 
     def _of_another(self, block: np.void) -> str:
         return f"a block of {byte_words(int(block['size']))} that {self._evidence.allocator(int(block['site']))} made"
@@ -125,7 +127,7 @@ class BadFrees:
         if block is not None:
             inside = int(event["address"]) - int(block["address"])
             return f"{byte_words(inside)} inside a block of {int(block['size']):,}"
-        if event["count_read"]:
+        if event["on_stack"]:
             return "on the stack of the thread that frees it"
         return f"in the data of {self._places.binary_at(event)}"
 

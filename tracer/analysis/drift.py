@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.analysis.groups import Indices, sorted_runs
+from tracer.model.events import EventFlag
 from tracer.model.operations import Operation
-from tracer.model.records import EventFlag, ObjectFlag
+from tracer.model.records import ObjectFlag
 from tracer.model.snapshot import Records
 
 

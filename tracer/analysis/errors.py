@@ -13,9 +13,9 @@ from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
 from tracer.analysis.identity import keys_of
 from tracer.analysis.mismatches import Mismatches
+from tracer.model.events import COUNTED_EVENT, ErrorKind
 from tracer.model.findings import ErrorFinding, FrameList, Holder
 from tracer.model.holders import KIND_GONE
-from tracer.model.records import ErrorKind
 
 REINITIALISED = "reinitialised"
 FREED_PAST_COUNTER = "freed-past-counter"
@@ -35,26 +35,26 @@ _KINDS: Mapping[int, str] = {
 def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, ...]:
     """Merge the ERROR events by kind, type, process and the functions of their three stacks; most frequent first.
 
-    Only some of those alike are kept: `reserved` of each says for how many it stands.
+    Only some of those alike are kept: `represented` of each says for how many it stands.
     """
     events = frees.broken
-    names = ("flags", "extra", "pid", "generation", "stack", "value", "object")
+    names = ("error", "broken_type", "pid", "generation", "stack", "birth", "release")
     groups = group_rows(*(events[name] for name in names))
-    stand_for = np.maximum(events["reserved"], 1)
+    stand_for = np.maximum(events["represented"], 1)
     counts = np.bincount(groups.label, stand_for, len(groups)).astype(np.int64).tolist()
     merged: dict[object, ErrorFinding] = {}
     extra = ExtraPuts(evidence, events)
     for row, count in sorted(zip(groups.first.tolist(), counts, strict=True)):
         event = events[row]
-        stacks = [evidence.stacks.get(int(event[name])) for name in ("stack", "value", "object")]
+        stacks = [evidence.stacks.get(int(event[name])) for name in ("stack", "birth", "release")]
         key = (*(int(event[name]) for name in names[:4]), *(stack.keys for stack in stacks))
         before = merged.get(key)
-        is_freed = int(event["flags"]) in (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
-        said = _past if is_freed else frees.reason
+        is_freed = int(event["error"]) in (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
+        said = _past(events.view(COUNTED_EVENT)[row]) if is_freed else frees.reason(event)
         put = extra.of(row) if before is None or before.probably is None else None
         merged[key] = ErrorFinding(
-            kind=_KINDS.get(int(event["flags"]), f"error {int(event['flags'])}"),
-            type=evidence.type_name(int(event["extra"])) if event["extra"] else frees.type(event),
+            kind=_KINDS.get(int(event["error"]), f"error {int(event['error'])}"),
+            type=evidence.type_name(int(event["broken_type"])) if event["broken_type"] else frees.type(event),
             pid=int(event["pid"]),
             count=count + (before.count if before else 0),
             address=before.address if before else int(event["address"]),
@@ -63,7 +63,7 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
             released_at=before.released_at if before else None if is_freed else stacks[2].frames or None,
             last_get=before.last_get if before else stacks[2].frames or None if is_freed else None,
             probably=evidence.stacks.frames(put.stack) if put else before.probably if before else None,
-            reason=put.reason if put else before.reason if before else said(event),
+            reason=put.reason if put else before.reason if before else said,
             holders=before.holders if before else _holders(evidence, event) if is_freed else (),
         )
     for error in Mismatches(evidence).findings():
@@ -75,7 +75,7 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
 
 def _birth(evidence: Evidence, event: np.void) -> FrameList | None:
     """Return the stack that an object or a block was made at, with what made it."""
-    stack, type_ = int(event["value"]), int(event["extra"])
+    stack, type_ = int(event["birth"]), int(event["broken_type"])
     return evidence.makers.whole(evidence.stacks.get(stack).frames, evidence.makers.site_of(stack, type_)) or None
 
 

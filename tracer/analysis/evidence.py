@@ -13,9 +13,9 @@ from tracer.analysis.holders import HoldersOfEntries
 from tracer.analysis.makers import Makers
 from tracer.analysis.reached import reached, why_unknown
 from tracer.analysis.stacks import SymbolizedStacks
+from tracer.model.events import ErrorKind
 from tracer.model.frames import Symbols
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
-from tracer.model.records import ErrorKind
 from tracer.model.snapshot import CRASHES, Process, Snapshot
 
 _BREAKS = (ErrorKind.OVER_PUT, ErrorKind.USE_AFTER_ZERO, ErrorKind.DELETE_WHILE_REFERENCED)
@@ -109,5 +109,5 @@ class Evidence:
 def _broken(snapshot: Snapshot) -> frozenset[tuple[int, int]]:
     """Return pid and generation of the address spaces in which references were put, or used, that had been put."""
     errors = snapshot.errors
-    rows = errors[np.isin(errors["flags"], [int(kind) for kind in _BREAKS])]
+    rows = errors[np.isin(errors["error"], [int(kind) for kind in _BREAKS])]
     return frozenset(zip(rows["pid"].tolist(), rows["generation"].tolist(), strict=True))

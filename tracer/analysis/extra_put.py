@@ -18,8 +18,8 @@ from tracer.analysis.reasons import place_of
 from tracer.analysis.representatives import last_in_first_out, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
+from tracer.model.events import CREATE_EVENT, ErrorKind
 from tracer.model.operations import Operation
-from tracer.model.records import ErrorKind
 from tracer.model.snapshot import Records
 
 _SURE = 0.8
@@ -54,7 +54,7 @@ class ExtraPuts:
 
     def of(self, row: int) -> ExtraPut | None:
         """Judge the error in a row of `errors`; None for other errors, and where nothing tells."""
-        if self._errors[row]["flags"] != ErrorKind.OVER_PUT:
+        if self._errors[row]["error"] != ErrorKind.OVER_PUT:
             return None
         found = self._life(row)
         if found is None or found.life.remaining >= 0:
@@ -76,12 +76,12 @@ class ExtraPuts:
         if len(creates) == 0:
             return None
         one, in_order = _whole_life(events, int(creates[0]), self._errors[same])
-        return _Broken(int(events["value"][creates[0]]), one, in_order)
+        return _Broken(int(events.view(CREATE_EVENT)["type"][creates[0]]), one, in_order)
 
     def _same(self, row: int) -> Indices:
         """Return the rows of all errors that are about the same object."""
         identities = self._errors[list(IDENTITY)]
-        over_put = self._errors["flags"] == ErrorKind.OVER_PUT
+        over_put = self._errors["error"] == ErrorKind.OVER_PUT
         same: Indices = np.flatnonzero((identities == identities[row]) & over_put)
         return same
 
@@ -95,7 +95,7 @@ class ExtraPuts:
     @cached_property
     def _all(self) -> list[_Broken]:
         """The lives of objects that were put too often: of those with distinct stacks, some."""
-        over_put = np.flatnonzero(self._errors["flags"] == ErrorKind.OVER_PUT)
+        over_put = np.flatnonzero(self._errors["error"] == ErrorKind.OVER_PUT)
         _, first = np.unique(self._errors["stack"][over_put], return_index=True)
         lives = (self._life(row) for row in over_put[first[:_MOST_LIVES]].tolist())
         return [one for one in lives if one is not None]

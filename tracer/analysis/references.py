@@ -24,10 +24,11 @@ from tracer.analysis.stacks import Lines, SymbolizedStack, lines_of
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import Turnovers, object_turnover
 from tracer.analysis.unpaired import Verdict
+from tracer.model.events import EVENT
 from tracer.model.findings import Balance, Instance, Leak, StackCount, UnpairedGet
 from tracer.model.operations import Operation
 from tracer.model.reachability import KIND_REFERENCE
-from tracer.model.records import EVENT, ObjectFlag
+from tracer.model.records import ObjectFlag
 from tracer.model.snapshot import Records
 from tracer.model.trends import Trend
 

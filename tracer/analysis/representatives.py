@@ -13,6 +13,7 @@ from tracer.analysis.hashing import mixed, sums
 from tracer.analysis.history import Calls, owners
 from tracer.analysis.lives import Life, life
 from tracer.analysis.scaling import Floats
+from tracer.model.events import CHANGE_EVENT
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
@@ -73,7 +74,7 @@ class Representatives:
         paired, open_gets = _by_holder(events)
         plain = events[~paired & ~open_gets]
         one = _life(plain, pairs, record)
-        held = tuple(Held(int(event["stack"]), int(event["value"])) for event in events[open_gets])
+        held = tuple(Held(int(event["stack"]), int(event["holder"])) for event in events[open_gets].view(CHANGE_EVENT))
         if held and one.remaining < 0:  # a holder gave its reference back by a put that names no holder
             plain, held = events[~paired], ()
             one = _life(plain, pairs, record)
@@ -98,8 +99,9 @@ def _by_holder(events: Records) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.b
     """Return which events a holder pairs, and which gets for a holder are not given back by it."""
     paired, open_gets = np.zeros(len(events), dtype=bool), np.zeros(len(events), dtype=bool)
     waiting: defaultdict[int, list[int]] = defaultdict(list)
-    for place in np.flatnonzero(events["value"]).tolist():
-        gets = waiting[int(events["value"][place])]
+    holders = events.view(CHANGE_EVENT)["holder"]
+    for place in np.flatnonzero(holders).tolist():
+        gets = waiting[int(holders[place])]
         if events["operation"][place] == Operation.GET:
             gets.append(place)
         elif gets:

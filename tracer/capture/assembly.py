@@ -14,22 +14,19 @@ from tracer.aggregation.inheritance import FREE_RECORD, GHOST_RECORD, inherited_
 from tracer.aggregation.merged_stacks import merge_stacks
 from tracer.aggregation.merged_types import merge_types
 from tracer.capture.class_types import ClassTypes, read_class_types
-from tracer.capture.losses import describe, read_losses
+from tracer.capture.losses import losses_of
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
-from tracer.errors import TooFewFiles
 from tracer.kernel import bpf
 from tracer.kernel.kernel_records import FREED_PLACE, FREED_SET
 from tracer.kernel.maps import thread_value
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
-from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, LossKind
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import (
     ANONYMOUS,
-    EVERY_KIND,
     Binary,
     Coverage,
-    Loss,
     Mapping,
     Process,
     Records,
@@ -127,50 +124,6 @@ class _Walk:
         return _joined(records.FREED_RECORD, keys, values)
 
 
-def _losses(session: Session, counts: dict[LossKind, int]) -> Iterator[Loss]:
-    yield from describe(counts)
-    yield from session.mishaps.losses
-    if session.tables.refused:
-        yield Loss("mapping table not kept: too many processes or mappings", session.tables.refused, "trace fewer")
-    if session.rows.refused:
-        yield Loss("unwind table not kept: too many binaries", session.rows.refused, "trace fewer")
-    if session.spaces.generated.unlisted:
-        count = len(session.spaces.generated.unlisted)
-        yield Loss("code of a JIT that could not be followed: too many mappings", count, "none yet")
-    for reason, count in (session.jit.refused + session.frames.refused).items():
-        yield Loss(f"code of a JIT that could not be followed: {reason}", count, "none")
-    if session.code.lost:
-        yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")
-    if session.sites.refused:
-        yield Loss("site not probed: too many", session.sites.refused, "give fewer specs", EVERY_KIND)
-    if session.prober.without_files:
-        reason = "process without probes: no more files may be opened"
-        yield Loss(reason, session.prober.without_files, TooFewFiles.hint, EVERY_KIND)
-    if session.follower.not_followed:
-        reason = "child that was not traced from its start: it was not made by fork() or vfork()"
-        if not session.programs.can_hold:
-            reason = "child that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.not_followed, "none")
-    if session.follower.started_unseen:
-        reason = "program that was not traced from its start: its exec was not seen, or is of a kind unknown here"
-        if not session.programs.can_hold:
-            reason = "program that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.started_unseen, "none")
-    if session.follower.translated:
-        reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
-        count = len({pid for pid, _ in session.follower.translated})
-        yield Loss(reason, count, "trace it without the other")
-    if session.follower.dispatching:
-        reason = "process that dispatches its own system calls (as Wine does): not traced from then on"
-        yield Loss(reason, len({pid for pid, _ in session.follower.dispatching}), "none", EVERY_KIND)
-    if session.follower.patching:
-        reason = "process that patches its own code, where probes were: not traced from then on"
-        yield Loss(reason, len({pid for pid, _ in session.follower.patching}), "none", EVERY_KIND)
-    if session.follower.copied:
-        reason = "start of a probed function that the program copied and runs elsewhere: calls through it are not seen"
-        yield Loss(reason, session.follower.copied, "none", EVERY_KIND)
-
-
 def _trapped(processes: Iterable[Process]) -> Iterator[str]:
     """Say what a SIGTRAP may come from."""
     for process in processes:
@@ -199,10 +152,10 @@ def take_snapshot(
         values["unknown_frees"] = 0
     processes = session.processes.records(keys, values)
     mappings = session.spaces.records
-    type_totals = session.history.type_totals()
+    type_totals = session.events.history.type_totals()
     totals, lives = walk.totals()
     # live_events folds all that ended, before the statistics are read
-    events = session.history.so_far() if running else session.history.live_events()
+    events = session.events.history.so_far() if running else session.events.history.live_events()
     names, classes = _types(session, mappings)
     snapshot = Snapshot(
         mode=session.mode,
@@ -218,7 +171,7 @@ def take_snapshot(
         script_frames=tuple(session.stacks.script_frames.frames),
         allocations=live,
         objects=objects,
-        mapped=session.mapped.so_far() if running else session.mapped.live(),
+        mapped=session.events.mapped_memory.so_far() if running else session.events.mapped_memory.live(),
         inherited=inherited_allocations(live, ghosts, processes, frees),
         totals=totals,
         checkpoints=tuple(session.checkpoints.taken),
@@ -226,11 +179,11 @@ def take_snapshot(
         life_bins=lives,
         free_sites=walk.free_sites(),
         history=events,
-        condensed=session.history.condensed(),
-        balanced=session.history.balanced,
-        errors=session.history.errors(),
-        error_history=session.history.error_history(),
-        losses=tuple(_losses(session, read_losses(session.maps.fds["LOSSES"]))),
+        condensed=session.events.history.condensed(),
+        balanced=session.events.history.balanced,
+        errors=session.events.history.errors(),
+        error_history=session.events.history.error_history(),
+        losses=tuple(losses_of(session)),
         coverage=_coverage(session, processes, mappings),
         notes=(*session.notes, *_trapped(processes)),
         events_seen=_events_seen(values),

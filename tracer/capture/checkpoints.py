@@ -10,6 +10,7 @@ from tracer.aggregation.history import History
 from tracer.kernel import bpf
 from tracer.kernel.maps import Maps
 from tracer.model import records
+from tracer.model.events import CREATE_EVENT
 from tracer.model.operations import Operation
 from tracer.model.periods import Checkpoint
 from tracer.model.snapshot import Records
@@ -52,7 +53,7 @@ def _objects(maps: Maps, history: History, between: Callable[[], None]) -> Recor
     lifetimes = history.balanced.lifetimes
     _, alive = bpf.read_hash(maps.fds["OBJECTS"], records.KEY, records.OBJECT, 16384, between)
     creates = events[(events["operation"] == Operation.CREATE) & (events["count"] > 0)]
-    types = np.concatenate([lifetimes["type"], creates["value"], alive["type"]])
+    types = np.concatenate([lifetimes["type"], creates.view(CREATE_EVENT)["type"], alive["type"]])
     stacks = np.concatenate([lifetimes["create_stack"], creates["stack"], alive["stack"]])
     ones = np.ones(len(creates), np.int64)
     made = np.concatenate([lifetimes["count"].astype(np.int64), ones, np.zeros(len(alive), np.int64)])

@@ -27,6 +27,7 @@ from tracer.procfs.process import executes, has_other_rights, variables
 from tracer.procfs.roots import path_of_process, root_of
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces
+from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.processes import ProcessTable, Space
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
@@ -36,19 +37,26 @@ def _space(control: np.void) -> Space:
     return int(control["pid"]), int(control["generation"])
 
 
+def _range(control: np.void) -> tuple[int, int]:
+    """Return start and bytes."""
+    return int(control["range"]["start"]), int(control["range"]["length"])
+
+
 class Follower:
-    """Handles the control ring's records; `clock` turns the kernel's time into the trace's,
-    and `on_fork` hears of each (parent, child) space with the time of the fork."""
+    """Handles the control ring's records; `clock` turns the kernel's time into the trace's.
+
+    Those that keep something for each address space are listeners, told in the order of `_listeners`.
+    """
 
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface,
-        frames: FrameRegistry, code: CodeLogs, processes: ProcessTable,
-        clock: Callable[[int], int], on_fork: Callable[[Space, Space, int], None], mishaps: Mishaps,
-        endings: Endings, *, can_hold: bool,
+        frames: FrameRegistry, code: CodeLogs, events: SpaceListener, processes: ProcessTable,
+        clock: Callable[[int], int], mishaps: Mishaps, endings: Endings, *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._processes = binaries, prober, spaces, processes
-        self._jit, self._frames, self._code = jit, frames, code
-        self._clock, self._on_fork, self._mishaps, self._can_hold = clock, on_fork, mishaps, can_hold
+        self._code = code
+        self._listeners: Sequence[SpaceListener] = (spaces, jit, frames, code, events)
+        self._clock, self._mishaps, self._can_hold = clock, mishaps, can_hold
         self._processes_fd = maps.fds["PROCESSES"]
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
@@ -81,11 +89,11 @@ class Follower:
             ControlKind.UNMAPPED: self._mapped,
             ControlKind.PATCHES: self._patches,
             ControlKind.EXIT: self._exited,
-            ControlKind.JIT: lambda c: self._jit.called(_space(c), int(c["address"])),
+            ControlKind.JIT: lambda c: jit.called(_space(c), int(c["descriptor"])),
             ControlKind.ENDING: endings.held,
             ControlKind.DISPATCHES: self._dispatches,
-            ControlKind.FRAMES: lambda c: self._frames.registered(_space(c), int(c["length"])),
-            ControlKind.FRAMES_GONE: lambda c: self._frames.deregistered(_space(c), int(c["length"])),
+            ControlKind.FRAMES: lambda c: frames.registered(_space(c), int(c["frames"])),
+            ControlKind.FRAMES_GONE: lambda c: frames.deregistered(_space(c), int(c["frames"])),
         }
 
     def handle(self, blobs: Iterable[bytes]) -> None:
@@ -121,22 +129,44 @@ class Follower:
             if control["ticket"]:
                 self._released[int(control["tid"]) % records.HOLD_SLOTS] = control["ticket"]
 
+    def _moment(self, control: np.void) -> Moment:
+        kernel_ns = int(control["time_ns"])
+        return Moment(kernel_ns, self._clock(kernel_ns))
+
+    def _now(self) -> Moment:
+        now = time.monotonic_ns()
+        return Moment(now, self._clock(now))
+
+    def began(self, space: Space) -> None:
+        """Tell the listeners of a process that is attached to."""
+        for listener in self._listeners:
+            listener.began(space, self._now())
+
+    def mapped(self, space: Space, binaries: Sequence[OpenBinary]) -> None:
+        """Tell the listeners what a process maps; what one of them meets in its memory does not keep the others."""
+        moment = self._now()
+        for listener in self._listeners:
+            with self._mishaps.attempt():
+                listener.mapped(space, binaries, moment)
+
+    def _ended(self, space: Space, moment: Moment) -> None:
+        for listener in reversed(self._listeners):
+            listener.ended(space, moment)
+
     def _forked(self, control: np.void) -> None:
-        pid, parent, shares = int(control["pid"]), int(control["parent"]), bool(control["length"])
-        now, generation = self._clock(int(control["time_ns"])), int(control["generation"])
-        self._processes.forked(pid, generation, parent, now, shares_memory=shares)
+        fork, child = control["fork"], _space(control)
+        parent, moment = (int(fork["parent"]), int(fork["parent_generation"])), self._moment(control)
+        shares = bool(fork["shares_memory"])
+        self._processes.forked(*child, parent[0], moment.trace_ns, shares_memory=shares)
         if not self._can_hold:
             self.not_followed += 1
         if not shares:
-            self._spaces.forked((parent, int(control["address"])), (pid, generation), now)
-            self._jit.forked((parent, int(control["address"])), (pid, generation))
-            self._frames.forked((parent, int(control["address"])), (pid, generation))
-            self._code.forked((parent, int(control["address"])), (pid, generation), int(control["time_ns"]))
-            self._arrived[pid] = False
-            self._on_fork((parent, int(control["address"])), (pid, generation), now)
-            if (parent, int(control["address"])) in self.patching:
-                self.patching.add((pid, generation))
-        self._prober.forked(parent, pid)
+            self._arrived[child[0]] = False
+            for listener in self._listeners:
+                listener.forked(parent, child, moment)
+            if parent in self.patching:
+                self.patching.add(child)
+        self._prober.forked(parent[0], child[0])
 
     def _arrives(self, control: np.void) -> None:
         self._arrived[int(control["pid"])] = True
@@ -163,27 +193,26 @@ class Follower:
                 self._expected.add(pid)
 
     def _execed(self, control: np.void) -> None:
-        pid, generation = int(control["pid"]), int(control["generation"])
-        now = self._clock(int(control["time_ns"]))
-        before = self._processes.current(pid)
-        if before is not None and before.generation != generation:
-            self._code.ended((pid, before.generation))
-            self._spaces.ended(pid, before.generation, now)
-            self._jit.ended((pid, before.generation))
-            self._frames.ended((pid, before.generation))
-        self._processes.execed(pid, generation, bytes(control["path"]).decode(errors="surrogateescape"), now)
+        (pid, generation), moment = _space(control), self._moment(control)
+        current = self._processes.current(pid)
+        before = (pid, current.generation) if current is not None else None
+        if before is not None and before != (pid, generation):
+            self._ended(before, moment)
+        path = bytes(control["path"]).decode(errors="surrogateescape")
+        self._processes.execed(pid, generation, path, moment.trace_ns)
         self._arrived.pop(pid, None)
         self._binaries.recheck()
         if has_other_rights(pid):
             self._prober.gained_rights(pid)
-        binaries = self._spaces.refresh(pid, generation, now)
+        binaries = self._spaces.refresh(pid, generation, moment.trace_ns)
         is_expected = pid in self._expected
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)
         if not (is_held and (binaries or is_expected)) and not (is_expected and not self._can_hold):
             self.started_unseen += 1
             self._link(pid, generation, binaries)
         self._expected.discard(pid)
-        self._code.begin((pid, generation), (pid, before.generation) if before is not None else None)
+        for listener in self._listeners:
+            listener.executed(before, (pid, generation), moment)
 
     def _link(self, pid: int, generation: int, binaries: Sequence[OpenBinary]) -> None:
         """Give a process the probes of what it maps; none where its probes were taken out, or code of another program
@@ -211,33 +240,32 @@ class Follower:
         process = np.frombuffer(raw, records.PROCESS)[0] if raw is not None else None
         if process is None or process["state"] != ProcessState.TRACED or process["generation"] != generation:
             return ()
-        self._link(pid, generation, self._spaces.refresh(pid, generation, self._clock(time.monotonic_ns())))
+        self._link(pid, generation, self._spaces.refresh(pid, generation, self._now().trace_ns))
         return self._spaces.last_read
 
     def _loaded(self, control: np.void) -> None:
-        pid, generation = int(control["pid"]), int(control["generation"])
+        pid, generation = _space(control)
         self._processes.name_again(pid)
         self._binaries.recheck()
-        binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
+        binaries = self._spaces.refresh(pid, generation, self._moment(control).trace_ns)
         self._link(pid, generation, binaries)
-        with self._mishaps.attempt():
-            self._jit.find_registered((pid, generation), binaries)
-        self._code.settle((pid, generation))
+        self.mapped((pid, generation), binaries)
 
     def _mapped(self, control: np.void) -> None:
         """The program changed its executable memory itself."""
         self._binaries.recheck()
-        pid, generation, start = int(control["pid"]), int(control["generation"]), int(control["address"])
-        binaries = self._spaces.refresh(pid, generation, self._clock(int(control["time_ns"])))
+        pid, generation = _space(control)
+        binaries = self._spaces.refresh(pid, generation, self._moment(control).trace_ns)
         if binaries and control["kind"] == ControlKind.MAPPED:
-            self._spaces.note_code(pid, generation, start, int(control["length"]))
+            self._spaces.note_code(pid, generation, *_range(control))
             self._code.find_dump((pid, generation))
             self._mend(control)
         self._link(pid, generation, binaries)
 
     def _mend(self, control: np.void) -> None:
         """Make good the breakpoints in what a process makes executable, if it copied probed code to there."""
-        start, end = int(control["address"]), int(control["address"]) + int(control["length"])
+        start, length = _range(control)
+        end = start + length
         inside = [entry for entry in self._spaces.last_read if entry.start < end and entry.end > start]
         pid = int(control["pid"])
         self.copied += mend_copies(pid, inside, partial(self._prober.excerpts, pid))
@@ -245,8 +273,8 @@ class Follower:
     def _patches(self, control: np.void) -> None:
         """Before a process writes to code. Where there are probes in it, all of them go, since the kernel would put
         breakpoints into the midst of what it writes; and what it copied of such code before is made good."""
-        space, start = _space(control), int(control["address"])
-        end = start + int(control["length"])
+        space, (start, length) = _space(control), _range(control)
+        end = start + length
         mapped = list(self._spaces.executable(space))
         self._mapped(control)
         if not any(self._prober.probes_in(space[0], of, m, start, end) for m, of, _ in mapped):
@@ -256,14 +284,10 @@ class Follower:
         mend_copies(space[0], self._spaces.last_read, lambda: excerpts)
 
     def _exited(self, control: np.void) -> None:
-        pid, generation = int(control["pid"]), int(control["generation"])
-        now = self._clock(int(control["time_ns"]))
-        if self._arrived.pop(pid, True) is False:
+        space, moment = _space(control), self._moment(control)
+        if self._arrived.pop(space[0], True) is False:
             self.not_followed += 1
-        self._expected.discard(pid)
-        self._processes.exited(pid, int(control["length"]), now)
-        self._code.ended((pid, generation))
-        self._spaces.ended(pid, generation, now)
-        self._jit.ended((pid, generation))
-        self._frames.ended((pid, generation))
-        self._prober.forget(pid)
+        self._expected.discard(space[0])
+        self._processes.exited(space[0], int(control["wait_status"]), moment.trace_ns)
+        self._ended(space, moment)
+        self._prober.forget(space[0])

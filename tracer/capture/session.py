@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tracer.aggregation.history import History
-from tracer.aggregation.mapped import MappedMemory
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.binaries.start_up import start_up_binaries
+from tracer.capture.aggregated_events import AggregatedEvents
 from tracer.capture.beside import beside
 from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.checkpoints import Checkpoints
@@ -90,14 +89,14 @@ class Session:
         self.mode = "attached"
         self.stopped = False
         self.processes = ProcessTable()
-        self.history = History()
-        self.mapped = MappedMemory()
         self.checkpoints = Checkpoints()
         self.mishaps = Mishaps()
         self.binaries = Binaries()
         self._opened.callback(self.binaries.close)
         with beside(lambda: self._make_kernel_side(options)):
             options.meanwhile()
+        self._open_rings()
+        self.events = AggregatedEvents(self._ring("EVENTS"), lambda: self._started_ns)
         self.sites = SiteTable(self.maps)
         self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
         self.interpreters = InterpreterRuntimes(self.maps, self.programs.interpreters, self.mishaps)
@@ -117,12 +116,11 @@ class Session:
         hindrance = options.hindrance or (None if self.programs.can_hold else "this kernel cannot hold it")
         self.endings = Endings(self.maps, self._since_start, hindrance, lambda c: self.completion.unwinder(c))
         self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.processes,
-            self._since_start, self._forked, self.mishaps, self.endings, can_hold=self.programs.can_hold,
+            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.events,
+            self.processes, self._since_start, self.mishaps, self.endings, can_hold=self.programs.can_hold,
         )
         self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
         self.stacks = CollectedStacks(self.completion, self.seen, self.mishaps)
-        self._open_rings()
         self._opened.callback(self._detach)
         self._shared = self.maps.view("SHARED", records.SHARED, 1)
         self._heartbeat = Heartbeat(self._shared)
@@ -146,7 +144,6 @@ class Session:
 
     def _open_rings(self) -> None:
         self.rings, self.holds = dict[str, Ring](), HoldCounts(enabled=self.options.constants.counts)
-        self._events = self._ring("EVENTS")
         self._stack_ring = self._ring("STACK_RING")
         self._interpreter_ring = self._ring("INTERPRETER_RING")
         self._dump_ring = self._ring("DUMP_RING")
@@ -217,15 +214,14 @@ class Session:
         """Put all probes on a running process; return its binaries."""
         self._enter(pid, ProcessState.TRACED)
         self.processes.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
-        self.code.begin((pid, 0))
-        binaries = self.spaces.refresh(pid, 0, 0)
-        self.prober.check_code(pid, self.spaces.executable((pid, 0)))
+        space = pid, 0
+        self.follower.began(space)
+        binaries = self.spaces.refresh(*space, 0)
+        self.prober.check_code(pid, self.spaces.executable(space))
         self.prober.link(pid, binaries)
         with self.mishaps.attempt():
-            self.jit.find_registered((pid, 0), binaries)
-        with self.mishaps.attempt():
-            self.code.find_dump((pid, 0))
-            self.code.settle((pid, 0))
+            self.code.find_dump(space)
+        self.follower.mapped(space, binaries)
         return binaries
 
     def stop(self) -> None:
@@ -283,12 +279,12 @@ class Session:
     def _take_checkpoints(self) -> None:
         """Take all that were asked for, the last ones of a trace that ends too."""
         while self.checkpoints.asked > len(self.checkpoints.taken):
-            self.checkpoints.take(self.duration_ns, self.maps, self.history, self.drain)
+            self.checkpoints.take(self.duration_ns, self.maps, self.events.history, self.drain)
 
     def progress(self) -> Progress:
         """Return what a status line shows."""
         lost = sum(read_losses(self.maps.fds["LOSSES"]).values())
-        return Progress(time.monotonic_ns() - self._started_ns, self.history.events_seen, lost)
+        return Progress(time.monotonic_ns() - self._started_ns, self.events.history.events_seen, lost)
 
     def _is_over(self, deadline: float | None) -> bool:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):
@@ -313,7 +309,7 @@ class Session:
         self.serve()
         self._drain_stacks()
         self.code.poll()
-        self._drain_events()
+        self.events.read()
 
     def _follow(self) -> None:
         """Handle what happened to processes; what was dumped before it, by the mappings as they were."""
@@ -333,18 +329,6 @@ class Session:
         scripts, stacks = self._interpreter_ring.read_blobs(), self._stack_ring.read_blobs()
         self._take_dumps()  # each was sent before its stack
         self.stacks.take(scripts, stacks, began)
-
-    def _forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
-        """Have the events aggregated before any later event of either is read."""
-        self._drain_events()
-        self.mapped.fork(parent, child, now_ns)
-
-    def _drain_events(self) -> None:
-        events = self._events.read_records(records.EVENT)
-        if len(events):
-            events["time_ns"] -= np.minimum(events["time_ns"], np.uint64(self._started_ns))
-            self.history.add(events)
-            self.mapped.add(events)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -7,9 +7,10 @@ it came, and a frame is named only where these leave no choice.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from tracer.binaries.open_binaries import OpenBinary
 from tracer.jit.code_log import Found, GeneratedFunction
 from tracer.jit.followed_logs import FollowedLogs
 from tracer.jit.function_names import read_name
@@ -21,12 +22,13 @@ from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_E
 from tracer.procfs.process import credentials
 from tracer.spaces.address_spaces import Spaces
 from tracer.spaces.generated_ranges import Range, Space
+from tracer.spaces.listener import Moment, SpaceListener
 
 _MOST_LOOKS = 128
 """Pieces of a log that are read while someone is held for it, 32 MB: the rest comes when nobody waits."""
 
 
-class CodeLogs:
+class CodeLogs(SpaceListener):
     """`read_stacks` takes all stacks out of their ring: those that are older than what a log says next."""
 
     def __init__(
@@ -37,7 +39,16 @@ class CodeLogs:
         self._living: dict[Space, FollowedLogs] = {}
         self._all: dict[Space, FollowedLogs] = {}
 
-    def begin(self, space: Space, before: Space | None = None) -> None:
+    def began(self, space: Space, moment: Moment) -> None:
+        self._follow(space)
+
+    def executed(self, before: Space | None, space: Space, moment: Moment) -> None:
+        self._follow(space, before)
+
+    def mapped(self, space: Space, binaries: Sequence[OpenBinary], moment: Moment) -> None:
+        self.settle(space)
+
+    def _follow(self, space: Space, before: Space | None = None) -> None:
         """Follow a new address space; `before`: the one that an exec ended."""
         who = credentials(space[0])
         if who is None:
@@ -47,16 +58,16 @@ class CodeLogs:
             logs.passed = self._all[before].position()
         self._living[space] = self._all[space] = logs
 
-    def forked(self, parent: Space, child: Space, forked_ns: int) -> None:
+    def forked(self, parent: Space, child: Space, moment: Moment) -> None:
         """Follow a forked child, whose code is its parent's at first. Where a log tells of that code, the child's own
         gets a number of its own: what either writes from now on is true of itself alone."""
-        self.begin(child)
+        self._follow(child)
         if child in self._living and parent in self._all and self._all[parent].has_any:
             logs = self._living[child]
-            logs.parent, logs.began_ns = self._all[parent], forked_ns
+            logs.parent, logs.began_ns = self._all[parent], moment.kernel_ns
             self._spaces.renumber(child)
 
-    def ended(self, space: Space) -> None:
+    def ended(self, space: Space, moment: Moment) -> None:
         """Read the rest of what an address space wrote."""
         logs = self._living.pop(space, None)
         if logs is None:

@@ -16,6 +16,7 @@ from tracer.jit.live_frames import LiveFrames, read_live_frames
 from tracer.procfs.process import read_memory
 from tracer.spaces.address_spaces import Spaces
 from tracer.spaces.generated_ranges import Range, Space
+from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.mapping_tables import UnwindRows
 
 REGISTER_FUNCTIONS = ("__register_frame", "__register_frame_info")
@@ -42,7 +43,7 @@ class _Registered:
     data: bytes
 
 
-class FrameRegistry:
+class FrameRegistry(SpaceListener):
     """`forget` hears of code that is no longer what it was."""
 
     def __init__(
@@ -88,12 +89,12 @@ class FrameRegistry:
             self._forget(space, known.code)
             self._rows.release(known.rows)
 
-    def forked(self, parent: Space, child: Space) -> None:
+    def forked(self, parent: Space, child: Space, moment: Moment) -> None:
         """Give a forked child its copy."""
         self._registered[child] = dict(self._registered.get(parent, {}))
         for known in self._registered[child].values():
             self._rows.use(known.rows)
 
-    def ended(self, space: Space) -> None:
+    def ended(self, space: Space, moment: Moment) -> None:
         for known in self._registered.pop(space, {}).values():
             self._rows.release(known.rows)

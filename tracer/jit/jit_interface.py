@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +18,7 @@ from tracer.jit.jit_image import read_jit_image
 from tracer.procfs.process import read_memory
 from tracer.spaces.address_spaces import Spaces
 from tracer.spaces.generated_ranges import Space
+from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.mapping_tables import UnwindRows
 
 REGISTER_FUNCTION, DESCRIPTOR = "__jit_debug_register_code", "__jit_debug_descriptor"
@@ -50,7 +51,7 @@ class _Registered:
     """Whose list it is in."""
 
 
-class JitInterface:
+class JitInterface(SpaceListener):
     """The images of every traced process; each registration is a binary of its own, whatever its address."""
 
     def __init__(self, binaries: Binaries, rows: UnwindRows, spaces: Spaces) -> None:
@@ -136,14 +137,17 @@ class JitInterface:
             self._spaces.remove_code(space, entry)
             self._rows.release(known.binary)
 
-    def forked(self, parent: Space, child: Space) -> None:
+    def mapped(self, space: Space, binaries: Sequence[OpenBinary], moment: Moment) -> None:
+        self.find_registered(space, binaries)
+
+    def forked(self, parent: Space, child: Space, moment: Moment) -> None:
         """Give a forked child its copy."""
         self._registered[child] = dict(self._registered.get(parent, {}))
         self._walked[child] = set(self._walked.get(parent, ()))
         for known in self._registered[child].values():
             self._rows.use(known.binary)
 
-    def ended(self, space: Space) -> None:
+    def ended(self, space: Space, moment: Moment) -> None:
         self._walked.pop(space, None)
         for known in self._registered.pop(space, {}).values():
             self._rows.release(known.binary)

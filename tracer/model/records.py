@@ -70,15 +70,6 @@ RELEASED = np.dtype(
     ],
     align=True,
 )
-EVENT = np.dtype(
-    [
-        ("time_ns", "<u8"), ("address", "<u8"), ("object", "<u8"), ("stack", "<u8"), ("value", "<u8"), ("extra", "<u8"),
-        ("pid", "<u4"), ("tid", "<u4"), ("generation", "<u2"), ("group", "<u2"), ("site", "<u2"),
-        ("operation", "u1"), ("flags", "u1"),
-        ("count_read", "<i4"), ("count", "<i4"), ("serial", "<u4"), ("reserved", "<u4"),
-    ],
-    align=True,
-)
 STACK = np.dtype([("id", "<u8"), ("status", "<u4"), ("depth", "<u4"), ("frames", "<u8", (MAX_FRAMES + 1,))], align=True)
 CODE_RANGE = np.dtype([("start", "<u8"), ("end", "<u8")])
 RETURN_INSTANCE = np.dtype([("slot", "<u8"), ("address", "<u8")])
@@ -116,14 +107,23 @@ TYPE_NAME = np.dtype(
     ],
     align=True,
 )
-CONTROL = np.dtype(
-    [
-        ("time_ns", "<u8"), ("address", "<u8"), ("length", "<u8"), ("ticket", "<u8"),
-        ("pid", "<u4"), ("tid", "<u4"), ("parent", "<u4"), ("generation", "<u2"), ("kind", "<u2"),
-        ("path", f"S{PATH_BYTES}"),
+HELD_REGISTERS = 21
+CONTROL_FORK = np.dtype([("parent", "<u4"), ("parent_generation", "<u2"), ("shares_memory", "<u2")])
+CONTROL_RANGE = np.dtype([("start", "<u8"), ("length", "<u8")])
+CONTROL_ENDING = np.dtype([("thread", "<u8"), ("registers", "<u8", (HELD_REGISTERS,))])
+CONTROL = np.dtype({
+    "names": [
+        "time_ns", "ticket", "pid", "tid", "generation", "kind", "reserved",
+        "fork", "path", "wait_status", "range", "descriptor", "frames", "ending",
     ],
-    align=True,
-)
+    "formats": [
+        "<u8", "<u8", "<u4", "<u4", "<u2", "<u2", "<u4",
+        CONTROL_FORK, f"S{PATH_BYTES}", "<u8", CONTROL_RANGE, "<u8", "<u8", CONTROL_ENDING,
+    ],
+    "offsets": [0, 8, 16, 20, 24, 26, 28, *[32] * 7],
+    "itemsize": 32 + PATH_BYTES,
+})  # fmt: skip
+"""Those from `fork` on share one place: the kind tells which is there."""
 PROCESS = np.dtype(
     [
         ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
@@ -257,25 +257,6 @@ class MappedFlag(IntFlag):
     """
 
     INHERITED = 1 << 31
-
-
-class ErrorKind(IntEnum):
-    NONE = 0
-    OVER_PUT = 1
-    USE_AFTER_ZERO = 2
-    DELETE_WHILE_REFERENCED = 3
-    REINITIALISED = 4
-    DOUBLE_FREE = 5
-    INVALID_FREE = 6
-    MISMATCHED_FREE = 7
-    FREED_WHILE_COUNTED = 8
-    FREED_PAST_COUNTER = 9
-
-
-class EventFlag(IntFlag):
-    LAST = 1
-    UNKNOWN = 2
-    COUNT_UNREAD = 4
 
 
 class ObjectFlag(IntFlag):

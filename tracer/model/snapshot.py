@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tracer.model.events import ERROR_EVENT, EVENT
 from tracer.model.frames import Frame
 from tracer.model.generated import GeneratedFrame
 from tracer.model.holders import HOLDER_RECORD, HolderName
@@ -16,7 +17,6 @@ from tracer.model.reachability import REACH_RECORD, Scan
 from tracer.model.recorded_names import recorded_as
 from tracer.model.records import (
     ALLOCATION_RECORD,
-    EVENT,
     FREED_RECORD,
     MAPPED_RECORD,
     OBJECT_RECORD,
@@ -217,7 +217,7 @@ class Snapshot:
     """All that is known at one instant. Bulk data are structured arrays of tracer.model.records.
 
     `allocations`, `objects`: what is alive. `history`: the EVENTs of the live objects, in order of
-    time. `errors`: EVENTs with operation ERROR. Times are nanoseconds since the trace began.
+    time. `errors`: ERROR_EVENTs. Times are nanoseconds since the trace began.
     """
 
     mode: str
@@ -251,7 +251,7 @@ class Snapshot:
     """What `history` leaves out of busy live objects: pairs of dtype CONDENSED."""
     balanced: BalancedStatistics = field(default_factory=BalancedStatistics)
     """What the objects went through that ended."""
-    errors: Records = field(default_factory=lambda: _empty(EVENT))
+    errors: Records = field(default_factory=lambda: _empty(ERROR_EVENT))
     error_history: Records = field(default_factory=lambda: _empty(EVENT))
     """The EVENTs of ended objects that were put too often, as far as they were still at hand."""
     losses: tuple[Loss, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracer.model.events import ERROR_EVENT, EVENT
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Records, Snapshot, Stack
 
@@ -48,11 +49,16 @@ class Begin:
     rows: dict[str, int] = field(default_factory=dict)
 
 
+def _recorded(dtype: np.dtype[np.void]) -> np.dtype[np.void]:
+    """Return the names that a recording has for the columns of a dtype: of events, those of any operation."""
+    return EVENT if dtype == ERROR_EVENT else dtype
+
+
 def _arrays(owner: Any, prefix: str = "") -> Iterator[tuple[str, Records]]:
     for f in fields(owner):
         value = getattr(owner, f.name)
         if isinstance(value, np.ndarray):
-            yield prefix + f.name, value
+            yield prefix + f.name, value.view(_recorded(value.dtype))
         elif prefix == "" and f.name in _NESTED:
             yield from _arrays(value, f"{f.name}.")
 
@@ -67,6 +73,7 @@ def with_arrays(facts: Snapshot, stacks: MappingType[int, Stack], arrays: dict[s
     parts: dict[str, Any] = {"stacks": stacks}
     nested: dict[str, dict[str, Records]] = {name: {} for name in _NESTED}
     for name, array in arrays.items():
+        array = array.view(_DTYPES[name])
         field_name, dot, inner = name.partition(".")
         if dot:
             nested[field_name][inner] = array
@@ -80,6 +87,8 @@ _EMPTY = Snapshot("launched", 0)
 _NESTED = frozenset({"balanced"})
 """Fields that are made of arrays alone."""
 ARRAYS = {name: array.dtype for name, array in _arrays(_EMPTY)}
-"""The dtype of each array of a Snapshot."""
+"""The dtype of each array in a recording."""
+_DTYPES = {**ARRAYS, "errors": _EMPTY.errors.dtype}
+"""The same in a Snapshot."""
 BULK = frozenset({"stacks", *(name.partition(".")[0] for name in ARRAYS)})
 """The fields of a Snapshot that have chunks of their own."""

@@ -43,8 +43,6 @@ from tracer.spaces.processes import Space
 
 _PATIENCE_NS = 4_000_000_000
 """Of reading: HOLD_NS of bpf/abi.h is five seconds."""
-_HELD_REGISTERS = 21
-"""Words of struct pt_regs."""
 _ENDING_AT, _RUNNING_AT = 8, 0x1000
 """Where registers are made to stand, in the page that nothing can be mapped to."""
 _LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
@@ -247,9 +245,8 @@ class Endings:
 
     def _memory_of_held(self, control: np.void) -> _Read:
         """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
-        pid, thread = int(control["pid"]), int(control["parent"])
-        offset = records.CONTROL.fields["path"][1]  # type: ignore[index]
-        own = np.frombuffer(control.tobytes(), np.uint64, _HELD_REGISTERS, offset)
+        pid, thread = int(control["pid"]), int(control["ending"]["thread"])
+        own = control["ending"]["registers"]
         space = pid, int(control["generation"])
         with stopped_threads(pid, thread, self._left) as others:
             memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))

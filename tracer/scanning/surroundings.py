@@ -9,8 +9,8 @@ import numpy as np
 
 from tracer.elf.image import Image
 from tracer.errors import RefleakError
+from tracer.model.events import ErrorKind
 from tracer.model.operations import Operation
-from tracer.model.records import ErrorKind
 from tracer.model.snapshot import Binary, Mapping, Process, Records, Snapshot
 from tracer.reachability.holders import FREED, GONE, MODULE, Surroundings
 
@@ -63,7 +63,7 @@ def _module(binary: Binary, placed: Iterable[Mapping], process: Process) -> tupl
 def _gone(snapshot: Snapshot, space: tuple[int, int], freed: Records) -> Records:
     """Return the counted objects whose memory was freed, with the block that each was in."""
     errors = snapshot.errors
-    chosen = (errors["operation"] == Operation.ERROR) & np.isin(errors["flags"], _ENDED_BY_FREE)
+    chosen = (errors["operation"] == Operation.ERROR) & np.isin(errors["error"], _ENDED_BY_FREE)
     rows = []
     for error in errors[chosen & (errors["pid"] == space[0]) & (errors["generation"] == space[1])]:
         inside = (freed["address"] <= error["address"]) & (error["address"] - freed["address"] < freed["size"])

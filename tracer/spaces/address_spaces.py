@@ -13,6 +13,7 @@ from tracer.model.snapshot import Mapping
 from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
 from tracer.procfs.process import read_memory
 from tracer.spaces.generated_ranges import GeneratedRanges, Range, Space
+from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.mapping_tables import MappingTables, UnwindRows, Unwound
 
 _MOST_READINGS = 3
@@ -22,7 +23,7 @@ PlacedFile = tuple[Mapping, OpenBinary, int]
 """A file's mapping with its binary and its bias."""
 
 
-class Spaces:
+class Spaces(SpaceListener):
     """The mappings of every traced process, over time."""
 
     def __init__(self, binaries: Binaries, rows: UnwindRows, tables: MappingTables, mishaps: Mishaps) -> None:
@@ -152,10 +153,10 @@ class Spaces:
         if not any(m.executable and m.start < start + length and m.end > start for m in mappings):
             self._tables.note_code(pid, generation, start, length)
 
-    def forked(self, parent: tuple[int, int], child: tuple[int, int], now_ns: int) -> None:
+    def forked(self, parent: Space, child: Space, moment: Moment) -> None:
         """Give a forked child its copy of the mappings and of the table."""
         self._live[child] = {
-            place: replace(mapping, pid=child[0], generation=child[1], from_ns=now_ns)
+            place: replace(mapping, pid=child[0], generation=child[1], from_ns=moment.trace_ns)
             for place, mapping in self._live.get(parent, {}).items()
         }
         self._executable[child] = self._executable.get(parent, [])
@@ -164,14 +165,14 @@ class Spaces:
             self._anonymous[child] = self._anonymous[parent]
         self._tables.share(parent[0], child[0])
 
-    def ended(self, pid: int, generation: int, now_ns: int) -> None:
+    def ended(self, space: Space, moment: Moment) -> None:
         """End the mappings of an address space that ended or was exec'd away."""
-        for mapping in self._live.pop((pid, generation), {}).values():
-            self._ended.append(replace(mapping, until_ns=now_ns))
-        self._executable.pop((pid, generation), None)
-        self._anonymous.pop((pid, generation), None)
-        self.generated.ended((pid, generation))
-        self._tables.drop(pid)
+        for mapping in self._live.pop(space, {}).values():
+            self._ended.append(replace(mapping, until_ns=moment.trace_ns))
+        self._executable.pop(space, None)
+        self._anonymous.pop(space, None)
+        self.generated.ended(space)
+        self._tables.drop(space[0])
 
     @property
     def records(self) -> tuple[Mapping, ...]:

@@ -7,8 +7,8 @@ from naive_history import CREATE, DELETE, GET, PUT, batch, event
 
 from tracer.aggregation.courses import Courses
 from tracer.aggregation.history import History
+from tracer.model.events import ErrorKind, EventFlag
 from tracer.model.operations import Operation
-from tracer.model.records import ErrorKind, EventFlag
 from tracer.model.snapshot import Records
 
 LAST = EventFlag.LAST

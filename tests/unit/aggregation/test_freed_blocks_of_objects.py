@@ -7,8 +7,8 @@ import pytest
 from hand_made import events, objects, snapshot
 
 from tracer.aggregation.freed_counters import FREED_BLOCK, with_freed_counters
+from tracer.model.events import COUNTED_EVENT, ErrorKind
 from tracer.model.operations import Operation
-from tracer.model.records import ErrorKind
 
 
 def freed(**more: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
@@ -47,8 +47,8 @@ def test_three_stacks(count: int, kind: ErrorKind) -> None:
         {"address": 0x1020, "serial": 3, "operation": Operation.GET, "stack": 8, "time_ns": 40},
     )
     (error,) = with_freed_counters(snapshot(objects=alive, history=history), freed()).errors
-    assert (error["flags"], error["count"]) == (kind, count)
-    assert (error["stack"], error["value"], error["object"]) == (7, 3, 6)
+    assert (error["error"], error.view(COUNTED_EVENT)["count"]) == (kind, count)
+    assert (error["stack"], error["birth"], error["release"]) == (7, 3, 6)
 
 
 def test_the_first_free_after_the_birth_ended_it() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from naive_history import CREATE, DELETE, GET, PUT, Kernel, batch, event, naive_history
 
 from tracer.aggregation.history import History
+from tracer.model.events import EVENT, EventFlag
 from tracer.model.operations import Operation
-from tracer.model.records import EVENT, EventFlag
 from tracer.model.snapshot import TypeTotals
 from tracer.model.statistics import NEVER_PUT
 

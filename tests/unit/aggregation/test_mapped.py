@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_history import batch, event
 
-from tracer.aggregation.mapped import MappedMemory, RemapFlag
+from tracer.aggregation.mapped import MappedMemory
 from tracer.aggregation.mapped_space import MappedTotals
+from tracer.model.events import RemapRecord
 from tracer.model.operations import Operation
 from tracer.model.records import MappedFlag
 
@@ -29,12 +30,12 @@ def unmapped(time_ns: int, page: int, pages: int, **fields: int) -> tuple[int, .
 
 
 def remap_entry(time_ns: int, page: int, pages: int, **fields: int) -> tuple[int, ...]:
-    return event(REMAP, time_ns, 0, value=BASE + page * PAGE, extra=pages * PAGE, flags=RemapFlag.ENTRY, **fields)
+    return event(REMAP, time_ns, 0, value=BASE + page * PAGE, extra=pages * PAGE, flags=RemapRecord.ENTRY, **fields)
 
 
 def remap_return(time_ns: int, old: int, page: int, pages: int, **fields: int) -> tuple[int, ...]:
     new = {"address": BASE + page * PAGE, "object": pages * PAGE, "value": BASE + old * PAGE}
-    return event(REMAP, time_ns, 0, stack=time_ns, flags=RemapFlag.RETURN, **new, **fields)
+    return event(REMAP, time_ns, 0, stack=time_ns, flags=RemapRecord.RETURN, **new, **fields)
 
 
 def undone(time_ns: int, **fields: int) -> tuple[int, ...]:

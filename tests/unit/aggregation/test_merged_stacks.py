@@ -8,8 +8,9 @@ import numpy as np
 from full_snapshot import full_snapshot
 
 from tracer.aggregation.merged_stacks import merge_stacks
+from tracer.model.events import ERROR_EVENT, EVENT
 from tracer.model.operations import Operation
-from tracer.model.records import EVENT, FREED_RECORD, TOTALS_RECORD
+from tracer.model.records import FREED_RECORD, TOTALS_RECORD
 from tracer.model.snapshot import Records, Snapshot, Stack
 from tracer.model.statistics import CONDENSED, PAIR
 
@@ -51,13 +52,13 @@ def test_where_blocks_were_freed() -> None:
 def test_pairs_and_events() -> None:
     pairs = rows(PAIR, {"get_stack": A, "put_stack": B, "count": 2}, {"get_stack": B, "put_stack": A, "count": 3})
     condensed = rows(CONDENSED, {"address": 8, "get_stack": B, "put_stack": OTHER, "count": 1})
-    errors = rows(EVENT, {"operation": Operation.ERROR, "stack": OTHER, "object": B, "value": B})
+    errors = rows(ERROR_EVENT, {"operation": Operation.ERROR, "stack": OTHER, "release": B, "birth": B})
     history = rows(EVENT, {"operation": Operation.GET, "stack": B, "object": B, "value": B})
     snapshot = Snapshot("launched", 0, stacks=STACKS, condensed=condensed, errors=errors, history=history)
     merged = merge_stacks(replace(snapshot, balanced=replace(snapshot.balanced, pairs=pairs)))
     assert merged.balanced.pairs[["get_stack", "put_stack", "count"]].tolist() == [(A, A, 5)]
     assert merged.condensed[["get_stack", "put_stack"]].tolist() == [(A, OTHER)]
-    assert merged.errors[["stack", "object", "value"]].tolist() == [(OTHER, A, A)]
+    assert merged.errors[["stack", "release", "birth"]].tolist() == [(OTHER, A, A)]
     assert merged.history[["stack", "object", "value"]].tolist() == [(A, B, B)]  # an object and a holder, no stacks
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hand_made import DSO, Code, events, snapshot
+from hand_made import DSO, Code, broken_rules, snapshot
 
 from tracer.analysis import analyse, failing_errors, has_findings
-from tracer.model.operations import Operation
-from tracer.model.records import ErrorKind
+from tracer.model.events import ErrorKind
 
 
 def code_with_stacks() -> Code:
@@ -28,8 +27,8 @@ def code_with_stacks() -> Code:
 )
 def test_an_error_has_three_stacks(kind: ErrorKind, word: str, fails: bool) -> None:
     code = code_with_stacks()
-    seen = events(
-        {"flags": kind, "stack": 1, "value": 2, "object": 3, "address": 0x77, "extra": DSO}, operation=Operation.ERROR
+    seen = broken_rules(
+        {"error": kind, "stack": 1, "birth": 2, "release": 3, "address": 0x77, "broken_type": DSO}
     )
     found = analyse(snapshot(code, errors=seen), code.symbols)
     (error,) = found.errors
@@ -43,10 +42,10 @@ def test_an_error_has_three_stacks(kind: ErrorKind, word: str, fails: bool) -> N
 
 def test_equal_errors_are_merged_and_the_most_frequent_comes_first() -> None:
     code = code_with_stacks()
-    once = {"flags": ErrorKind.USE_AFTER_ZERO, "stack": 2, "address": 0x99, "extra": DSO}
-    often = {"flags": ErrorKind.OVER_PUT, "stack": 1, "extra": DSO}
+    once = {"error": ErrorKind.USE_AFTER_ZERO, "stack": 2, "address": 0x99, "broken_type": DSO}
+    often = {"error": ErrorKind.OVER_PUT, "stack": 1, "broken_type": DSO}
     rows = [once, *({**often, "address": 0x70 + i} for i in range(3)), *({**often, "stack": 4} for _ in range(2))]
-    first, second = analyse(snapshot(code, errors=events(*rows, operation=Operation.ERROR)), code.symbols).errors
+    first, second = analyse(snapshot(code, errors=broken_rules(*rows)), code.symbols).errors
     assert (first.kind, first.count, first.address) == ("over-put", 5, 0x70), (
         "another line of the same function is merged"
     )
@@ -55,15 +54,16 @@ def test_equal_errors_are_merged_and_the_most_frequent_comes_first() -> None:
 
 def test_an_event_counts_for_all_that_it_stands_for() -> None:
     code = code_with_stacks()
-    often = {"flags": ErrorKind.OVER_PUT, "stack": 1, "extra": DSO}
-    seen = events({**often, "reserved": 103}, {**often, "reserved": 1}, {**often, "stack": 4, "reserved": 7})
+    often = {"error": ErrorKind.OVER_PUT, "stack": 1, "broken_type": DSO}
+    rows = {**often, "represented": 103}, {**often, "represented": 1}, {**often, "stack": 4, "represented": 7}
+    seen = broken_rules(*rows)
     (error,) = analyse(snapshot(code, errors=seen), code.symbols).errors
     assert error.count == 111
 
 
 def test_stacks_that_nobody_knows_are_none() -> None:
     code = code_with_stacks()
-    seen = events({"flags": ErrorKind.OVER_PUT, "stack": 1, "value": 0, "object": 12345, "address": 1})
+    seen = broken_rules({"error": ErrorKind.OVER_PUT, "stack": 1, "birth": 0, "release": 12345, "address": 1})
     (error,) = analyse(snapshot(code, errors=seen), code.symbols).errors
     assert (error.created_at, error.released_at, error.type) == (None, None, None)
 
@@ -76,10 +76,9 @@ def test_a_bad_free_inside_of_a_call_that_is_an_error_belongs_to_it(callers: tup
     frames = {name: code.frame(name) for name in ("main", "other", "fclose", "close_file")}
     code.stack(1, frames["main"])
     code.stack(2, frames["close_file"], frames["fclose"], *(frames[name] for name in callers))
-    seen = events(
-        {"flags": ErrorKind.OVER_PUT, "stack": 1, "extra": DSO, "address": 0x70},
-        {"flags": ErrorKind.DOUBLE_FREE, "stack": 2, "address": 0x90},
-        operation=Operation.ERROR,
+    seen = broken_rules(
+        {"error": ErrorKind.OVER_PUT, "stack": 1, "broken_type": DSO, "address": 0x70},
+        {"error": ErrorKind.DOUBLE_FREE, "stack": 2, "address": 0x90},
     )
     found = analyse(snapshot(code, errors=seen), code.symbols)
     assert sorted(error.kind for error in found.errors) == kinds

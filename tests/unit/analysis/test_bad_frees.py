@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hand_made import LOSSES, SITES, Code, blocks, events, snapshot
+from hand_made import LOSSES, SITES, Code, blocks, broken_rules, snapshot
 
 from tracer.analysis import AnalysisOptions, analyse, has_findings, parse_suppressions
+from tracer.model.events import ErrorKind
 from tracer.model.findings import Findings
 from tracer.model.operations import Operation
-from tracer.model.records import ErrorKind
 from tracer.model.snapshot import Binary, Mapping, SiteInfo, Snapshot
 
 FREE, PROGRAMS_FREE, POOL_FREE = 3, 4, 5
@@ -32,8 +32,8 @@ def code() -> Code:
 
 
 def traced(event: dict[str, int], **more: Any) -> Snapshot:
-    usual = {"flags": ErrorKind.DOUBLE_FREE, "stack": AGAIN, "address": 0x5020, "site": FREE, "time_ns": 900}
-    seen = events({**usual, **event}, operation=Operation.ERROR)
+    usual = {"error": ErrorKind.DOUBLE_FREE, "stack": AGAIN, "address": 0x5020, "site": FREE, "time_ns": 900}
+    seen = broken_rules({**usual, **event})
     return snapshot(made := code(), **{"errors": seen, "sites": ALL_SITES, "stacks": made.stacks} | more)
 
 
@@ -42,7 +42,7 @@ def judged(event: dict[str, int], **more: Any) -> Findings:
     return analyse(seen, code().symbols)
 
 
-WHOLE = {"value": BIRTH, "object": FIRST, "count": 101}
+WHOLE = {"birth": BIRTH, "release": FIRST, "block_size": 101}
 NOTE = "1 free of something not seen to be made"
 
 
@@ -54,19 +54,19 @@ def test_a_double_free_tells_its_block_and_its_stacks() -> None:
 
 
 def test_a_first_free_that_was_not_looked_at() -> None:
-    (error,) = judged({**WHOLE, "object": 0, "count": 1}).errors
+    (error,) = judged({**WHOLE, "release": 0, "block_size": 1}).errors
     assert error.reason == "a block of 1 byte, freed earlier: the place was not kept"
     assert error.released_at is None
 
 
 def test_a_childs_copy_has_no_birth() -> None:
-    (error,) = judged({"object": FIRST}).errors
+    (error,) = judged({"release": FIRST}).errors
     assert (error.created_at, error.reason) == (None, "a block that its parent made")
 
 
 def test_what_glibc_frees_when_a_thread_is_over_is_no_error() -> None:
     for kind in (ErrorKind.DOUBLE_FREE, ErrorKind.INVALID_FREE):
-        found = judged({**WHOLE, "flags": kind, "stack": THREAD_END})
+        found = judged({**WHOLE, "error": kind, "stack": THREAD_END})
         assert (found.errors, found.notes) == ((), ())
 
 
@@ -96,7 +96,7 @@ def test_an_allocator_in_place_of_libcs_is_not_judged() -> None:
 
 
 def test_nothing_is_judged_where_anything_was_lost() -> None:
-    found = judged({**WHOLE, "reserved": 7}, losses=LOSSES)
+    found = judged({**WHOLE, "represented": 7}, losses=LOSSES)
     assert (found.errors, found.notes) == ((), ("7 frees of something not seen to be made",))
 
 
@@ -105,7 +105,7 @@ def test_a_described_allocator_is_named() -> None:
     assert error.type == "pool"
 
 
-INVALID = {"flags": ErrorKind.INVALID_FREE}
+INVALID = {"error": ErrorKind.INVALID_FREE}
 LIVE = blocks(
     {"address": 0x5000, "size": 96, "stack": BIRTH, "time_ns": 500},
     {"address": 0x4000, "size": 0x2000, "stack": FIRST, "time_ns": 500, "pid": 811},
@@ -134,7 +134,7 @@ def test_a_block_that_another_allocator_made(group: int) -> None:
 
 
 def test_an_address_on_the_stack() -> None:
-    (error,) = judged({**INVALID, "count_read": 1}).errors
+    (error,) = judged({**INVALID, "on_stack": 1}).errors
     assert error.reason == "on the stack of the thread that frees it"
 
 

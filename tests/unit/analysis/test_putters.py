@@ -22,7 +22,7 @@ def putters() -> Putters:
     for id_, frames in STACKS.items():
         named = (frame.split(":") for frame in frames)
         code.stack(id_, *(code.frame(function, f"{function}.c:{line}") for function, line in named))
-    book = Evidence(snapshot(code), code.symbols, 1).book
+    book = Evidence(snapshot(code), code.symbols, 1).stacks
     return Putters(book, {"map": (1, 2), "dso": (3, 4, 5, 6)})
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tracer.kernel import kernel_records
-from tracer.model import operations, records, unwinding
+from tracer.model import events, operations, records, unwinding
 
 ABI = Path(__file__).parents[3] / "bpf" / "abi.h"
 STRUCTS: dict[str, np.dtype[np.void]] = {
@@ -21,7 +21,6 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "allocation": records.ALLOCATION,
     "object": records.OBJECT,
     "released": records.RELEASED,
-    "event": records.EVENT,
     "stack": records.STACK,
     "stack_totals": records.STACK_TOTALS,
     "code_range": records.CODE_RANGE,
@@ -33,6 +32,9 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "free_seen": records.FREE_SEEN,
     "type_name": records.TYPE_NAME,
     "control": records.CONTROL,
+    "control_fork": records.CONTROL_FORK,
+    "control_range": records.CONTROL_RANGE,
+    "control_ending": records.CONTROL_ENDING,
     "process": records.PROCESS,
     "space_totals": records.SPACE_TOTALS,
     "ghost": records.GHOST,
@@ -53,15 +55,23 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "interpreter_stack": records.INTERPRETER_STACK,
     "interpreter_code": records.INTERPRETER_CODE,
 }
+EVENTS = {
+    "create": events.CREATE_EVENT, "change": events.CHANGE_EVENT, "map": events.MAP_EVENT,
+    "mapping": events.MAPPING_EVENT, "error": events.ERROR_EVENT,
+}  # fmt: skip
+"""What `struct event` is by its operation."""
+OWN_NAMES = {"value", "extra", "reserved", "represented"}
+"""What Python alone calls a field of an event: where an operation has none, and of samples of errors."""
 ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "operation": (operations.Operation, "OP_"),
-    "error_kind": (records.ErrorKind, "ERROR_"),
+    "error_kind": (events.ErrorKind, "ERROR_"),
     "location_kind": (operations.LocationKind, "AT_"),
     "register_id": (operations.Register, "REG_"),
     "site_flag": (operations.SiteFlag, "SITE_"),
     "failure": (operations.Failure, "FAILURE_"),
     "object_flag": (records.ObjectFlag, "OBJECT_"),
-    "event_flag": (records.EventFlag, "EVENT_"),
+    "event_flag": (events.EventFlag, "EVENT_"),
+    "remap_record": (events.RemapRecord, "REMAP_"),
     "stack_status": (records.StackStatus, "STACK_"),
     "given": (records.Given, "GIVEN_"),
     "control_kind": (records.ControlKind, "CONTROL_"),
@@ -76,7 +86,8 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
 }
 LIMITS = (
     "MAX_FRAMES", "MAX_SITES", "NAME_BYTES", "PATH_BYTES", "FRAME_BINARY_SHIFT", "TABLE_MAPPINGS", "TABLES", "RULES",
-    "HOLD_SLOTS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "INTERPRETER_FRAMES", "INTERPRETER_NO_LINE",
+    "HOLD_SLOTS", "HELD_REGISTERS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "INTERPRETER_FRAMES",
+    "INTERPRETER_NO_LINE",
     "DUMP_PAGES", "PAGE_WORDS", "DUMPS_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES", "STACK_WORDS_MAX",
     "WALK_OUTCOMES", "FREED_WAYS", "COUNT_SLOTS",
 )  # fmt: skip
@@ -129,7 +140,7 @@ int main(void) {{ {" ".join(lines)} return 0; }}
 
 
 def test_every_struct_has_a_dtype() -> None:
-    assert sorted(bodies("struct")) == sorted(STRUCTS)
+    assert sorted(bodies("struct")) == sorted([*STRUCTS, "event"])
 
 
 def test_every_enum_has_a_class() -> None:
@@ -145,6 +156,21 @@ def test_struct(name: str, compiled: dict[str, tuple[int, ...]]) -> None:
     for field, (kind, offset, *_) in dtype.fields.items():
         expected[f"{name}.{field}"] = (offset, kind.itemsize, int(kind.kind == "i"))
     assert {key: value for key, value in compiled.items() if key.startswith(f"{name}.")} == expected
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_event_is_what_its_operation_says(name: str, compiled: dict[str, tuple[int, ...]]) -> None:
+    dtype = EVENTS[name]
+    assert dtype.fields is not None and compiled["event"] == (dtype.itemsize,) == (events.EVENT.itemsize,)
+    for field, (kind, offset, *_) in dtype.fields.items():
+        if field in OWN_NAMES or (name == "change" and field == "type"):
+            continue
+        assert compiled[f"event.{field}"] == (offset, kind.itemsize, int(kind.kind == "i")), field
+
+
+def test_every_field_of_an_event_has_a_name_here(compiled: dict[str, tuple[int, ...]]) -> None:
+    named = {f"event.{field}" for dtype in EVENTS.values() for field in dtype.names or ()}
+    assert {name for name in compiled if name.startswith("event.")} <= named | {"event.reserved"}
 
 
 @pytest.mark.parametrize("name", ENUMS)

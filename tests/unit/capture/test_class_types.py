@@ -11,8 +11,9 @@ from tracer.aggregation.merged_types import merge_types
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.capture.class_types import ClassPlaces
 from tracer.elf.image import Image
+from tracer.model.events import ERROR_EVENT, EVENT
 from tracer.model.operations import Operation
-from tracer.model.records import EVENT, OBJECT_RECORD
+from tracer.model.records import OBJECT_RECORD
 from tracer.model.snapshot import Mapping, Snapshot, TypeTotals
 from tracer.model.statistics import DEATH, LIFETIME, BalancedStatistics
 from tracer.symbols.class_names import class_names
@@ -91,19 +92,20 @@ def test_vtables_are_called_as_their_classes() -> None:
 def test_one_type_under_two_numbers_becomes_one() -> None:
     objects = np.zeros(3, OBJECT_RECORD)
     objects["type"] = 11, 12, 13
-    events = np.zeros(3, EVENT)
-    events["operation"] = Operation.CREATE, Operation.GET, Operation.ERROR
-    events["value"], events["extra"] = (11, 11, 12), (11, 11, 12)
+    events = np.zeros(2, EVENT)
+    events["operation"], events["value"] = (Operation.CREATE, Operation.GET), (11, 11)
+    errors = np.zeros(1, ERROR_EVENT)
+    errors["broken_type"] = 12
     deaths = np.array([(11, 5, 6, 2), (12, 5, 6, 3), (12, 5, 7, 1), (13, 5, 6, 9)], DEATH)
     lifetimes = np.array([(11, 5, 2, 30, 10, 20), (12, 5, 1, 40, 40, 40), (13, 5, 1, 7, 7, 7)], LIFETIME)
     snapshot = Snapshot(
-        "launched", 1, objects=objects, history=events, type_totals=(TypeTotals(12, 7, 1, created=4),),
+        "launched", 1, objects=objects, history=events, errors=errors, type_totals=(TypeTotals(12, 7, 1, created=4),),
         balanced=BalancedStatistics(deaths=deaths, lifetimes=lifetimes),
     )  # fmt: skip
     merged = merge_types(snapshot, {11: 99, 12: 99})
     assert merged.objects["type"].tolist() == [99, 99, 13]
-    assert merged.history["value"].tolist() == [99, 11, 12]
-    assert merged.history["extra"].tolist() == [11, 11, 99]
+    assert merged.history["value"].tolist() == [99, 11]
+    assert merged.errors["broken_type"].tolist() == [99]
     assert merged.type_totals == (TypeTotals(99, 7, 1, created=4),)
     assert merged.balanced.deaths.tolist() == [(13, 5, 6, 9), (99, 5, 6, 5), (99, 5, 7, 1)]
     assert merged.balanced.lifetimes.tolist() == [(13, 5, 1, 7, 7, 7), (99, 5, 3, 70, 10, 40)]

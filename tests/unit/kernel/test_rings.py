@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tracer.kernel import rings
 from tracer.kernel.rings import Ring
 from tracer.model import records
+from tracer.model.events import EVENT
 
 PAGE = mmap.PAGESIZE
 SIZE = 16 * PAGE
@@ -140,7 +141,7 @@ def test_the_largest_record_comes_out_whole_wherever_it_begins(producer: Produce
 
 def test_no_record_is_larger_than_a_ring_can_hand_out() -> None:
     kinds = (
-        records.STACK, records.INTERPRETER_STACK, records.INTERPRETER_CODE, records.STACK_COPY, records.CONTROL,
-        records.EVENT,
+        records.STACK, records.INTERPRETER_STACK, records.INTERPRETER_CODE, records.STACK_DUMP, records.CONTROL,
+        EVENT,
     )  # fmt: skip
     assert max(kind.itemsize for kind in kinds) <= rings.MOST_RECORD_BYTES

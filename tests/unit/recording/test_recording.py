@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracer.errors import CannotRead, CannotWrite
-from tracer.model.records import EVENT
+from tracer.model.events import EVENT
 from tracer.model.snapshot import Binary, Snapshot, Stack
 from tracer.recording.chunk_file import open_file
 from tracer.recording.chunks import MAGIC, ChunkType, encode_chunk, file_header

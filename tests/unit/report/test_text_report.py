@@ -8,13 +8,14 @@ import signal
 from dataclasses import replace
 
 import pytest
-from hand_made import DSO, LOSSES, SECOND, Code, blocks, events, objects, process, server, snapshot
+from hand_made import DSO, LOSSES, SECOND, Code, blocks, broken_rules, events, objects, process, server, snapshot
 
 from tracer.analysis import AnalysisOptions, analyse
+from tracer.model.events import ErrorKind
 from tracer.model.findings import Findings
 from tracer.model.frames import NO_SYMBOL, Frame
 from tracer.model.operations import Operation
-from tracer.model.records import ErrorKind, StackStatus
+from tracer.model.records import StackStatus
 from tracer.report import TextOptions, write_text
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.names import shorten
@@ -209,8 +210,8 @@ def test_alive_at_exec_is_no_leak() -> None:
 def test_errors_alone_make_the_verdict() -> None:
     code = Code()
     stack = code.stack(1, code.frame("f", "f.c:1"))
-    rows = [{"flags": kind, "stack": stack, "extra": DSO} for kind in (1, 1, 2, 3, ErrorKind.REINITIALISED)]
-    report = text(analyse(snapshot(code, errors=events(*rows, operation=Operation.ERROR)), code.symbols))
+    rows = [{"error": kind, "stack": stack, "broken_type": DSO} for kind in (1, 1, 2, 3, ErrorKind.REINITIALISED)]
+    report = text(analyse(snapshot(code, errors=broken_rules(*rows)), code.symbols))
     assert report.startswith("refleak: ERROR: 3 errors (delete-while-referenced, over-put, use-after-zero)\n"), (
         "merged ones count once, and to initialise again is none"
     )
@@ -228,7 +229,7 @@ def test_what_was_alive_in_a_crash_after_an_over_put_is_no_leak(kind: ErrorKind,
     code = Code()
     stack = code.stack(1, code.frame("f", "f.c:1"))
     alive = objects({"address": 0x10, "stack": stack, "count": 1, "initial": 1})
-    broken = events({"flags": kind, "stack": stack, "extra": DSO}, operation=Operation.ERROR)
+    broken = broken_rules({"error": kind, "stack": stack, "broken_type": DSO})
     snap = snapshot(code, processes=(process(signal=signal_, exit_code=None),), objects=alive, errors=broken)
     found = analyse(snap, code.symbols)
     assert " ".join(text(found).split()).startswith(f"refleak: {judged}")

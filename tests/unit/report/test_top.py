@@ -10,16 +10,15 @@ import termios
 from dataclasses import replace
 
 import pytest
-from hand_made import LOSSES, SECOND, SITES, Code, blocks, events, server, snapshot
+from hand_made import LOSSES, SECOND, SITES, Code, blocks, broken_rules, server, snapshot
 
 from tracer.analysis import analyse
 from tracer.analysis.top import top_sample
 from tracer.cli.terminal import Terminal
 from tracer.errors import UsageError
+from tracer.model.events import ErrorKind
 from tracer.model.frames import Frame
-from tracer.model.operations import Operation
 from tracer.model.periods import Checkpoint
-from tracer.model.records import ErrorKind
 from tracer.model.top import TopRow, TopSample
 from tracer.report.top_screen import DETAILS, ERRORS, TYPES, TopState, render, sparkline
 
@@ -56,9 +55,7 @@ def test_errors_have_a_line_and_a_view() -> None:
     code.stack(1, code.frame("again", "a.c:5"), code.frame("main", "a.c:9"))
     code.stack(2, code.frame("make", "a.c:2"), code.frame("main", "a.c:8"))
     code.stack(3, code.frame("drop", "a.c:3"), code.frame("main", "a.c:7"))
-    seen = events(
-        {"flags": ErrorKind.DOUBLE_FREE, "stack": 1, "value": 2, "object": 3, "count": 101}, operation=Operation.ERROR
-    )
+    seen = broken_rules({"error": ErrorKind.DOUBLE_FREE, "stack": 1, "birth": 2, "release": 3, "block_size": 101})
     found = analyse(replace(snapshot(code, errors=seen), sites=SITES), code.symbols)
     sample = top_sample(found, None)
     assert [(error.kind, error.count) for error in sample.errors] == [("double-free", 1)]
