@@ -69,33 +69,15 @@ enum error_kind {
 /* Where a value is found when a probe fires. */
 enum location_kind {
 	AT_NOWHERE,
-	AT_REGISTER, /* register `reg`, in pt_regs order of enum register_id */
-	AT_STACK, /* the 8 bytes at rsp + offset */
+	AT_REGISTER, /* register `reg`, by enum register_id */
+	AT_STACK, /* the 8 bytes at the stack pointer + offset */
 	AT_RETURN, /* the return value; only at a return probe */
 	AT_CONSTANT, /* offset itself */
 	AT_OBJECT, /* the object + offset; dereference and adjust come before the offset */
 	AT_CODE, /* the probed instruction's address + offset */
 };
 
-/* DWARF's numbering of the x86-64 registers. */
-enum register_id {
-	REG_RAX,
-	REG_RDX,
-	REG_RCX,
-	REG_RBX,
-	REG_RSI,
-	REG_RDI,
-	REG_RBP,
-	REG_RSP,
-	REG_R8,
-	REG_R9,
-	REG_R10,
-	REG_R11,
-	REG_R12,
-	REG_R13,
-	REG_R14,
-	REG_R15,
-};
+#define REGISTERS 16 /* those that DWARF numbers first, the general ones: enum register_id of the architecture */
 
 struct location {
 	u8 kind;
@@ -135,7 +117,7 @@ struct site {
 	u8 failure;
 	u16 flags;
 	u16 group; /* family of types whose addresses share one name space */
-	u16 return_distance; /* bytes from rsp at the probe to the return address; SITE_INLINED: from the copy's
+	u16 return_distance; /* bytes from the stack pointer at the probe to the return address; SITE_INLINED: from the copy's
 				 * first instruction to the probe */
 	u64 type; /* type for sites that are not SITE_NAMED */
 	struct location object;
@@ -273,14 +255,14 @@ struct stack {
 
 /*
  * Registers and memory of a stack whose walk ended early, for user space to go
- * on from; the dump ring. `words` begin at the page that rsp is in.
+ * on from; the dump ring. `words` begin at the page that the stack pointer is in.
  */
 #define DUMP_PAGES 5
 #define PAGE_WORDS 512
 #define DUMP_WORDS (DUMP_PAGES * PAGE_WORDS)
 #define DUMPS_OF_A_CUT 1024 /* dumps sent of stacks that were cut in the same code */
 #define DUMPS_FUTILE (1ULL << 32) /* so many, if none of them led further: no more are made */
-#define STACK_REACH (1 << 23) /* bytes above rsp that are taken for the stack */
+#define STACK_REACH (1 << 23) /* bytes above the stack pointer that are taken for the stack */
 #define RETURN_INSTANCES 16
 
 /* Where code is, roughly: no mapping of a table is outside of its two ranges. */
@@ -314,7 +296,7 @@ struct stack_dump {
 	u64 cut; /* code in which it was cut, key of the map that counts the dumps */
 	u64 start; /* where its first frame is: a return address, or marked FRAME_EXACT */
 	u64 ip;
-	u64 registers[16]; /* those that calls preserve, by enum register_id; the others are 0 */
+	u64 registers[REGISTERS]; /* those that calls preserve, by enum register_id; the others are 0 */
 	u32 pid;
 	u16 generation;
 	u16 pages; /* that could be read */
@@ -584,22 +566,23 @@ struct table {
 	struct mapping mappings[TABLE_MAPPINGS];
 };
 
+/* SP: the stack pointer, FP: the frame pointer. */
 enum rule_kind {
 	RULE_NONE, /* no unwind information here */
-	RULE_RSP, /* CFA = rsp + offset */
-	RULE_RBP, /* CFA = rbp + offset */
-	RULE_PLT, /* CFA = rsp + 8 + (pc & 15 >= offset ? 8 : 0) */
+	RULE_STACK_POINTER, /* CFA = SP + offset */
+	RULE_FRAME_POINTER, /* CFA = FP + offset */
+	RULE_PLT, /* CFA = SP + 8 + (pc & 15 >= offset ? 8 : 0) */
 	RULE_END, /* outermost frame */
-	RULE_DEREFERENCE, /* CFA = *(rsp + offset) + rbp_offset */
+	RULE_DEREFERENCE, /* CFA = *(SP + offset) + fp_offset */
 	RULE_SIGNAL, /* registers from the signal frame's ucontext */
 	RULE_UNSUPPORTED,
-	RULE_REALIGNED, /* CFA = *(rbp + offset), and rbp is at rbp + rbp_offset */
+	RULE_REALIGNED, /* CFA = *(FP + offset), and FP is at FP + fp_offset */
 };
 
 struct rule {
 	u8 kind;
-	u8 rbp_saved; /* rbp is at CFA + rbp_offset; not of RULE_DEREFERENCE and RULE_REALIGNED, which say their own */
-	s16 rbp_offset;
+	u8 fp_saved; /* FP is at CFA + fp_offset; not of RULE_DEREFERENCE and RULE_REALIGNED, which say their own */
+	s16 fp_offset;
 	s32 offset;
 };
 

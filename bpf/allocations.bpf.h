@@ -14,7 +14,7 @@
 #include "locations.bpf.h"
 #include "maps.bpf.h"
 #include "programs.bpf.h"
-#include "registers.h"
+#include "x86_64.h"
 #include "selection.bpf.h"
 #include "stacks.bpf.h"
 #include "threads.bpf.h"
@@ -136,7 +136,7 @@ INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site
 	u64 given = given_with(argument, block);
 	u64 caller = 0, freed;
 
-	bpf_probe_read_user(&caller, sizeof(caller), (void *)(ctx->sp + site->return_distance));
+	bpf_probe_read_user(&caller, sizeof(caller), (void *)(STACK_POINTER(ctx) + site->return_distance));
 	freed = block_ended(thread, intent->address, site->group, block, caller ^ given << 48);
 	if (!freed || (freed > 16 && (bpf_get_prandom_u32() * freed) >> 32 >= 16))
 		return;
@@ -182,7 +182,7 @@ INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site
 	if (!address)
 		return;
 	if (take_block(thread, address, site->group, &block)) {
-		note_free(thread, address, ctx->sp + site->return_distance);
+		note_free(thread, address, STACK_POINTER(ctx) + site->return_distance);
 		thread->intent.address = address;
 		look_at_free(ctx, thread, site, &block);
 		return;
@@ -208,7 +208,7 @@ INLINE void send_range(struct thread *thread, u8 operation, u8 remap, u64 old_ad
 INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struct site *site, u64 index)
 {
 	READ_REGISTERS(registers, ctx);
-	u64 slot = ctx->sp + site->return_distance;
+	u64 slot = STACK_POINTER(ctx) + site->return_distance;
 	struct pending *pending = &thread->pending;
 	u8 operation = site->operation;
 	u64 size, count;

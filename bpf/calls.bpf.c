@@ -12,7 +12,7 @@
 #include "locations.bpf.h"
 #include "maps.bpf.h"
 #include "programs.bpf.h"
-#include "registers.h"
+#include "x86_64.h"
 #include "selection.bpf.h"
 #include "threads.bpf.h"
 #include "unwind.bpf.h"
@@ -183,7 +183,7 @@ int on_call(struct pt_regs *ctx)
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->at[index];
-	slot = ctx->sp + (site->flags & SITE_INLINED ? 0 : site->return_distance);
+	slot = STACK_POINTER(ctx) + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	intent = &thread->intent;
 	intent->site = index;
 	intent->operation = site->operation;
@@ -379,7 +379,7 @@ INLINE void name_returned(struct pt_regs *ctx, struct thread *thread, struct sit
 /* Walk the stack of the call that returns, then do it. */
 INLINE void settle(struct pt_regs *ctx, struct thread *thread, u32 program)
 {
-	if (begin_walk(thread, ctx->ip, ctx->sp, ctx->bp))
+	if (begin_walk(thread, PROGRAM_COUNTER(ctx), STACK_POINTER(ctx), FRAME_POINTER(ctx)))
 		go_on(ctx, thread, program);
 	else
 		walk_then(ctx, thread, program);
@@ -402,7 +402,7 @@ int on_call_return(struct pt_regs *ctx)
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->at[index];
-	call = pop_call(thread, calls, ctx->sp - 8, index);
+	call = pop_call(thread, calls, STACK_POINTER(ctx) - 8, index);
 	if (!call)
 		return 0;
 	operation = site->operation;
@@ -437,7 +437,7 @@ int unknown_free(struct pt_regs *ctx)
 	index = thread->intent.site;
 	MASK(index, MAX_SITES);
 	site = &SITES->at[index];
-	slot = ctx->sp + (site->flags & SITE_INLINED ? 0 : site->return_distance);
+	slot = STACK_POINTER(ctx) + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	key = key_of(thread, thread->intent.address, site->group);
 	if (is_bad_free(thread, &key, slot)) {
 		if (thread->is_copy)

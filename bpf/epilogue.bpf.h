@@ -8,7 +8,7 @@
 #define REFLEAK_EPILOGUE_BPF_H
 
 #include "abi.h"
-#include "epilogue.h"
+#include "x86_64.h"
 #include "tables.bpf.h"
 #include "threads.bpf.h"
 #include "verifier.h"

@@ -9,7 +9,7 @@
 #include "maps.bpf.h"
 #include "programs.bpf.h"
 #include "python.bpf.h"
-#include "registers.h"
+#include "x86_64.h"
 #include "stacks.bpf.h"
 #include "threads.bpf.h"
 #include "verifier.h"
@@ -194,7 +194,7 @@ int on_interpreter(struct pt_regs *ctx)
 		for (int i = 0; i < CACHED_WALKS; i++)
 			thread->cached[i].pc = 0;
 	}
-	lua_entered(thread, interpreter, ctx->sp + site->return_distance, value_at(ctx, registers, &site->object),
-		    site->type);
+	lua_entered(thread, interpreter, STACK_POINTER(ctx) + site->return_distance,
+		    value_at(ctx, registers, &site->object), site->type);
 	return 0;
 }

@@ -5,7 +5,7 @@
 #include "ids.bpf.h"
 #include "interpreters.bpf.h"
 #include "maps.bpf.h"
-#include "registers.h"
+#include "x86_64.h"
 #include "threads.bpf.h"
 #include "verifier.h"
 
@@ -252,7 +252,7 @@ INLINE int is_released(struct pt_regs *ctx, u64 wanted)
 	if (!kept)
 		return 0;
 	kept->ticket = wanted;
-	kept->code = ctx->ip;
+	kept->code = PROGRAM_COUNTER(ctx);
 	bpf_loop_of(HOLD_TURNS, (void *)TURN_hold, 0, kept->no_flags);
 	tid = kernel_tid();
 	slot = tid;
@@ -317,12 +317,13 @@ INLINE int hold(struct pt_regs *ctx)
 	}
 	if (kind == CONTROL_ENDING && process->space != pid)
 		return 0; /* a vfork child, in its parent's memory */
-	if (kind == CONTROL_DISPATCHES && (ctx->di != PR_SET_SYSCALL_USER_DISPATCH || !ctx->si))
+	if (kind == CONTROL_DISPATCHES &&
+	    (FIRST_ARGUMENT(ctx) != PR_SET_SYSCALL_USER_DISPATCH || !SECOND_ARGUMENT(ctx)))
 		return 0;
 	if (kind == CONTROL_LOADER && cookie >> 8) {
 		u32 state = 0;
 
-		bpf_probe_read_user(&state, sizeof(state), (void *)(ctx->ip + (cookie >> 8)));
+		bpf_probe_read_user(&state, sizeof(state), (void *)(PROGRAM_COUNTER(ctx) + (cookie >> 8)));
 		if (state)
 			return 0; /* not yet consistent */
 	}
@@ -332,14 +333,14 @@ INLINE int hold(struct pt_regs *ctx)
 	control->generation = process->generation;
 	cookie = bpf_get_attach_cookie(ctx); /* again, rather than kept on the stack */
 	kind = control->kind;
-	path = ctx->di;
-	second = ctx->si;
+	path = FIRST_ARGUMENT(ctx);
+	second = SECOND_ARGUMENT(ctx);
 	BARRIER(path);
 	BARRIER(second);
 	if (kind == CONTROL_FRAMES || kind == CONTROL_FRAMES_GONE)
 		control->frames = path;
 	if (kind == CONTROL_JIT)
-		control->descriptor = ctx->ip + (cookie >> 8);
+		control->descriptor = PROGRAM_COUNTER(ctx) + (cookie >> 8);
 	if (kind == CONTROL_EXECUTES_AT)
 		path = second;
 	if (kind == CONTROL_EXECUTES || kind == CONTROL_EXECUTES_AT)
@@ -367,7 +368,7 @@ INLINE int hold(struct pt_regs *ctx)
 int on_hold(struct pt_regs *ctx)
 {
 	u16 kind = bpf_get_attach_cookie(ctx) & 255;
-	u64 path = ctx->di, second = ctx->si;
+	u64 path = FIRST_ARGUMENT(ctx), second = SECOND_ARGUMENT(ctx);
 
 	BARRIER(path);
 	BARRIER(second);

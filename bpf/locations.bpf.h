@@ -5,7 +5,7 @@
 
 #include "abi.h"
 #include "maps.bpf.h"
-#include "registers.h"
+#include "x86_64.h"
 #include "verifier.h"
 
 INLINE u64 value_at(struct pt_regs *ctx, const u64 *registers, const struct location *at)
@@ -20,14 +20,14 @@ INLINE u64 value_at(struct pt_regs *ctx, const u64 *registers, const struct loca
 		asm volatile("%0 &= 15" : "+r"(number));
 		value = registers[number];
 	} else if (kind == AT_STACK) {
-		if (bpf_probe_read_user(&value, sizeof(value), (void *)(ctx->sp + (s64)at->offset)))
+		if (bpf_probe_read_user(&value, sizeof(value), (void *)(STACK_POINTER(ctx) + (s64)at->offset)))
 			lose(LOSS_ARGUMENT_UNREAD);
 	} else if (kind == AT_RETURN) {
 		value = RETURN_VALUE(ctx);
 	} else if (kind == AT_CONSTANT) {
 		value = (s64)at->offset;
 	} else if (kind == AT_CODE) {
-		value = ctx->ip + (s64)at->offset;
+		value = PROGRAM_COUNTER(ctx) + (s64)at->offset;
 	} else {
 		return 0;
 	}

@@ -14,11 +14,8 @@
 #include "maps.bpf.h"
 #include "tables.bpf.h"
 #include "verifier.h"
+#include "x86_64.h"
 
-#define NR_MMAP 9
-#define NR_MPROTECT 10
-#define NR_MUNMAP 11
-#define NR_MREMAP 25
 #define PROTECTION_WRITE 2
 #define PROTECTION_EXECUTE 4
 #define MAPPING_ANONYMOUS 32
@@ -154,7 +151,8 @@ struct change {
 INLINE void read_change(struct pt_regs *ctx, struct change *change, u32 number, struct key *code)
 {
 	u64 call = (u64)bpf_get_attach_cookie(ctx) >> 8, *known;
-	u64 first = ctx->di, length = ctx->si, third = ctx->dx, flags = ctx->r10, result = ctx->ax;
+	u64 first = FIRST_ARGUMENT(ctx), length = SECOND_ARGUMENT(ctx), third = THIRD_ARGUMENT(ctx),
+	    flags = FOURTH_OF_SYSTEM_CALL(ctx), result = RETURN_VALUE(ctx);
 	u32 none = 0;
 
 	/* Each is loaded at its own place: the verifier wants no choice among the addresses of a context. */
@@ -204,7 +202,7 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 	struct control *control;
 	struct key code = {};
 
-	if (IS_ERROR((u64)ctx->ax) || !process || process->state != PROCESS_TRACED || !SHARED->armed)
+	if (IS_ERROR((u64)RETURN_VALUE(ctx)) || !process || process->state != PROCESS_TRACED || !SHARED->armed)
 		return 0;
 	code.pid = process->space;
 	code.generation = process->generation;
@@ -226,7 +224,7 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 		control->kind = CONTROL_PATCHES;
 	control->generation = code.generation;
 	control->range.start = change.start;
-	control->range.length = ctx->si;
+	control->range.length = SECOND_ARGUMENT(ctx);
 	if (can_wait && change.wait) {
 		if (tracer_answers())
 			ticket = new_ticket(0);

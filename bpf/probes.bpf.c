@@ -9,6 +9,7 @@
 #include "trails.bpf.h"
 #include "unwind.bpf.h"
 #include "verifier.h"
+#include "x86_64.h"
 
 #define STEPS (2 * MAX_FRAMES) /* one for each frame, and one for each trampoline in between */
 
@@ -39,11 +40,11 @@ int on_return(struct pt_regs *ctx)
 {
 	struct thread *thread = current_thread();
 
-	if (!thread || thread->pending.slot != ctx->sp - 8)
+	if (!thread || thread->pending.slot != STACK_POINTER(ctx) - 8)
 		return 0;
 	if (!allocation_returned(ctx, thread))
 		return 0;
-	if (!begin_walk(thread, ctx->ip, ctx->sp, ctx->bp))
+	if (!begin_walk(thread, PROGRAM_COUNTER(ctx), STACK_POINTER(ctx), FRAME_POINTER(ctx)))
 		walk_then(ctx, thread, thread->intent.then);
 	else if (thread->interpreters)
 		go_on(ctx, thread, thread->intent.then);

@@ -5,7 +5,7 @@
 
 #include "abi.h"
 #include "maps.bpf.h"
-#include "registers.h"
+#include "x86_64.h"
 #include "threads.bpf.h"
 #include "unwind.bpf.h"
 #include "verifier.h"
@@ -58,11 +58,12 @@ INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, struct s
 	int is_known;
 
 	if (site->flags & SITE_INLINED) {
-		is_known = begin_walk(thread, (ctx->ip - back) | FRAME_EXACT, ctx->sp, ctx->bp);
+		is_known = begin_walk(thread, (PROGRAM_COUNTER(ctx) - back) | FRAME_EXACT, STACK_POINTER(ctx),
+				      FRAME_POINTER(ctx));
 		thread->walk.pc += back;
 		thread->walk.back = back;
 	} else {
-		is_known = begin_walk_at(thread, thread->intent.site, ctx->sp + back, ctx->bp);
+		is_known = begin_walk_at(thread, thread->intent.site, STACK_POINTER(ctx) + back, FRAME_POINTER(ctx));
 	}
 	if (is_known)
 		go_on(ctx, thread, then);

@@ -6,7 +6,7 @@
 #include "locations.bpf.h"
 #include "maps.bpf.h"
 #include "programs.bpf.h"
-#include "registers.h"
+#include "x86_64.h"
 #include "stacks.bpf.h"
 #include "threads.bpf.h"
 #include "unwind.bpf.h"
@@ -336,7 +336,7 @@ INLINE void reference_entered(struct pt_regs *ctx, struct thread *thread, struct
 
 	if (!read_reference(ctx, thread, site))
 		return;
-	if (!begin_walk_at(thread, thread->intent.site, ctx->sp + site->return_distance, ctx->bp))
+	if (!begin_walk_at(thread, thread->intent.site, STACK_POINTER(ctx) + site->return_distance, FRAME_POINTER(ctx)))
 		return walk_then(ctx, thread, then);
 	if (!thread->interpreters && (operation == OP_GET || operation == OP_PUT)) {
 		key = key_of(thread, thread->intent.address, site->group);

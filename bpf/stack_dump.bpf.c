@@ -5,9 +5,9 @@
  *
  * Two stacks that were cut after the same frames may go on differently. So the
  * id of a stack that is dumped depends on all of the dump that can decide how
- * it goes on: what code is where, rsp, and whatever may be the address of code
+ * it goes on: what code is where, the stack pointer, and whatever may be the address of code
  * or of a place on the stack, among the preserved registers and the words from
- * rsp up. User space goes by nothing else. Dead words among them make more ids
+ * the stack pointer up. User space goes by nothing else. Dead words among them make more ids
  * than there are stacks; what is sent of stacks that end in the same code is
  * limited, and the others stay cut, as their status says.
  */
@@ -20,6 +20,7 @@
 #include "threads.bpf.h"
 #include "unwind.bpf.h"
 #include "verifier.h"
+#include "x86_64.h"
 
 /* Where the current thread's dump is made: in the ring each would take room until it is read, wanted or not. */
 INLINE struct stack_dump *room_for_dump(struct thread *thread)
@@ -64,14 +65,8 @@ INLINE u64 *dumps_of(u64 place)
 INLINE void dump_registers(struct pt_regs *ctx, struct stack_dump *dump)
 {
 	__builtin_memset(dump->registers, 0, sizeof(dump->registers));
-	dump->ip = ctx->ip;
-	dump->registers[REG_RSP] = ctx->sp;
-	dump->registers[REG_RBP] = ctx->bp;
-	dump->registers[REG_RBX] = ctx->bx;
-	dump->registers[REG_R12] = ctx->r12;
-	dump->registers[REG_R13] = ctx->r13;
-	dump->registers[REG_R14] = ctx->r14;
-	dump->registers[REG_R15] = ctx->r15;
+	dump->ip = PROGRAM_COUNTER(ctx);
+	read_preserved(dump->registers, ctx);
 }
 
 /* What a loop over a dump goes by. */
@@ -107,7 +102,7 @@ INLINE void dump_return_instances(struct stack_dump *dump)
 
 INLINE void dump_pages(struct stack_dump *dump)
 {
-	u64 from = dump->registers[REG_RSP] & ~(PAGE_WORDS * 8ULL - 1);
+	u64 from = dump->registers[STACK_POINTER_ID] & ~(PAGE_WORDS * 8ULL - 1);
 
 	dump->pages = 0;
 #pragma unroll
@@ -134,7 +129,7 @@ INLINE u64 is_within_range(u64 word, u64 start, u64 length)
 /* Mix in a word with its place, if it may be a place on the stack or in code. */
 INLINE u64 mixed_if_decisive(struct stack_dump *dump, u64 hash, u64 place, u64 word)
 {
-	u64 decides = is_within_range(word, dump->registers[REG_RSP], STACK_REACH);
+	u64 decides = is_within_range(word, dump->registers[STACK_POINTER_ID], STACK_REACH);
 
 #pragma unroll
 	for (int i = 0; i < CODE_RANGES; i++)
@@ -157,14 +152,14 @@ INLINE int mix_word_turn(struct dumping *dumping, u64 index)
 /* Mix in all that can decide how the stack goes on. */
 INLINE u64 mixed_dump(struct table *table, struct stack_dump *dump, u64 hash)
 {
-	u64 words = (u64)dump->pages * PAGE_WORDS, sp = dump->registers[REG_RSP];
+	u64 words = (u64)dump->pages * PAGE_WORDS, sp = dump->registers[STACK_POINTER_ID];
 	struct dumping dumping = { .dump = dump, .first = (sp & (PAGE_WORDS * 8 - 1)) / 8 };
 
 	hash = mixed(hash, table->identity);
 	hash = mixed(hash, dump->ip);
 	hash = mixed(hash, sp);
 #pragma unroll
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < REGISTERS; i++)
 		hash = mixed_if_decisive(dump, hash, i, dump->registers[i]);
 #pragma unroll
 	for (int i = 0; i < RETURN_INSTANCES; i++)

@@ -60,7 +60,7 @@ struct walk {
 	u64 unchanged; /* so many of its words are as they were */
 	u64 compared; /* of so many */
 	u64 to_push; /* steps that are not yet in the trail */
-	u64 needs_bp; /* of pushes: the frame outside depends on rbp */
+	u64 needs_bp; /* of pushes: the frame outside depends on the frame pointer */
 	u64 outer_by_frame_pointer;
 	u32 cache_index; /* of the cached walk that is being written */
 	u32 forgettable; /* it cannot be recognised */
@@ -73,7 +73,7 @@ struct step {
 	u64 pc; /* FRAME_EXACT where it is no return address; 0: like no other */
 	u64 sp;
 	u64 bp;
-	u64 bp_slot; /* where it read rbp from; 0: it did not */
+	u64 bp_slot; /* where it read it from; 0: it did not */
 	u64 extra_slot; /* a word that it depended on, beside the return address; 0: none */
 	u64 extra;
 	u64 flags; /* enum step_flag */
@@ -100,7 +100,7 @@ struct trail_frame {
 	u64 hash;
 	u32 words;
 	u16 segments;
-	u8 uses_bp; /* they depended on rbp as it is here */
+	u8 uses_bp; /* they depended on the frame pointer as it is here */
 	u8 by_frame_pointer; /* some were found by it */
 };
 
@@ -132,7 +132,7 @@ struct trail {
  * A walk that can be recognised: where it began, and every word of the stack
  * that it depended on, with its value. Where all of them still hold the same
  * values, the unwinder would take the same path: the stack is the same. A saved
- * rbp that no frame was found by is not among them; comparing fewer words than
+ * frame pointer that no frame was found by is not among them; comparing fewer words than
  * these would not be sound. Code without a rule decided by its own bytes, which
  * a compiler may have replaced: they are compared as well.
  */
@@ -142,7 +142,7 @@ struct cached_walk {
 	u64 bp;
 	u64 epoch;
 	u64 stack;
-	u32 uses_bp; /* the walk depended on rbp as it was at the start */
+	u32 uses_bp; /* the walk depended on the frame pointer as it was at the start */
 	u32 words;
 	u32 reach; /* bytes from sp to the end of the words that are read with it */
 	u32 first; /* of these */

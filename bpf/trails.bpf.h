@@ -132,7 +132,7 @@ INLINE int push_word(struct trail *trail, u64 lowest, u64 address, u64 value)
 	return 1;
 }
 
-/* Keep the words that a step depended on; returns whether there was room. A saved rbp counts where it was used. */
+/* Keep the words that a step depended on; returns whether there was room. A saved frame pointer counts where it was used. */
 INLINE int push_words(struct walk *walk, struct trail *trail, struct step *step, struct step *next)
 {
 	if (step->bp_slot) {

@@ -11,6 +11,7 @@
 #include "trails.bpf.h"
 #include "verifier.h"
 #include "walk_cache.bpf.h"
+#include "x86_64.h"
 
 #define FRAME_POINTER_REACH (1 << 20)
 #define NO_CALLER -1 /* instead of a step's failure: it is the outermost frame */
@@ -59,7 +60,7 @@ INLINE int undo_trampoline(struct walk *walk)
 	return 0;
 }
 
-/* Go to the caller by rbp, as code without tables but with frame pointers allows. */
+/* Go to the caller by the frame pointer, as code without tables but with frame pointers allows. */
 INLINE int step_by_frame_pointer(struct walk *walk, struct step *step)
 {
 	u64 saved[2];
@@ -77,38 +78,38 @@ INLINE int step_by_frame_pointer(struct walk *walk, struct step *step)
 	return 0;
 }
 
-/* Go to the caller of code that has no rule: by what it is about to do, if that is plain to see, else by rbp. */
+/* Go to the caller of code that has no rule: by what it is about to do, if that is plain to see, else by the frame pointer. */
 INLINE int step_without_rule(struct thread *thread, struct step *step, struct table *table)
 {
 	return step_by_epilogue(thread, step, table) ? 0 : step_by_frame_pointer(&thread->walk, step);
 }
 
-/* Resume at what a signal interrupted: rip, rsp and rbp of the ucontext that the kernel pushed. */
+/* Resume at what a signal interrupted, by the ucontext that the kernel pushed. */
 INLINE int step_over_signal(struct walk *walk)
 {
-	u64 general[17]; /* gregs of struct sigcontext, r8 first */
+	u64 general[SIGNAL_REGISTERS];
 
-	if (bpf_probe_read_user(general, sizeof(general), (void *)(walk->sp + 40)))
+	if (bpf_probe_read_user(general, sizeof(general), (void *)(walk->sp + SIGNAL_REGISTERS_AT)))
 		return STACK_FAULT;
 	walk->forgettable = 1;
-	walk->bp = general[10];
-	walk->sp = general[15];
-	walk->pc = general[16];
+	walk->bp = general[SIGNAL_FRAME_POINTER];
+	walk->sp = general[SIGNAL_STACK_POINTER];
+	walk->pc = general[SIGNAL_PROGRAM_COUNTER];
 	walk->is_caller = 0;
 	return 0;
 }
 
 INLINE int step_by_rule(struct walk *walk, struct step *step, struct rule *rule)
 {
-	u64 saved[2] = {}; /* rbp, return address */
+	u64 saved[2] = {}; /* frame pointer, return address */
 	u64 cfa;
 	u8 kind = rule->kind;
 
-	if (kind == RULE_RBP || kind == RULE_REALIGNED)
+	if (kind == RULE_FRAME_POINTER || kind == RULE_REALIGNED)
 		step->flags |= STEP_USED_BP;
-	if (kind == RULE_RSP) {
+	if (kind == RULE_STACK_POINTER) {
 		cfa = walk->sp + (s64)rule->offset;
-	} else if (kind == RULE_RBP) {
+	} else if (kind == RULE_FRAME_POINTER) {
 		cfa = walk->bp + (s64)rule->offset;
 	} else if (kind == RULE_PLT) {
 		cfa = walk->sp + 8 + (at_least(walk->pc & 15, rule->offset) << 3);
@@ -116,28 +117,28 @@ INLINE int step_by_rule(struct walk *walk, struct step *step, struct rule *rule)
 		if (bpf_probe_read_user(&cfa, 8, (void *)(walk->sp + (s64)rule->offset)))
 			return STACK_FAULT;
 		note(step, walk->sp + (s64)rule->offset, cfa);
-		cfa += (s64)rule->rbp_offset;
+		cfa += (s64)rule->fp_offset;
 	} else if (kind == RULE_REALIGNED) {
-		u64 at = walk->bp + (s64)rule->offset, rbp_at = walk->bp + (s64)rule->rbp_offset;
+		u64 at = walk->bp + (s64)rule->offset, fp_at = walk->bp + (s64)rule->fp_offset;
 
-		if (bpf_probe_read_user(&cfa, 8, (void *)at) || bpf_probe_read_user(&saved[0], 8, (void *)rbp_at))
+		if (bpf_probe_read_user(&cfa, 8, (void *)at) || bpf_probe_read_user(&saved[0], 8, (void *)fp_at))
 			return STACK_FAULT;
 		note(step, at, cfa);
-		restore_bp(walk, step, rbp_at, saved[0]);
+		restore_bp(walk, step, fp_at, saved[0]);
 	} else {
 		return STACK_UNSUPPORTED;
 	}
-	if (kind != RULE_DEREFERENCE && rule->rbp_saved && rule->rbp_offset == -16) {
+	if (kind != RULE_DEREFERENCE && rule->fp_saved && rule->fp_offset == -16) {
 		if (bpf_probe_read_user(saved, sizeof(saved), (void *)(cfa - 16)))
 			return STACK_FAULT;
 		restore_bp(walk, step, cfa - 16, saved[0]);
 	} else {
 		if (bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
 			return STACK_FAULT;
-		if (kind != RULE_DEREFERENCE && rule->rbp_saved) {
-			if (bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->rbp_offset)))
+		if (kind != RULE_DEREFERENCE && rule->fp_saved) {
+			if (bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->fp_offset)))
 				return STACK_FAULT;
-			restore_bp(walk, step, cfa + (s64)rule->rbp_offset, saved[0]);
+			restore_bp(walk, step, cfa + (s64)rule->fp_offset, saved[0]);
 		}
 	}
 	walk->sp = cfa;

@@ -17,6 +17,7 @@
 #include "threads.bpf.h"
 #include "unwind.bpf.h"
 #include "verifier.h"
+#include "x86_64.h"
 
 /* A return address that was put back, and is the value of the map. */
 struct true_return {
@@ -178,13 +179,13 @@ INLINE int unwinds(struct pt_regs *ctx, int writer)
 	struct stack_request *request;
 
 	if (bpf_get_attach_cookie(ctx) == UNWINDING_CAUGHT)
-		drop_left(ctx->sp);
+		drop_left(STACK_POINTER(ctx));
 	if (!first_return_instance())
 		return 0;
 	words = words_of(kernel_tid());
 	if (!words)
 		return 0;
-	write_returns(words, bpf_get_attach_cookie(ctx), ctx->sp, writer);
+	write_returns(words, bpf_get_attach_cookie(ctx), STACK_POINTER(ctx), writer);
 	if (!words->count)
 		return 0;
 	request = writer & WRITES_BY_TRACER ? bpf_ringbuf_reserve(MAP(STACK_REQUESTS), sizeof(*request), 0) : 0;

@@ -10,7 +10,7 @@
 #include "verifier.h"
 #include "walk_cache.h"
 
-/* rbp was read from `slot`: a word to compare only if the walk comes to depend on it. */
+/* The frame pointer was read from `slot`: a word to compare only if the walk comes to depend on it. */
 INLINE void restore_bp(struct walk *walk, struct step *step, u64 slot, u64 value)
 {
 	walk->bp = value;

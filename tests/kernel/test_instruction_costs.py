@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tracer.architecture.instruction import InstructionClass
+from tracer.architecture.x86_64.instruction_classes import NOP10, NOPS5
 from tracer.kernel import bpf
 from tracer.kernel.abilities import optimises_nops
 from tracer.kernel.bpf import ProgramType
 from tracer.kernel.instruction_costs import known_costs, measure_costs
-from tracer.sites.costs import NOP10, NOPS5, InstructionClass
 
 RETURN_7 = bytes.fromhex("b807000000c3")
 CALL = 0xE8

@@ -19,7 +19,8 @@ def _imported(work: str, *others: str) -> set[str]:
 
 
 def test_decoding_instructions_takes_no_setuptools() -> None:
-    assert not _imported("from tracer.sites.instructions import decode; assert len(decode(b'\\x90\\xc3', 0, 9)) == 2")
+    importing = "from tracer.architecture.current import ARCHITECTURE as x86"
+    assert not _imported(f"{importing}; assert len(x86.decode(b'\\x90\\xc3', 0, 9)) == 2")
 
 
 def test_a_trace_begins_before_what_reports_it_is_imported() -> None:

@@ -22,30 +22,31 @@ EDGES = {
     "cli": {"api", "pipeline", "specs", "symbols", "analysis", "report", "recording", "capture", "kernel", "binaries",
             "dwarf", "elf", "procfs", "files"},
     "api": {"pipeline", "capture"},
-    "pipeline": {"specs", "sites", "symbols", "analysis", "report", "recording", "capture", "interpreters", "kernel",
-                 "binaries", "dwarf", "elf", "files"},
+    "pipeline": {"architecture", "specs", "sites", "symbols", "analysis", "report", "recording", "capture",
+                 "interpreters", "kernel", "binaries", "dwarf", "elf", "files"},
     "capture": {"probing", "scanning", "unwinding", "jit", "spaces", "interpreters", "kernel", "binaries",
                 "aggregation", "elf", "procfs", "mishaps"},
-    "probing": {"sites", "jit", "spaces", "interpreters", "kernel", "binaries", "procfs", "mishaps"},
-    "scanning": {"reachability", "unwinding", "spaces", "kernel", "elf", "procfs"},
-    "unwinding": {"spaces", "kernel", "binaries", "cfi", "procfs", "mishaps"},
+    "probing": {"architecture", "jit", "spaces", "interpreters", "kernel", "binaries", "procfs", "mishaps"},
+    "scanning": {"architecture", "reachability", "unwinding", "spaces", "kernel", "elf", "procfs"},
+    "unwinding": {"architecture", "spaces", "kernel", "binaries", "cfi", "procfs", "mishaps"},
     "jit": {"spaces", "binaries", "cfi", "elf", "procfs", "mishaps"},
     "spaces": {"interpreters", "kernel", "binaries", "cfi", "procfs", "mishaps"},
-    "interpreters": {"kernel", "binaries", "elf", "mishaps"},
-    "kernel": {"binaries", "files"},
-    "binaries": {"elf", "procfs", "files"},
-    "sites": {"cfi", "dwarf", "elf"},
-    "specs": {"dwarf", "files"},
+    "interpreters": {"architecture", "kernel", "binaries", "elf", "mishaps"},
+    "kernel": {"architecture", "binaries", "files"},
+    "binaries": {"architecture", "elf", "procfs", "files"},
+    "sites": {"architecture", "cfi", "dwarf", "elf"},
+    "specs": {"architecture", "dwarf", "files"},
     "symbols": {"dwarf", "elf", "files"},
     "recording": {"files"},
     "analysis": set(),
     "report": set(),
     "aggregation": set(),
     "reachability": set(),
-    "cfi": {"dwarf", "elf", "files"},
+    "cfi": {"architecture", "dwarf", "elf", "files"},
     "dwarf": {"elf"},
     "elf": {"files"},
     "procfs": {"files"},
+    "architecture": set(),
     "mishaps": set(),
     "files": set(),
     "lazy_names": set(),
@@ -60,7 +61,7 @@ STEPS = {
 """What `cli` does by `api` and `pipeline` only: tracing, reading, naming, judging."""
 OWNERS = {
     "bcc": {"kernel"},
-    "capstone": {"sites"},
+    "capstone": {"architecture"},
     "tabulate": {"report"},
     "rich": {"report"},
     "psutil": {"procfs"},
@@ -237,7 +238,7 @@ def test_bcc_is_imported_in_one_module_and_late() -> None:
         ("tracer.cli.top", "from tracer.capture.session import Session",
          "cli reaches past the pipeline to tracer.capture.session"),
         ("tracer.cli.main", "import tracer.misc.x", "misc is in no list"),
-        ("tracer.elf.image", "import capstone", "capstone belongs to sites"),
+        ("tracer.elf.image", "import capstone", "capstone belongs to architecture"),
         ("tracer.cli.main", "from rich.table import Table", "rich belongs to report"),
         ("tracer.report.text", "import importlib as i\ni.import_module('bcc')", "bcc belongs to kernel"),
         ("tracer.sites.placement", "import angr", "angr has no owner"),
@@ -254,7 +255,7 @@ def test_a_violation_is_seen(module: str, source: str, reason: str) -> None:
     [
         ("tracer.cli.main", "import argparse\nfrom tracer import __version__\nfrom tracer.report.text import x"),
         ("tracer.report.text", "import numpy as np, rich, tabulate\nfrom tracer.errors import RefleakError"),
-        ("tracer.sites.placement", "import capstone\nfrom . import scan\nfrom tracer.elf.image import Image"),
+        ("tracer.architecture.x86_64.instructions", "import capstone\nfrom . import registers"),
         ("tracer.capture", "from .ring import Ring"),
     ],
 )
@@ -271,6 +272,29 @@ def test_a_long_function_is_seen() -> None:
 def test_code_in_a_package_file_is_seen() -> None:
     assert does_more_than_reexport('"""Doc."""\ndef f(): pass')
     assert not does_more_than_reexport('"""Doc."""\nfrom .a import b\n__all__ = ["b"]')
+
+
+REGISTER = re.compile(r"\b[re]?(?:ax|bx|cx|dx|si|di|sp|bp|ip)\b|\br(?:8|9|1[0-5])[dwb]?\b", re.IGNORECASE)
+ARCHITECTURE = ("tracer/architecture/", "bpf/x86_64.h", "bpf/include/")
+"""Where all is that depends on the processor."""
+
+
+def named_registers(source: str) -> list[str]:
+    """Return the registers of x86-64 that a text names; a variable may be called `sp` or `ip`."""
+    return [name for name in REGISTER.findall(source) if name.lower() not in ("sp", "bp", "ip", "si", "di")]
+
+
+def test_nothing_else_names_a_register() -> None:
+    sources = [*MODULES, *(ROOT / "bpf").rglob("*.[ch]")]
+    others = [p for p in sources if not p.relative_to(ROOT).as_posix().startswith(ARCHITECTURE)]
+    found = {p.relative_to(ROOT).as_posix(): names for p in others if (names := named_registers(p.read_text()))}
+    assert found == {}
+    contexts = [p.name for p in others if p.parent.name == "bpf" and re.search(r"ctx->(?!argument)", p.read_text())]
+    assert contexts == [], "a context is read by the macros of x86_64.h"
+
+
+def test_a_register_is_seen() -> None:
+    assert named_registers("walk->bp = sp + ctx->rbp; /* %eax, r12d */ u64 ip") == ["rbp", "eax", "r12d"]
 
 
 def test_test_modules_have_distinct_names() -> None:

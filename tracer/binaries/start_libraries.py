@@ -13,9 +13,10 @@ from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.elf import library_paths
-from tracer.elf.image import EM_X86_64, ET_DYN
+from tracer.elf.image import ET_DYN
 from tracer.elf.loader_cache import PATH, LoaderCache, read_loader_cache
 from tracer.files.plain_file import open_plain
 from tracer.procfs.roots import Root
@@ -162,7 +163,7 @@ class StartLibraries:
         """Open a library for this machine; None for all else."""
         place = self._root.place_of(path)
         found = self._binaries.open([place], path if path.startswith("/") else seen_path(self._root, place))
-        fits = found is not None and (found.image.type, found.image.machine) == (ET_DYN, EM_X86_64)
+        fits = found is not None and (found.image.type, found.image.machine) == (ET_DYN, ARCHITECTURE.elf_machine)
         return found if fits else None
 
 

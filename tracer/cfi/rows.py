@@ -1,7 +1,7 @@
 """The instructions of call frame information, run into rows.
 
-DWARF 5, section 6.4.2, and the GNU extensions of the LSB. Only what unwinding x86-64 needs is tracked: the
-canonical frame address (CFA) and where rbp, rsp and the return address of the caller are.
+DWARF 5, section 6.4.2, and the GNU extensions of the LSB. Only what the kernel side's unwinder needs is
+tracked: the canonical frame address (CFA) and where frame pointer, stack pointer and return address of the caller are.
 """
 
 from __future__ import annotations
@@ -9,9 +9,14 @@ from __future__ import annotations
 from array import array
 from typing import Literal, NamedTuple, TypeAlias
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.dwarf import leb128
 
-RBP, RSP, RETURN_ADDRESS = 6, 7, 16
+FRAME_POINTER, STACK_POINTER = ARCHITECTURE.frame_pointer, ARCHITECTURE.stack_pointer
+RETURN_ADDRESS = ARCHITECTURE.return_address
+_OFFSET = 0x80
+"""DW_CFA_offset, with the register in the low bits."""
+_OFFSETS = (_OFFSET | FRAME_POINTER, _OFFSET | RETURN_ADDRESS, _OFFSET | STACK_POINTER)
 
 Saved: TypeAlias = int | bytes | Literal["same", "undefined", "elsewhere"]
 """Where a register of the caller is: at CFA + int, at the address that an expression (bytes) computes, or
@@ -26,9 +31,9 @@ class State(NamedTuple):
 
     register: int | bytes
     offset: int
-    rbp: Saved
+    fp: Saved
     return_address: Saved
-    rsp: Saved
+    sp: Saved
 
 
 UNSET = State(-1, 0, "same", "same", "same")
@@ -74,7 +79,8 @@ class Programs:
         One loop with everything in locals: a large library has two million instructions. An advance put behind the
         program closes the last row.
         """
-        register, offset, rbp, return_address, rsp = initial
+        register, offset, fp, return_address, sp = initial
+        saves_fp, saves_return, saves_sp = _OFFSETS
         known, states = self._known[signal], self.states
         add_distance, add_index = self.distances.append, self.indexes.append
         remembered: list[_Fields] = []
@@ -96,23 +102,23 @@ class Programs:
                 at += 1
                 if value >= 0x80:
                     value, at = leb128.unsigned(closed, at - 1)
-                if operation == 0x86:
-                    rbp = value * data_factor
-                elif operation == 0x90:
+                if operation == saves_fp:
+                    fp = value * data_factor
+                elif operation == saves_return:
                     return_address = value * data_factor
-                elif operation == 0x87:
-                    rsp = value * data_factor
+                elif operation == saves_sp:
+                    sp = value * data_factor
                 continue
             elif operation in _ADVANCES:
                 start, at = at, at + _ADVANCES[operation]
                 step = int.from_bytes(closed[start:at], "little") * code_factor
             else:
-                fields = (register, offset, rbp, return_address, rsp)
+                fields = (register, offset, fp, return_address, sp)
                 fields, at = _step(operation, closed, at, data_factor, fields, initial, remembered)
-                register, offset, rbp, return_address, rsp = fields
+                register, offset, fp, return_address, sp = fields
                 continue
             if step:
-                key = (register, offset, rbp, return_address, rsp)
+                key = (register, offset, fp, return_address, sp)
                 index = known.get(key)
                 if index is None:
                     index = known[key] = len(states)
@@ -156,7 +162,7 @@ def _step(
 
 def _define(operation: int, program: bytes, at: int, data_factor: int, fields: _Fields) -> tuple[_Fields, int]:
     """Run an instruction that defines the CFA."""
-    register, offset, rbp, return_address, rsp = fields
+    register, offset, fp, return_address, sp = fields
     if operation == 0x0F:  # DW_CFA_def_cfa_expression
         register, at = _block(program, at)
     elif operation != 0x13:  # not DW_CFA_def_cfa_offset_sf, which keeps the register
@@ -166,7 +172,7 @@ def _define(operation: int, program: bytes, at: int, data_factor: int, fields: _
     elif operation in (0x12, 0x13):  # DW_CFA_def_cfa_sf
         value, at = leb128.signed(program, at)
         offset = value * data_factor
-    return (register, offset, rbp, return_address, rsp), at
+    return (register, offset, fp, return_address, sp), at
 
 
 def _place(operation: int, program: bytes, at: int, data_factor: int) -> tuple[Saved | None, int]:
@@ -209,11 +215,11 @@ def _block(program: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _save(fields: _Fields, number: int, place: Saved | None, initial: State) -> _Fields:
-    register, offset, rbp, return_address, rsp = fields
-    if number == RBP:
-        rbp = initial.rbp if place is None else place
+    register, offset, fp, return_address, sp = fields
+    if number == FRAME_POINTER:
+        fp = initial.fp if place is None else place
     elif number == RETURN_ADDRESS:
         return_address = initial.return_address if place is None else place
-    elif number == RSP:
-        rsp = initial.rsp if place is None else place
-    return register, offset, rbp, return_address, rsp
+    elif number == STACK_POINTER:
+        sp = initial.sp if place is None else place
+    return register, offset, fp, return_address, sp

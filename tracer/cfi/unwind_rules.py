@@ -1,7 +1,7 @@
 """How to get from a frame to its caller: the few forms that the unwinder knows.
 
-A form that it does not know, and one that would lose rbp without saying so, is RuleKind.UNSUPPORTED: a caller may
-find its own frame through rbp, and a stack that ends early is better than a wrong one.
+A form that it does not know, and one that would lose the frame pointer without saying so, is RuleKind.UNSUPPORTED: a
+caller may find its own frame through it, and a stack that ends early is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -11,26 +11,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.cfi.rows import RBP, RSP, State
+from tracer.architecture.current import ARCHITECTURE
+from tracer.cfi.rows import FRAME_POINTER, STACK_POINTER, State
 from tracer.dwarf import leb128
 from tracer.model.records import RULE, RULES, RuleKind
 
-_BREG_RBP, _BREG_RSP, _DEREFERENCE, _PLUS = 0x76, 0x77, 0x06, 0x23
+_BREG = 0x70
+_BREG_FP, _BREG_SP = _BREG + FRAME_POINTER, _BREG + STACK_POINTER
+_DEREFERENCE, _PLUS = 0x06, 0x23
 _LITERAL = 0x30
-_PLT = bytes.fromhex("7708 8000 3f 1a 30 2a 33 24 22")
-"""rsp + 8 + ((rip & 15) >= N) << 3: the linker's expression for .plt, N in byte 6 (binutils, elfxx-x86)."""
-_SIGNAL_CFA = bytes.fromhex("77a001 06")
-_SIGNAL_RBP = bytes.fromhex("77f800")
-_SIGNAL_RETURN = bytes.fromhex("77a801")
-"""Registers 15, 10 and 16 of the ucontext at rsp (glibc, sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c)."""
+_PLT, _LIMIT_AT = ARCHITECTURE.plt_expression
 
 
 class Rule(NamedTuple):
     """A `struct rule` of bpf/abi.h."""
 
     kind: RuleKind
-    rbp_saved: int = 0
-    rbp_offset: int = 0
+    fp_saved: int = 0
+    fp_offset: int = 0
     offset: int = 0
 
 
@@ -43,32 +41,32 @@ def rule_of(state: State, signal: bool) -> Rule:
     if state.return_address == "undefined":
         return Rule(RuleKind.END)
     if signal:
-        registers = (state.register, state.rbp, state.return_address)
-        known = registers == (_SIGNAL_CFA, _SIGNAL_RBP, _SIGNAL_RETURN)
+        registers = (state.register, state.fp, state.return_address)
+        known = registers == ARCHITECTURE.signal_frame
         return Rule(RuleKind.SIGNAL) if known else UNSUPPORTED
-    if state.return_address != -8 or state.rsp != "same":
+    if state.return_address != -8 or state.sp != "same":
         return UNSUPPORTED
     if isinstance(state.register, bytes):
-        if isinstance(state.rbp, bytes):
-            return _of_realigned(state.register, state.rbp)
-        return _of_expression(state.register) if state.rbp == "same" else UNSUPPORTED
-    if state.register not in (RSP, RBP):
+        if isinstance(state.fp, bytes):
+            return _of_realigned(state.register, state.fp)
+        return _of_expression(state.register) if state.fp == "same" else UNSUPPORTED
+    if state.register not in (STACK_POINTER, FRAME_POINTER):
         return UNSUPPORTED
-    kind = RuleKind.RSP if state.register == RSP else RuleKind.RBP
-    if state.rbp == "same":
+    kind = RuleKind.STACK_POINTER if state.register == STACK_POINTER else RuleKind.FRAME_POINTER
+    if state.fp == "same":
         return _fitting(Rule(kind, 0, 0, state.offset))
-    if isinstance(state.rbp, int):
-        return _fitting(Rule(kind, 1, state.rbp, state.offset))
+    if isinstance(state.fp, int):
+        return _fitting(Rule(kind, 1, state.fp, state.offset))
     return UNSUPPORTED
 
 
 def _of_expression(expression: bytes) -> Rule:
-    if len(expression) == len(_PLT) and 0 <= expression[6] - _LITERAL < 16:
-        limit = expression[6] - _LITERAL
-        if expression[:6] + bytes([_LITERAL]) + expression[7:] == _PLT:
+    if len(expression) == len(_PLT) and 0 <= expression[_LIMIT_AT] - _LITERAL < 16:
+        limit = expression[_LIMIT_AT] - _LITERAL
+        if expression[:_LIMIT_AT] + bytes([_LITERAL]) + expression[_LIMIT_AT + 1 :] == _PLT:
             return Rule(RuleKind.PLT, 0, 0, limit)
     try:
-        if expression[0] != _BREG_RSP:
+        if expression[0] != _BREG_SP:
             return UNSUPPORTED
         offset, at = leb128.signed(expression, 1)
         if expression[at] != _DEREFERENCE:
@@ -81,25 +79,25 @@ def _of_expression(expression: bytes) -> Rule:
     return _fitting(Rule(RuleKind.DEREFERENCE, 0, added, offset)) if at == len(expression) else UNSUPPORTED
 
 
-def _of_realigned(cfa: bytes, rbp: bytes) -> Rule:
-    """Return the rule of GCC's functions that align their stack: CFA = *(rbp + a), with rbp's old value at rbp + b.
+def _of_realigned(cfa: bytes, fp: bytes) -> Rule:
+    """Return the rule of GCC's functions that align their stack: CFA = *(FP + a), with FP's old value at FP + b.
 
     (GCC, dwarf2cfi.cc: the "dynamic realign argument pointer", rules 16 to 20.)
     """
     try:
-        if cfa[0] != _BREG_RBP or rbp[0] != _BREG_RBP or cfa[-1] != _DEREFERENCE:
+        if cfa[0] != _BREG_FP or fp[0] != _BREG_FP or cfa[-1] != _DEREFERENCE:
             return UNSUPPORTED
         offset, end = leb128.signed(cfa, 1)
-        rbp_offset, rbp_end = leb128.signed(rbp, 1)
+        fp_offset, fp_end = leb128.signed(fp, 1)
     except (IndexError, ValueError):
         return UNSUPPORTED
-    if end != len(cfa) - 1 or rbp_end != len(rbp):
+    if end != len(cfa) - 1 or fp_end != len(fp):
         return UNSUPPORTED
-    return _fitting(Rule(RuleKind.REALIGNED, 0, rbp_offset, offset))
+    return _fitting(Rule(RuleKind.REALIGNED, 0, fp_offset, offset))
 
 
 def _fitting(rule: Rule) -> Rule:
-    fits = -(1 << 15) <= rule.rbp_offset < 1 << 15 and -(1 << 31) <= rule.offset < 1 << 31
+    fits = -(1 << 15) <= rule.fp_offset < 1 << 15 and -(1 << 31) <= rule.offset < 1 << 31
     return rule if fits else UNSUPPORTED
 
 

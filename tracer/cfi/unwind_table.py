@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.cfi.call_frames import CallFrames, FrameSource, decode
 from tracer.cfi.frame_source import frame_sources
 from tracer.cfi.rows import UNSET, Programs
 from tracer.cfi.unwind_rules import Rule, distinct_rules
-from tracer.elf.image import EM_X86_64, PF_X, PT_LOAD, Image, Segment
+from tracer.elf.image import PF_X, PT_LOAD, Image, Segment
 from tracer.model.records import RuleKind
 
 PAGE_SHIFT = 12
@@ -56,7 +57,7 @@ def build_table(image: Image) -> UnwindTable | None:
 
     None where neither describes any code, as in binaries of Go. Takes about 10 ms per MB of text.
     """
-    if image.machine != EM_X86_64:
+    if image.machine != ARCHITECTURE.elf_machine:
         return None
     return table_of_sources(frame_sources(image), image.segments, start_of(image))
 
@@ -122,8 +123,8 @@ def lookup(table: UnwindTable, link_address: int) -> Rule:
         return Rule(RuleKind.NONE)
     rows = table.rows[table.pages[page] : table.pages[page + 1]]
     row = rows[np.searchsorted(rows >> ROW_SHIFT, link_address & PAGE_MASK, "right") - 1]
-    kind, rbp_saved, rbp_offset, offset = table.rules[row & RULE_MASK].item()
-    return Rule(RuleKind(kind), rbp_saved, rbp_offset, offset)
+    kind, fp_saved, fp_offset, offset = table.rules[row & RULE_MASK].item()
+    return Rule(RuleKind(kind), fp_saved, fp_offset, offset)
 
 
 def _within(frames: CallFrames, code: list[tuple[int, int]]) -> CallFrames:

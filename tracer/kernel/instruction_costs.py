@@ -13,40 +13,21 @@ import mmap
 import os
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.files.cache_folder import read_own, write_own
 from tracer.kernel import bpf
 from tracer.kernel.bpf import ProgramType
 
+_TIMED = ARCHITECTURE.timed_code
 _CALLS = 300
 _ROUNDS = 3
 _CODE_NAME = "refleak-instructions"
-_SNIPPET_BYTES = 64
-_FUNCTION_AT = 32
-_SAMPLES: Mapping[str, tuple[bytes, int]] = {
-    "nop5": (bytes.fromhex("0f1f440000c3"), 0),
-    "nop10": (bytes.fromhex("662e0f1f840000000000c3"), 0),
-    "nop": (bytes.fromhex("90c3"), 0),
-    "push": (bytes.fromhex("555dc3"), 0),
-    "call": (bytes.fromhex("e8000000004883c408c3"), 0),
-    "jump": (bytes.fromhex("eb00c3"), 0),
-    "branch": (bytes.fromhex("4885c07400c3"), 3),
-    "other": (bytes.fromhex("31c0c3"), 0),
-}
-"""Class of instruction to (a function, offset of the instruction in it)."""
-_MAY_BE_REFUSED = frozenset(("nop10",))
-"""Its prefix is one that kernels refuse which do not make a call of it."""
 _READY = b"r"
 _RETURN_ZERO = bytes([0xB7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0])
-
-
-def _snippet(function: bytes) -> bytes:
-    """Return code that calls `function` as often as its argument says: push, mov, call, dec, jne, pop, ret."""
-    loop = bytes.fromhex("534889fb") + b"\xe8" + struct.pack("<i", _FUNCTION_AT - 9) + bytes.fromhex("48ffcb75f65bc3")
-    return loop.ljust(_FUNCTION_AT, b"\x90") + function.ljust(_SNIPPET_BYTES - _FUNCTION_AT, b"\x90")
 
 
 def _serve(code_fd: int, size: int, orders: int, answers: int) -> None:
@@ -55,7 +36,7 @@ def _serve(code_fd: int, size: int, orders: int, answers: int) -> None:
     base = _address_of_code()
     os.write(answers, _READY)
     while order := os.read(orders, 1):
-        run = ctypes.CFUNCTYPE(None, ctypes.c_long)(base + order[0] * _SNIPPET_BYTES)
+        run = ctypes.CFUNCTYPE(None, ctypes.c_long)(base + order[0] * _TIMED.snippet_bytes)
         run(_CALLS)
         best = float("inf")
         for _ in range(_ROUNDS):
@@ -80,29 +61,29 @@ def _attach(code_fd: int, pid: int) -> tuple[int, list[str]]:
     program = bpf.load_program(
         ProgramType.KPROBE, "cost", _RETURN_ZERO, attach_type=bpf.ATTACH_UPROBE_MULTI
     )[0]
-    sure = [name for name in _SAMPLES if name not in _MAY_BE_REFUSED]
+    sure = [name for name in _TIMED.samples if name not in _TIMED.may_be_refused]
     try:
         with suppress(OSError):
-            return _link(program, code_fd, pid, list(_SAMPLES)), list(_SAMPLES)
+            return _link(program, code_fd, pid, list(_TIMED.samples)), list(_TIMED.samples)
         return _link(program, code_fd, pid, sure), sure
     finally:
         os.close(program)
 
 
 def _link(program: int, code_fd: int, pid: int, names: Sequence[str]) -> int:
-    starts = {name: index * _SNIPPET_BYTES + _FUNCTION_AT for index, name in enumerate(_SAMPLES)}
-    places = [starts[name] + _SAMPLES[name][1] for name in names]
+    starts = {name: index * _TIMED.snippet_bytes + _TIMED.function_at for index, name in enumerate(_TIMED.samples)}
+    places = [starts[name] + _TIMED.samples[name][1] for name in names]
     return bpf.link_uprobes(program, f"/proc/self/fd/{code_fd}", places, [0] * len(places), pid, at_return=False)
 
 
 def measure_costs() -> dict[str, float]:
-    """Return nanoseconds per hit by class of instruction (tracer.sites.costs).
+    """Return nanoseconds per hit by class of instruction (InstructionClass).
 
     Without the classes that the kernel refuses to probe; empty where it cannot be measured.
     """
     code_fd = os.memfd_create(_CODE_NAME, os.MFD_CLOEXEC)
-    code = b"".join(_snippet(function) for function, _ in _SAMPLES.values())
-    os.write(code_fd, code.ljust(mmap.PAGESIZE, b"\xcc"))
+    code = b"".join(_TIMED.snippet(function) for function, _ in _TIMED.samples.values())
+    os.write(code_fd, code.ljust(mmap.PAGESIZE, _TIMED.trap))
     orders, to_child = os.pipe()
     from_child, answers = os.pipe()
     pid = os.fork()
@@ -130,7 +111,7 @@ def _ask(code_fd: int, pid: int, to_child: int, from_child: int) -> dict[str, fl
     costs = {}
     try:
         for name in names:
-            os.write(to_child, bytes([list(_SAMPLES).index(name)]))
+            os.write(to_child, bytes([list(_TIMED.samples).index(name)]))
             costs[name] = float(struct.unpack("<d", os.read(from_child, 8))[0])
     finally:
         os.close(link)
@@ -140,12 +121,12 @@ def _ask(code_fd: int, pid: int, to_child: int, from_child: int) -> dict[str, fl
 def known_costs(directory: Path) -> dict[str, float]:
     """Return the measured costs for the running kernel, from the cache or measured now."""
     system = os.uname()
-    asked = f"{system.release} {system.version} {system.machine} {' '.join(_SAMPLES)}"
+    asked = f"{system.release} {system.version} {system.machine} {' '.join(_TIMED.samples)}"
     name = hashlib.blake2b(asked.encode(), digest_size=8).hexdigest()
     path = directory / f"instruction-costs-{name}.json"
     with suppress(OSError, ValueError, AttributeError):
         cached = json.loads(read_own(path))
-        is_whole = set(_SAMPLES) - _MAY_BE_REFUSED <= set(cached) <= set(_SAMPLES)
+        is_whole = set(_TIMED.samples) - set(_TIMED.may_be_refused) <= set(cached) <= set(_TIMED.samples)
         if is_whole and all(isinstance(value, float) for value in cached.values()):
             return dict(cached)
     costs = measure_costs()

@@ -46,30 +46,6 @@ class LocationKind(IntEnum):
     """The address of the probed instruction plus `offset`."""
 
 
-class Register(IntEnum):
-    """DWARF's numbers of the x86-64 registers (System V ABI, AMD64 supplement, figure 3.36)."""
-
-    RAX = 0
-    RDX = 1
-    RCX = 2
-    RBX = 3
-    RSI = 4
-    RDI = 5
-    RBP = 6
-    RSP = 7
-    R8 = 8
-    R9 = 9
-    R10 = 10
-    R11 = 11
-    R12 = 12
-    R13 = 13
-    R14 = 14
-    R15 = 15
-
-
-ARGUMENT_REGISTERS = (Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9)
-
-
 @dataclass(frozen=True)
 class Location:
     """Where a value is found when a probe fires; `struct location` of bpf/abi.h.
@@ -90,13 +66,6 @@ class Location:
 
 
 NOWHERE = Location()
-
-
-def argument(n: int, width: int = 8) -> Location:
-    """Return the location of integer argument `n` (from 0) at a function's first instruction."""
-    if n < len(ARGUMENT_REGISTERS):
-        return Location(LocationKind.REGISTER, ARGUMENT_REGISTERS[n], width=width)
-    return Location(LocationKind.STACK, offset=8 + 8 * (n - len(ARGUMENT_REGISTERS)), width=width)
 
 
 def constant(value: int) -> Location:
@@ -191,7 +160,8 @@ class Placement:
     site: Site
     file_offset: int
     return_distance: int = 0
-    """Bytes from rsp at the probe to the return address; of a copy: from its first instruction to the probe."""
+    """Bytes from the stack pointer at the probe to the return address; of an inlined instance: from its beginning to
+    the probe."""
     object: Location = NOWHERE
     counter: Location = NOWHERE
     count: Location = NOWHERE

@@ -154,7 +154,7 @@ TABLE = np.dtype(
     ],
     align=True,
 )
-RULE = np.dtype([("kind", "u1"), ("rbp_saved", "u1"), ("rbp_offset", "<i2"), ("offset", "<i4")], align=True)
+RULE = np.dtype([("kind", "u1"), ("fp_saved", "u1"), ("fp_offset", "<i2"), ("offset", "<i4")], align=True)
 PYTHON = np.dtype(
     [
         ("runtime", "<u8"), ("code_type", "<u8"),
@@ -305,8 +305,8 @@ class InterpreterRecord(IntEnum):
 
 class RuleKind(IntEnum):
     NONE = 0
-    RSP = 1
-    RBP = 2
+    STACK_POINTER = 1
+    FRAME_POINTER = 2
     PLT = 3
     END = 4
     DEREFERENCE = 5

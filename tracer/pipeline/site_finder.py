@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tracer.architecture.instruction import InstructionClass
 from tracer.binaries.open_binaries import FoundSites
 from tracer.dwarf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
@@ -16,7 +17,7 @@ from tracer.kernel.instruction_costs import known_costs
 from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.snapshot import Unresolved
 from tracer.pipeline.trace_options import TraceOptions
-from tracer.sites.costs import CostModel, InstructionClass, default_costs, measured_costs
+from tracer.sites.costs import CostModel, default_costs, measured_costs
 from tracer.sites.instance_probes import PlacedInstances, place_instances
 from tracer.sites.instance_search import instances_of, mentions, names_of_instances
 from tracer.sites.placement import place

@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracer.elf.image import EM_X86_64, Image
+from tracer.architecture.current import ARCHITECTURE
+from tracer.elf.image import Image
 from tracer.elf.translator import is_translator
 from tracer.errors import NoSuchTarget, NotPermitted, UnsuitableTarget
 from tracer.files.plain_file import read_start
@@ -42,7 +43,7 @@ def check_program(path: str) -> None:
 
 def _check_image(path: str, name: str) -> None:
     with Image.open(path, name) as image:
-        if image.machine != EM_X86_64:
+        if image.machine != ARCHITECTURE.elf_machine:
             raise UnsuitableTarget(f"{name} is for another architecture (ELF machine {image.machine})")
         if is_translator(image, name):
             raise UnsuitableTarget(

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.model.snapshot import Mapping
 from tracer.probing.copied_code import BREAKPOINT
-from tracer.sites.instructions import decode
 
 _JUMPS = (b"\xe9", b"\xeb", b"\xff")
 """What a hook puts there. In place of a long nop the kernel itself has a call, as soon as a probe there was hit."""
@@ -31,7 +31,7 @@ def is_changed(pid: int, mapping: Mapping, binary: OpenBinary, places: Iterable[
 
 def _differs(memory_fd: int, mapping: Mapping, binary: OpenBinary, place: int) -> bool:
     code = binary.code_at(place)
-    first = decode(code, place, 1)
+    first = ARCHITECTURE.decode(code, place, 1)
     wanted = first[0].raw if first else code[:1]
     found = os.pread(memory_fd, len(wanted), mapping.start + place - mapping.file_offset)
     if first and first[0].name == "nop" and found[:1] not in _JUMPS:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.procfs.maps import MapsEntry
-from tracer.sites.instructions import Instruction, decode
 
 BREAKPOINT = 0xCC
 _BEFORE, _INSTRUCTIONS = 16, 8
@@ -61,16 +61,16 @@ def excerpts(binary: OpenBinary, places: Iterable[int]) -> list[Excerpt]:
 def _excerpt(binary: OpenBinary, place: int, places: set[int]) -> Excerpt | None:
     start = _function_start(binary, place)
     code = bytes(binary.image.data[start : place + _BEFORE + 16])
-    instructions = decode(code, start, _BEFORE + _INSTRUCTIONS)
+    instructions = ARCHITECTURE.decode(code, start, _BEFORE + _INSTRUCTIONS)
     at = next((n for n, instruction in enumerate(instructions) if instruction.address == place), None)
-    if at is None or not _is_same_anywhere(instructions[at]):
+    if at is None or not ARCHITECTURE.is_same_anywhere(instructions[at]):
         return None
     first = at
-    while first and _is_same_anywhere(instructions[first - 1]):
+    while first and ARCHITECTURE.is_same_anywhere(instructions[first - 1]):
         first -= 1
     begin, end = instructions[first].address, instructions[at].end
     for instruction in instructions[at + 1 :]:
-        if end - begin > _EVIDENCE or not _is_same_anywhere(instruction):
+        if end - begin > _EVIDENCE or not ARCHITECTURE.is_same_anywhere(instruction):
             break
         end = instruction.end
     if end - begin <= _EVIDENCE:
@@ -87,11 +87,6 @@ def _function_start(binary: OpenBinary, place: int) -> int:
         return place
     return place - (address - symbol.address)
 
-
-def _is_same_anywhere(instruction: Instruction) -> bool:
-    """Tell whether an instruction's bytes do not depend on where it stands."""
-    is_branch = instruction.name.startswith(("j", "loop", "call", "xbegin"))
-    return not is_branch and "rip" not in instruction.text
 
 
 def breakpoints_in_copies(data: bytes, excerpts_: Sequence[Excerpt]) -> dict[int, int]:

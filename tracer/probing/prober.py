@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Callable, Iterable, Sequence
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import FindSites, OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
 from tracer.errors import NothingToProbe, UnsuitableTarget
@@ -27,8 +27,7 @@ from tracer.spaces.mapping_tables import UnwindRows
 _STATE_IN_R_DEBUG = 24
 """Offset of r_state in struct r_debug (link.h, 64 bits)."""
 _FORK_BYTES = 512
-_FORK_CALL = re.compile(rb"\xb8[\x38-\x3a]\0\0\0\x0f\x05(?:\x48\x3d....)?", re.DOTALL)
-"""mov $clone|fork|vfork, %eax; syscall; perhaps cmp $..., %rax."""
+_FORKS = ("clone", "fork", "vfork")
 _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
 """A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
 own hook for debuggers, where a breakpoint in every process would be in their way."""
@@ -50,12 +49,8 @@ def _loader_hold(binary: OpenBinary) -> list[Hold]:
 
 
 def _after_fork(code: bytes) -> int | None:
-    """Return where in a function's code a new process begins: behind the system call that makes it.
-
-    A comparison that follows is passed over too: a probe on it would be single-stepped, on the jump it is not.
-    """
-    found = _FORK_CALL.search(code)
-    return found.end() if found else None
+    """Return where in a function's code a new process begins: behind the system call that makes it."""
+    return ARCHITECTURE.behind_system_call(code, tuple(ARCHITECTURE.system_calls[name] for name in _FORKS))
 
 
 def _fork_holds(binary: OpenBinary) -> list[Hold]:

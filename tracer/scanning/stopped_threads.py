@@ -15,12 +15,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tracer.architecture.current import ARCHITECTURE
+
 _SEIZE, _INTERRUPT, _DETACH, _GETREGS = 0x4206, 0x4207, 17, 12
 _EVENT_STOP = 128
 _WALL = 0x40000000
 REGISTERS = 27
 """Words of struct user_regs_struct (sys/user.h)."""
-_SP = 19
+_STACK_POINTER_WORD = ARCHITECTURE.register_words[ARCHITECTURE.stack_pointer]
 _PATIENCE_SECONDS = 0.5
 _POLL_SECONDS = 0.0002
 
@@ -36,8 +38,8 @@ class NotStopped(Exception):
 
 
 def stack_pointer(registers: Words) -> int:
-    """Return rsp of struct user_regs_struct, or of struct pt_regs, which begins in the same way."""
-    return int(registers[_SP])
+    """Return the stack pointer of struct user_regs_struct, or of struct pt_regs, which begins in the same way."""
+    return int(registers[_STACK_POINTER_WORD])
 
 
 def _no_service() -> None:

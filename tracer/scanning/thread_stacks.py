@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tracer.model.operations import Register
+from tracer.architecture.current import ARCHITECTURE
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_EXACT
 from tracer.model.snapshot import Records, Stack
 from tracer.reachability.holders import FRAME_SPAN
@@ -18,14 +18,7 @@ from tracer.scanning.stopped_threads import Words, stack_pointer
 from tracer.unwinding.dwarf_unwinder import DwarfUnwinder
 from tracer.unwinding.stack_dump import StackDump
 
-_RED_ZONE = 128
 _MOST_THREADS, _DUMP_WORDS = 64, 1 << 14
-_IP = 16
-_PLACES = {
-    Register.R15: 0, Register.R14: 1, Register.R13: 2, Register.R12: 3, Register.RBP: 4, Register.RBX: 5,
-    Register.RSP: 19,
-}  # fmt: skip
-"""Of struct user_regs_struct and of struct pt_regs (sys/user.h)."""
 _ANYWHERE = ((0, 1 << 64),)
 MakeWalk = Callable[[StackDump], DwarfUnwinder]
 
@@ -56,10 +49,10 @@ def dumped_walks(
 
 
 def _dump(memory: ProcessMemory, space: tuple[int, int], registers: Words) -> StackDump:
-    start, ip = stack_pointer(registers) & ~7, int(registers[_IP])
+    start, ip = stack_pointer(registers) & ~7, int(registers[ARCHITECTURE.program_counter_word])
     words = np.zeros(_DUMP_WORDS, np.uint64)
     done = memory.read(start, words)
-    preserved = {int(number): int(registers[place]) for number, place in _PLACES.items()}
+    preserved = {int(number): int(registers[place]) for number, place in ARCHITECTURE.register_words.items()}
     exact = FRAME_EXACT | ip & FRAME_ADDRESS_MASK
     return StackDump(0, 0, space, exact, ip, preserved, {}, start, words.tobytes()[:done], _ANYWHERE)
 
@@ -79,7 +72,7 @@ def frame_spans(walks: Iterable[DumpedWalk]) -> FrameSpans:
             number = _number(part)
             stacks[number] = part
             if end > start:
-                rows.append((start - (0 if n else _RED_ZONE), end, number))
+                rows.append((start - (0 if n else ARCHITECTURE.red_zone_bytes), end, number))
     return FrameSpans(np.sort(np.array(rows, FRAME_SPAN), order="start"), stacks)
 
 

@@ -11,13 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tracer.architecture.current import ARCHITECTURE
+from tracer.architecture.instruction import InstructionClass
+
 PAGE = 4096
-NOPS5 = (bytes.fromhex("0f1f440000"), bytes.fromhex("660f1f0400"))
-NOP10 = bytes.fromhex("662e0f1f840000000000")
-"""What newer kernels rewrite in place of 5-byte nops (commit 554ba38456da; Debian's 7.2.13); others refuse its 2e."""
-# Prefixes that is_prefix_bad() refuses: es, cs, ss, ds (also `notrack`) and lock.
-_REFUSED_PREFIXES = frozenset(b"\x26\x2e\x36\x3e\xf0")
-_PREFIXES = _REFUSED_PREFIXES | frozenset(b"\x64\x65\x66\x67\xf2\xf3")
 
 
 class Cost(StrEnum):
@@ -28,19 +25,6 @@ class Cost(StrEnum):
 
 NANOSECONDS = {Cost.CALL: 223, Cost.TRAP: 470, Cost.STEP: 17_000}
 """Per hit, measured on Linux 6.18 in a virtual machine; used only to compare."""
-
-
-class InstructionClass(StrEnum):
-    """Instructions that the kernel treats alike."""
-
-    NOP5 = "nop5"
-    NOP10 = "nop10"
-    NOP = "nop"
-    PUSH = "push"
-    CALL = "call"
-    JUMP = "jump"
-    BRANCH = "branch"
-    OTHER = "other"
 
 
 LONG_NOPS = (InstructionClass.NOP5, InstructionClass.NOP10)
@@ -55,7 +39,7 @@ class CostModel:
 
     def cost_of(self, raw: bytes, link_address: int) -> Cost:
         """Return the cost of a probe on the instruction `raw`; its address matters modulo the page size."""
-        kind = classify(raw)
+        kind = ARCHITECTURE.classify(raw)
         cost = self.costs.get(kind, Cost.STEP)
         if cost is Cost.CALL and link_address % PAGE + len(raw) > PAGE:
             return Cost.TRAP  # the kernel rewrites no instruction that spans two pages
@@ -63,7 +47,8 @@ class CostModel:
 
     def refuses(self, raw: bytes) -> bool:
         """Tell whether the kernel refuses a probe on this instruction; the 10-byte nop only where it is not given."""
-        return is_refused(raw) and not (raw == NOP10 and InstructionClass.NOP10 in self.costs)
+        is_given_nop = ARCHITECTURE.classify(raw) is InstructionClass.NOP10 and InstructionClass.NOP10 in self.costs
+        return ARCHITECTURE.is_refused(raw) and not is_given_nop
 
 
 def default_costs(optimises_nop5: bool = False) -> CostModel:
@@ -93,33 +78,3 @@ def measured_costs(nanoseconds: Mapping[InstructionClass, float]) -> CostModel:
             costs[nop] = Cost.CALL
     costs[InstructionClass.OTHER] = Cost.STEP
     return CostModel(costs)
-
-
-def classify(raw: bytes) -> InstructionClass:
-    """Return the class of one whole instruction by its bytes."""
-    first, size = raw[0], len(raw)
-    if raw in NOPS5:
-        return InstructionClass.NOP5
-    if raw == NOP10:
-        return InstructionClass.NOP10
-    if raw == b"\x90":
-        return InstructionClass.NOP
-    if (size == 1 and 0x50 <= first <= 0x57) or (size == 2 and first == 0x41 and 0x50 <= raw[1] <= 0x57):
-        return InstructionClass.PUSH
-    if first == 0xE8 and size == 5:
-        return InstructionClass.CALL
-    if (first == 0xE9 and size == 5) or (first == 0xEB and size == 2):
-        return InstructionClass.JUMP
-    if (0x70 <= first <= 0x7F and size == 2) or (first == 0x0F and size == 6 and 0x80 <= raw[1] <= 0x8F):
-        return InstructionClass.BRANCH
-    return InstructionClass.OTHER
-
-
-def is_refused(raw: bytes) -> bool:
-    """Tell whether kernels refuse a probe on this instruction because of its prefixes: all but for NOP10."""
-    for byte in raw:
-        if byte in _REFUSED_PREFIXES:
-            return True
-        if byte not in _PREFIXES:
-            break
-    return False

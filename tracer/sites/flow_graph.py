@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tracer.architecture.current import ARCHITECTURE
+from tracer.architecture.instruction import Line
 from tracer.elf.image import PF_X, Image
-from tracer.sites.instructions import Line, lines_of
 
 LARGEST_FUNCTION = 1 << 18
-_TABLE = re.compile(r"\[rip ([+-]) (0x[0-9a-f]+|\d+)\]")
 _ENDS = ("ret", "ud2", "hlt", "int3")
 _MOST_CASES = 4096
 
@@ -53,7 +52,7 @@ def flow_graph(image: Image, ranges: Iterable[tuple[int, int]]) -> FlowGraph | N
             return None
         code = bytes(image.data[offset : offset + end - start])
         reached = start
-        for line in lines_of(code, start):
+        for line in ARCHITECTURE.lines_of(code, start):
             lines[line.address] = line
             reached = line.end
         if reached != end:
@@ -110,12 +109,9 @@ class _Builder:
         """Return the instructions that tables of distances to code lead to, as compilers make them for a switch."""
         found: set[int] = set()
         for line in self._lines.values():
-            match = _TABLE.search(line.operands) if line.name == "lea" else None
-            if match is None:
-                continue
-            distance = int(match[2], 0)
-            table = line.end + (distance if match[1] == "+" else -distance)
-            found.update(self._entries(table))
+            table = ARCHITECTURE.address_of(line)
+            if table is not None:
+                found.update(self._entries(table))
         return found
 
     def _entries(self, table: int) -> Iterator[int]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from tracer.architecture.current import ARCHITECTURE
+from tracer.architecture.instruction import Instruction
 from tracer.dwarf.inlined_instances import InlinedInstance
 from tracer.dwarf.value_expressions import Base, ValuePlace
 from tracer.elf.image import Image
 from tracer.sites.flow_graph import FlowGraph
-from tracer.sites.instructions import Instruction, decode, pointer_register
 
 _READ_ONLY = frozenset(
     ("test", "cmp", "bt", "nop", "push", "jmp", "mul", "imul", "div", "idiv", "ucomiss", "ucomisd", "comiss", "comisd",
@@ -26,7 +27,7 @@ class InstanceCode:
 
     instructions: dict[int, Instruction]
     stack: frozenset[int]
-    """The registers that point to the stack: rbp too, where the function has a frame pointer."""
+    """The registers that point to the stack: the frame pointer too, where the function has a frame pointer."""
 
     def effects(self) -> frozenset[int]:
         """Return what writes memory or calls; the stack counts only where nothing else is written."""
@@ -74,7 +75,7 @@ def code_of(image: Image, instance: InlinedInstance, stack: frozenset[int]) -> I
         offset = image.file_offset_of(start)
         if offset is not None:
             code = bytes(image.data[offset : offset + end - start])
-            found.update({instruction.address: instruction for instruction in decode(code, start, _LONGEST_COPY)})
+            found.update({one.address: one for one in ARCHITECTURE.decode(code, start, _LONGEST_COPY)})
     return InstanceCode(found, stack)
 
 
@@ -166,7 +167,8 @@ def tests_for_null(address: int, graph: FlowGraph, registers: Collection[int]) -
             (before,) = graph.predecessors[before]
         test = graph.lines[before]
         first, _, second = test.operands.partition(", ")
-        if (test.name, second) not in (("test", first), ("cmp", "0")) or pointer_register(first) not in registers:
+        is_test = (test.name, second) in (("test", first), ("cmp", "0"))
+        if not is_test or ARCHITECTURE.register_of(first) not in registers:
             return False
     return True
 

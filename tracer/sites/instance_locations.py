@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.cfi.unwind_rules import Rule
 from tracer.dwarf.inlined_instances import InlinedInstance
 from tracer.dwarf.value_expressions import Base, ValuePlace
-from tracer.model.operations import ARGUMENT_REGISTERS, NOWHERE, Location, LocationKind, Register
+from tracer.model.operations import NOWHERE, Location, LocationKind
 from tracer.model.records import RuleKind
 
 _LARGEST = (1 << 31) - 1
@@ -27,10 +28,10 @@ class AlwaysNull(NotThere):
 
 def argument_number(location: Location) -> int | None:
     """Return which argument a location at a function's first instruction is; None for what is none."""
-    if location.kind == LocationKind.REGISTER and location.register in ARGUMENT_REGISTERS:
-        return ARGUMENT_REGISTERS.index(Register(location.register))
+    if location.kind == LocationKind.REGISTER and location.register in ARCHITECTURE.argument_registers:
+        return ARCHITECTURE.argument_registers.index(location.register)
     if location.kind == LocationKind.STACK:
-        return len(ARGUMENT_REGISTERS) + (location.offset - 8) // 8
+        return len(ARCHITECTURE.argument_registers) + (location.offset - 8) // 8
     return None
 
 
@@ -65,7 +66,7 @@ def _location(place: ValuePlace, address: int, rule_at: FindRule) -> Location:
         raise NotThere(_TOO_DEEP)
     if not rest:
         return _checked(location)
-    if place.base is Base.REGISTER and place.register == Register.RSP:
+    if place.base is Base.REGISTER and place.register == ARCHITECTURE.stack_pointer:
         location = Location(LocationKind.STACK, offset=first, adjust=rest[0])
         rest = rest[1:]
         if not rest:
@@ -77,7 +78,7 @@ def _location(place: ValuePlace, address: int, rule_at: FindRule) -> Location:
 
 def _from_frame(place: ValuePlace, rule: Rule) -> ValuePlace:
     """Replace the frame address by the register that the unwind table finds it with."""
-    registers = {RuleKind.RSP: Register.RSP, RuleKind.RBP: Register.RBP}
+    registers = {RuleKind.STACK_POINTER: ARCHITECTURE.stack_pointer, RuleKind.FRAME_POINTER: ARCHITECTURE.frame_pointer}
     if rule.kind not in registers:
         raise NotThere("where its frame is is not known")
     first, *rest = place.offsets

@@ -12,12 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tracer.architecture.current import ARCHITECTURE
+from tracer.architecture.instruction import Instruction
 from tracer.cfi.unwind_cache import cached_table
 from tracer.cfi.unwind_rules import NONE, Rule
 from tracer.cfi.unwind_table import UnwindTable, lookup
 from tracer.dwarf.inlined_instances import InlinedInstance
-from tracer.elf.image import EM_X86_64, Image
-from tracer.model.operations import FunctionSpec, LocationKind, Operation, Placement, Register, Site, SiteFlag, constant
+from tracer.elf.image import Image
+from tracer.model.operations import FunctionSpec, LocationKind, Operation, Placement, Site, SiteFlag, constant
 from tracer.model.records import RuleKind
 from tracer.model.snapshot import UncoveredInstances
 from tracer.sites.costs import NANOSECONDS, Cost, CostModel
@@ -25,7 +27,6 @@ from tracer.sites.flow_graph import FlowGraph, flow_graph
 from tracer.sites.instance_effects import InstanceCode, code_of, has_foreign_condition, operations_in, why_not_entry
 from tracer.sites.instance_locations import AlwaysNull, NotThere
 from tracer.sites.instance_walk import candidates
-from tracer.sites.instructions import Instruction
 
 _AT_ENTRY = (Operation.GET, Operation.PUT, Operation.DELETE, Operation.FREE)
 _CHANGES = (Operation.GET, Operation.PUT, Operation.DELETE)
@@ -71,7 +72,7 @@ def place_instances(
     """
     found = PlacedInstances()
     missed: Counter[tuple[FunctionSpec, str]] = Counter()
-    if image.machine != EM_X86_64:
+    if image.machine != ARCHITECTURE.elf_machine:
         missed.update((function, "the architecture's instructions are not known") for function, _ in instances)
     else:
         placer = _Placer(instances, sites, image, costs)
@@ -244,8 +245,9 @@ class _Placer:
         return self._costs.cost_of(instruction.raw, instruction.address)
 
     def _stack(self, instance: InlinedInstance) -> frozenset[int]:
-        has_frame_pointer = self._rule_at(instance.entry).kind == RuleKind.RBP
-        return frozenset((Register.RSP, Register.RBP) if has_frame_pointer else (Register.RSP,))
+        has_frame_pointer = self._rule_at(instance.entry).kind == RuleKind.FRAME_POINTER
+        frame_pointer = (ARCHITECTURE.frame_pointer,) if has_frame_pointer else ()
+        return frozenset((ARCHITECTURE.stack_pointer, *frame_pointer))
 
     def _rule_at(self, address: int) -> Rule:
         return lookup(self._table, address) if self._table is not None else NONE

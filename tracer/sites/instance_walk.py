@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tracer.architecture.current import ARCHITECTURE, argument
+from tracer.architecture.instruction import Instruction, InstructionClass
 from tracer.dwarf.inlined_instances import InlinedInstance
 from tracer.elf.image import Image
-from tracer.model.operations import NOWHERE, FunctionSpec, Location, LocationKind, Operation, Register, argument
-from tracer.sites.costs import InstructionClass, classify, is_refused
+from tracer.model.operations import NOWHERE, FunctionSpec, Location, LocationKind, Operation
 from tracer.sites.flow_graph import FlowGraph
 from tracer.sites.instance_effects import InstanceCode, tests_for_null, writes_memory
 from tracer.sites.instance_locations import AlwaysNull, FindRule, NotThere, locate
-from tracer.sites.instructions import Instruction, decode
 
 LONGEST_WALK = 16
 _LONGEST_INSTRUCTION = 15
@@ -58,7 +58,7 @@ def _straight(image: Image, graph: FlowGraph, entry: int) -> Iterator[Instructio
         offset = image.file_offset_of(address)
         if offset is None:
             return
-        decoded = decode(bytes(image.data[offset : offset + _LONGEST_INSTRUCTION]), address, 1)
+        decoded = ARCHITECTURE.decode(bytes(image.data[offset : offset + _LONGEST_INSTRUCTION]), address, 1)
         if not decoded:
             return
         yield decoded[0]
@@ -146,10 +146,11 @@ class _Walk:
 
 def _register(location: Location) -> int | None:
     if location.kind == LocationKind.STACK:
-        return Register.RSP
+        return ARCHITECTURE.stack_pointer
     return location.register if location.kind == LocationKind.REGISTER else None
 
 
 def _is_fit(instruction: Instruction) -> bool:
     """A 5-byte nop is rewritten into a call, which would write over what a leaf function has below its stack."""
-    return not is_refused(instruction.raw) and classify(instruction.raw) is not InstructionClass.NOP5
+    raw = instruction.raw
+    return not ARCHITECTURE.is_refused(raw) and ARCHITECTURE.classify(raw) is not InstructionClass.NOP5

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tracer.elf.image import EM_X86_64, Image
+from tracer.architecture.current import ARCHITECTURE
+from tracer.architecture.instruction import Flow, Instruction, InstructionClass, Memory
+from tracer.elf.image import Image
 from tracer.model.operations import Location, LocationKind, Operation, Placement, Site, SiteFlag, place_at_entry
-from tracer.sites.costs import LONG_NOPS, NANOSECONDS, Cost, CostModel, InstructionClass, classify
-from tracer.sites.instructions import Flow, Instruction, Memory, decode, flow_of
+from tracer.sites.costs import LONG_NOPS, NANOSECONDS, Cost, CostModel
 from tracer.sites.values import Value, Values
 
 LONGEST_START = 16
@@ -48,14 +49,14 @@ def place(site: Site, image: Image, costs: CostModel) -> Placement:
 
     `reason` is set where the placement is single-stepped or cannot be probed (`cost` is empty then).
     """
-    if image.machine != EM_X86_64:
+    if image.machine != ARCHITECTURE.elf_machine:
         return replace(place_at_entry(site), reason="the architecture's instructions are not known")
     size = min(site.size, LARGEST_FUNCTION)
     code = bytes(image.data[site.file_offset : site.file_offset + (size or 16)])
-    start = decode(code, site.link_address, LONGEST_START if size else 1)
+    start = ARCHITECTURE.decode(code, site.link_address, LONGEST_START if size else 1)
     if not start:
         return replace(place_at_entry(site), reason="its first instruction cannot be decoded")
-    flow = flow_of(code, site.link_address)
+    flow = ARCHITECTURE.flow_of(code, site.link_address)
     if size < site.size:
         flow = replace(flow, certain=False)
     walk = _Walk(site, start, flow, costs)
@@ -99,14 +100,14 @@ class _Walk:
 
     def _is_passed_once(self, instruction: Instruction) -> bool:
         """Trust branches that cannot be read to pass by a push: going back to one would unbalance the stack."""
-        return self.flow.certain or classify(instruction.raw) is InstructionClass.PUSH
+        return self.flow.certain or ARCHITECTURE.classify(instruction.raw) is InstructionClass.PUSH
 
     def _is_fit(self, instruction: Instruction) -> bool:
         if self.costs.refuses(instruction.raw):
             return False
-        # The call that replaces such a nop pushes onto the stack, over what was stored below rsp. With a 10-byte one
-        # the kernel is to step over that first; who has one of those there has lost nothing by another place.
-        return not (self.values.uses_red_zone and classify(instruction.raw) in LONG_NOPS)
+        # The call that replaces such a nop pushes onto the stack, over what was stored below the stack pointer. With a
+        # 10-byte one the kernel is to step over that first; who has one there has lost nothing by another place.
+        return not (self.values.uses_red_zone and ARCHITECTURE.classify(instruction.raw) in LONG_NOPS)
 
     def _candidate(self, instruction: Instruction) -> _Candidate:
         locations = None
@@ -168,7 +169,7 @@ def _placed_past_change(site: Site, start: list[Instruction], flow: Flow, costs:
 def _placed_with_return(site: Site, candidates: list[_Candidate], end: str) -> Placement:
     """Choose entry and return probe together: one instruction for both is hit once.
 
-    The kernel takes the word at rsp for the return address, so a return probe needs distance 0.
+    The kernel takes the word at the stack pointer for the return address, so a return probe needs distance 0.
     """
     entries = [c for c in candidates if c.locations is not None]
     returns = [c for c in candidates if c.return_distance == 0]

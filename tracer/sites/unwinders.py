@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tracer.elf.image import EM_X86_64, Image
+from tracer.architecture.current import ARCHITECTURE
+from tracer.architecture.instruction import Instruction
+from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, Symbol, read_symbol_table
-from tracer.model.operations import INTERPRETED, Placement, Register, SiteFlag
+from tracer.model.operations import INTERPRETED, Placement, SiteFlag
 from tracer.model.unwinding import Moment, UnwinderPlace
 from tracer.sites.costs import NANOSECONDS, CostModel
-from tracer.sites.instructions import Instruction, decode, flow_of, lines_of
 from tracer.sites.placement import LARGEST_FUNCTION
 
 LEAVE = ("_Unwind_RaiseException", "_Unwind_Resume", "_Unwind_Resume_or_Rethrow", "_Unwind_ForcedUnwind")
@@ -34,13 +35,13 @@ _PERSONALITY = re.compile(rb"\x01zP[LRSB]*\0")
 """A CIE's version, and its augmentation where its functions have handlers (LSB Core 5.0, "Exception Frames")."""
 _UNWINDER = re.compile(b"_Unwind_")
 _LONGEST_START = 48
-REGISTER_SP = int(Register.RSP)
+REGISTER_SP = int(ARCHITECTURE.stack_pointer)
 
 
 def find_unwinders(image: Image, costs: CostModel) -> list[UnwinderPlace]:
     """Return where probes must be, in order of their places."""
     table = read_symbol_table(image)
-    if image.machine != EM_X86_64 or not any(map(table.mentions, _MARKS)):
+    if image.machine != ARCHITECTURE.elf_machine or not any(map(table.mentions, _MARKS)):
         return []
     found: set[UnwinderPlace] = set()
     for names, find in (
@@ -74,7 +75,7 @@ def _beginning(image: Image, symbol: Symbol, costs: CostModel) -> Iterator[Unwin
 
 
 def _caught(image: Image, symbol: Symbol, costs: CostModel) -> Iterator[UnwinderPlace]:
-    """Where the return address is still at rsp: it tells which frames are gone."""
+    """Where the return address is still at the stack pointer: it tells which frames are gone."""
     fit = []
     for instruction in _straight_start(image, symbol):
         fit.append(instruction)
@@ -85,7 +86,7 @@ def _caught(image: Image, symbol: Symbol, costs: CostModel) -> Iterator[Unwinder
 
 def _around(image: Image, symbol: Symbol, costs: CostModel) -> Iterator[UnwinderPlace]:
     yield from _first(image, symbol, costs, Moment.BEGINS)
-    for line in lines_of(_code(image, symbol), symbol.address):
+    for line in ARCHITECTURE.lines_of(_code(image, symbol), symbol.address):
         if line.name == "ret" and (offset := image.file_offset_of(line.address)) is not None:
             yield UnwinderPlace(offset, Moment.ENDS)
 
@@ -93,8 +94,8 @@ def _around(image: Image, symbol: Symbol, costs: CostModel) -> Iterator[Unwinder
 def _around_with_return(image: Image, symbol: Symbol, costs: CostModel) -> Iterator[UnwinderPlace]:
     yield from _first(image, symbol, costs, Moment.BEGINS)
     starts = [i for i in _straight_start(image, symbol) if i.mnemonic not in ("nop", "endbr64")][:1]
-    # Behind endbr64 the return address is still at rsp, and a push is emulated.
-    at = min([*starts, *decode(_code(image, symbol), symbol.address, 1)],
+    # Behind endbr64 the return address is still at the stack pointer, and a push is emulated.
+    at = min([*starts, *ARCHITECTURE.decode(_code(image, symbol), symbol.address, 1)],
              key=lambda i: (NANOSECONDS[costs.cost_of(i.raw, i.address)], i.address), default=None)  # fmt: skip
     if at is not None and (offset := image.file_offset_of(at.address)) is not None:
         yield UnwinderPlace(offset, Moment.ENDS, at_return=True)
@@ -117,8 +118,8 @@ def _cheapest(
 
 def _straight_start(image: Image, symbol: Symbol) -> Iterator[Instruction]:
     code = _code(image, symbol)
-    flow = flow_of(code, symbol.address)
-    for instruction in decode(code, symbol.address, _LONGEST_START):
+    flow = ARCHITECTURE.flow_of(code, symbol.address)
+    for instruction in ARCHITECTURE.decode(code, symbol.address, _LONGEST_START):
         if any(symbol.address < target <= instruction.address for target in flow.targets):
             return
         yield instruction
@@ -127,7 +128,7 @@ def _straight_start(image: Image, symbol: Symbol) -> Iterator[Instruction]:
 
 
 def _changes_stack(instruction: Instruction) -> bool:
-    """Tell whether rsp is written other than by saving registers: it may be another stack's from then on."""
+    """Tell whether the stack pointer is written other than by saving registers: it may be another stack's then."""
     return REGISTER_SP in instruction.written and instruction.name not in ("push", "sub", "endbr64")
 
 

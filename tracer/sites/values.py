@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tracer.model.operations import Location, LocationKind, Register
-from tracer.sites.instructions import FLAGS, Instruction, Memory, Operand
+from tracer.architecture.current import ARCHITECTURE
+from tracer.architecture.instruction import FLAGS, Instruction, Memory, Operand
+from tracer.model.operations import Location, LocationKind
 
 Value = tuple[LocationKind, int]
 """A value named by where it was at the function's first instruction."""
+_STACK_POINTER, _FRAME_POINTER = ARCHITECTURE.stack_pointer, ARCHITECTURE.frame_pointer
 Copy = tuple[Value, int]
 """A value, and how many of its low bytes the copy has."""
 
@@ -28,13 +30,13 @@ _READS_ONLY = frozenset(("test", "cmp", "bt", "nop", "endbr64", "push"))
 class Values:
     """The values of `locations` followed through straight-line code.
 
-    Stack slots are keyed by their distance from where rsp pointed at entry: the return address is 0.
+    Stack slots are keyed by their distance from where the stack pointer pointed at entry: the return address is 0.
     """
 
     def __init__(self, locations: Iterable[Location], memory_matters: bool = True) -> None:
         self._memory_matters = memory_matters
         self.depth = 0
-        """Bytes from rsp to the return address."""
+        """Bytes from the stack pointer to the return address."""
         self.lost = ""
         """Why a value can no longer be found, or why memory is no longer as it was at entry."""
         self.tested: Value | None = None
@@ -50,7 +52,7 @@ class Values:
 
     @property
     def uses_red_zone(self) -> bool:
-        """Tell whether something was stored below rsp."""
+        """Tell whether something was stored below the stack pointer."""
         return self._lowest_store < -self.depth
 
     def locate(self, location: Location) -> Location:
@@ -69,11 +71,11 @@ class Values:
 
     def follow(self, instruction: Instruction) -> str:
         """Take in one instruction; return why nothing can be said after it, or nothing."""
-        if Register.RBP in instruction.written:
-            return f"`{instruction.text}` changes rbp, by which stacks are unwound"
+        if _FRAME_POINTER in instruction.written:
+            return f"`{instruction.text}` changes {ARCHITECTURE.name_of(_FRAME_POINTER)}, by which stacks are unwound"
         if instruction.mnemonic in ("push", "pop"):
             stop = self._push_or_pop(instruction)
-        elif Register.RSP in instruction.written and instruction.mnemonic in _KNOWN:
+        elif _STACK_POINTER in instruction.written and instruction.mnemonic in _KNOWN:
             stop = self._move_stack(instruction)
         elif instruction.mnemonic in _KNOWN or instruction.mnemonic.startswith(("cmov", "set")):
             stop = self._compute(instruction)
@@ -84,7 +86,7 @@ class Values:
 
     def _push_or_pop(self, instruction: Instruction) -> str:
         operand = instruction.operands[0]
-        if (operand.size != 8 and operand.immediate is None) or operand.register == Register.RSP:
+        if (operand.size != 8 and operand.immediate is None) or operand.register == _STACK_POINTER:
             return f"`{instruction.text}` moves the stack"
         if instruction.mnemonic == "push":
             copy = self._read(operand)
@@ -99,14 +101,14 @@ class Values:
 
     def _move_stack(self, instruction: Instruction) -> str:
         destination, *sources = instruction.operands
-        if destination.register != Register.RSP or len(sources) != 1:
+        if destination.register != _STACK_POINTER or len(sources) != 1:
             return f"`{instruction.text}` moves the stack"
         amount, memory = sources[0].immediate, sources[0].memory
         if instruction.mnemonic == "sub" and amount is not None:
             change = amount
         elif instruction.mnemonic == "add" and amount is not None:
             change = -amount
-        elif instruction.mnemonic == "lea" and memory is not None and memory.base == Register.RSP and memory.plain:
+        elif instruction.mnemonic == "lea" and memory is not None and memory.base == _STACK_POINTER and memory.plain:
             change = -memory.displacement
         else:
             return f"`{instruction.text}` moves the stack"
@@ -167,7 +169,7 @@ class Values:
                 self._store(slot, operand.size, copy)
 
     def _slot(self, memory: Memory) -> int | None:
-        if memory.base != Register.RSP or not memory.plain:
+        if memory.base != _STACK_POINTER or not memory.plain:
             return None
         return memory.displacement - self.depth
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tracer.architecture.current import argument
 from tracer.model.allocator_names import ALLOCATORS
 from tracer.model.operations import (
     NO_FLAGS,
@@ -14,7 +15,6 @@ from tracer.model.operations import (
     Operation,
     SiteFlag,
     Spec,
-    argument,
 )
 
 REPLACEMENTS = tuple(f"lib{name}*.so*" for name in ALLOCATORS)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from tracer.architecture.current import argument
 from tracer.model.operations import (
     NO_FLAGS,
     NOWHERE,
@@ -16,7 +17,6 @@ from tracer.model.operations import (
     LocationKind,
     Operation,
     SiteFlag,
-    argument,
     constant,
 )
 from tracer.specs.description import DescribedFunction

@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from tracer.model.operations import NO_FLAGS, NOWHERE, FunctionSpec, Location, Operation, SiteFlag, Spec, argument
+from tracer.architecture.current import argument
+from tracer.model.operations import NO_FLAGS, NOWHERE, FunctionSpec, Location, Operation, SiteFlag, Spec
 
 
 def _counted(function: str, operation: Operation, holder: Location = NOWHERE) -> FunctionSpec:

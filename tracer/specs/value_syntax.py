@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from tracer.model.operations import RETURN_VALUE, Location, LocationKind, argument, constant
+from tracer.architecture.current import argument
+from tracer.model.operations import RETURN_VALUE, Location, LocationKind, constant
 
 _PLACE = re.compile(r"(?P<star>\*?)(?P<base>return|arg(?P<number>\d\d?))(?P<offset>[+-](?:0x[0-9a-fA-F]+|\d+))?"
                     r"(?P<int>:int)?")  # fmt: skip

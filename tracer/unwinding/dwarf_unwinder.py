@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.cfi.call_frames import Fde
 from tracer.cfi.evaluator import RegisterRow, Saved, Where, row_at
 from tracer.cfi.expressions import computed
 from tracer.cfi.fde_index import FrameIndex
-from tracer.cfi.rows import RETURN_ADDRESS, RSP
+from tracer.cfi.rows import RETURN_ADDRESS, STACK_POINTER
 from tracer.cfi.unwind_table import ENTRY_BYTES, start_of
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, MAX_FRAMES, StackStatus
 from tracer.model.snapshot import Stack
-from tracer.unwinding.stack_dump import PRESERVED, WORD_BYTES, StackDump, Unreadable
+from tracer.unwinding.stack_dump import WORD_BYTES, StackDump, Unreadable
 
 _MASK = (1 << 64) - 1
+_PRESERVED = frozenset(ARCHITECTURE.preserved_registers)
 
 FindCode = Callable[[int], tuple[OpenBinary, int] | None]
 """Finds the binary that is mapped at an address, and its bias."""
@@ -75,8 +77,8 @@ class DwarfUnwinder:
 
     def __init__(self, dump: StackDump, find_code: FindCode, index_of: FrameIndexOf, anonymous: int) -> None:
         self._dump, self._find, self._index_of, self._anonymous = dump, find_code, index_of, anonymous
-        self._registers: dict[int, _Value] = {n: _Initial(value) for n, value in dump.registers.items() if n != RSP}
-        self._registers[RSP] = dump.registers[RSP]
+        self._registers: dict[int, _Value] = {n: _Initial(value) for n, value in dump.registers.items()}
+        self._registers[STACK_POINTER] = dump.registers[STACK_POINTER]
         self._pc, self._is_caller, self._back = dump.ip, False, 0
         self._frames: list[int] = []
         self._places: list[int] = []
@@ -137,7 +139,7 @@ class DwarfUnwinder:
         return _Place(binary, (self._pc - bias) & _MASK, look, self._index_of(binary).find(look))
 
     def _undo_trampoline(self) -> bool:
-        address = self._dump.pending.get(self._register(RSP) - 8) if self._is_caller else None
+        address = self._dump.pending.get(self._register(STACK_POINTER) - 8) if self._is_caller else None
         if address is None or address == self._pc:
             return False
         self._pc = address
@@ -149,7 +151,7 @@ class DwarfUnwinder:
         if place.function is None:
             entry = start_of(place.binary.image)
             if entry and entry <= place.look < entry + ENTRY_BYTES:
-                return RegisterRow((RSP, 8), {RETURN_ADDRESS: Saved(Where.UNDEFINED)})
+                return RegisterRow((STACK_POINTER, 8), {RETURN_ADDRESS: Saved(Where.UNDEFINED)})
             return None
         row = row_at(place.function, place.look)
         if row is None or row.cfa is None:
@@ -161,7 +163,7 @@ class DwarfUnwinder:
         address = place.link_address if place is not None else self._pc
         exact = FRAME_EXACT if is_signal or not self._is_caller else 0
         self._frames.append(id_ << FRAME_BINARY_SHIFT | exact | ((address - self._back) & FRAME_ADDRESS_MASK))
-        self._places.append(self._register(RSP))
+        self._places.append(self._register(STACK_POINTER))
         self._back = 0
 
     def _step_by_row(self, row: RegisterRow, *, is_signal: bool) -> None:
@@ -173,8 +175,8 @@ class DwarfUnwinder:
         else:
             cfa = computed(row.cfa, self._register, self._word)
         # What calls do not preserve is unknown in a caller; an interrupted function goes on with all of them.
-        after = {n: v for n, v in self._registers.items() if n in PRESERVED and n not in row.saved}
-        after[RSP] = cfa
+        after = {n: v for n, v in self._registers.items() if n in _PRESERVED and n not in row.saved}
+        after[STACK_POINTER] = cfa
         for number, saved in row.saved.items():
             try:
                 value = self._value(saved, cfa)

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.model import records
-from tracer.model.operations import Register
 from tracer.model.records import STACK_REACH
 
 WORD_BYTES = 8
 _PAGE_BYTES = WORD_BYTES * records.PAGE_WORDS
-PRESERVED = (
-    Register.RBX, Register.RBP, Register.RSP, Register.R12, Register.R13, Register.R14, Register.R15,
-)  # fmt: skip
 
 
 class Unreadable(Exception):
@@ -44,7 +41,7 @@ class StackDump:
     def read(cls, blob: bytes) -> StackDump:
         """Read a record."""
         row = np.frombuffer(blob, records.STACK_DUMP, 1)[0]
-        registers = {int(number): int(row["registers"][number]) for number in PRESERVED}
+        registers = {int(number): int(row["registers"][number]) for number in ARCHITECTURE.preserved_registers}
         words = row["words"][: min(int(row["pages"]), records.DUMP_PAGES) * records.PAGE_WORDS]
         pending: dict[int, int] = {}
         for slot, address in row["pending"].tolist():
@@ -52,18 +49,18 @@ class StackDump:
                 pending.setdefault(slot, address)  # the newest: of probes that share a slot it has the true address
         return cls(
             int(row["id"]), int(row["cut"]), (int(row["pid"]), int(row["generation"])), int(row["start"]),
-            int(row["ip"]), registers, pending, registers[Register.RSP] & -_PAGE_BYTES, words.tobytes(),
+            int(row["ip"]), registers, pending, registers[ARCHITECTURE.stack_pointer] & -_PAGE_BYTES, words.tobytes(),
             tuple(row["code"].tolist()),
         )  # fmt: skip
 
     def word(self, address: int) -> int:
         """Return the word at an address; raises Unreadable."""
         at = address - self.base
-        if at < 0 or at + WORD_BYTES > len(self.memory) or address < self.registers[Register.RSP]:
+        if at < 0 or at + WORD_BYTES > len(self.memory) or address < self.registers[ARCHITECTURE.stack_pointer]:
             raise Unreadable
         return int.from_bytes(self.memory[at : at + WORD_BYTES], "little")
 
     def tells(self, word: int) -> bool:
         """Whether the stack's id depends on a word of the dump (`mixed_if_decisive` of bpf/stack_dump.bpf.c)."""
-        sp = self.registers[Register.RSP]
+        sp = self.registers[ARCHITECTURE.stack_pointer]
         return sp <= word < sp + STACK_REACH or any(start <= word < end for start, end in self.code)

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tracer.architecture.x86_64.registers import Register
 from tracer.kernel import kernel_records
 from tracer.model import events, operations, records, unwinding
 
-ABI = Path(__file__).parents[3] / "bpf" / "abi.h"
+BPF = Path(__file__).parents[3] / "bpf"
+ABI, ARCHITECTURE = BPF / "abi.h", BPF / "x86_64.h"
 STRUCTS: dict[str, np.dtype[np.void]] = {
     "location": records.LOCATION,
     "site": records.SITE,
@@ -66,7 +68,7 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "operation": (operations.Operation, "OP_"),
     "error_kind": (events.ErrorKind, "ERROR_"),
     "location_kind": (operations.LocationKind, "AT_"),
-    "register_id": (operations.Register, "REG_"),
+    "register_id": (Register, "REG_"),
     "site_flag": (operations.SiteFlag, "SITE_"),
     "failure": (operations.Failure, "FAILURE_"),
     "object_flag": (records.ObjectFlag, "OBJECT_"),
@@ -97,8 +99,14 @@ def source() -> str:
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", ABI.read_text(), flags=re.S)
 
 
+def register_ids() -> str:
+    """Return `enum register_id`, the one thing in the architecture's header that both sides know."""
+    text = re.sub(r"/\*.*?\*/", "", ARCHITECTURE.read_text(), flags=re.S)
+    return re.findall(r"^enum register_id \{.*?^\};", text, flags=re.S | re.M)[0] + "\n"
+
+
 def bodies(keyword: str) -> dict[str, str]:
-    return dict(re.findall(rf"^{keyword} (\w+) \{{(.*?)^\}};", source(), flags=re.S | re.M))
+    return dict(re.findall(rf"^{keyword} (\w+) \{{(.*?)^\}};", source() + register_ids(), flags=re.S | re.M))
 
 
 def field_names(body: str) -> list[str]:
@@ -124,7 +132,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, .
     lines += [f'P("{name}", 1, {name}, 0, 0);' for name in LIMITS]
     program = f"""
 #include "{ABI}"
-#include <stddef.h>
+{register_ids()}#include <stddef.h>
 #include <stdio.h>
 #define IS(x, t) __builtin_types_compatible_p(__typeof__(x), t)
 #define SIGNED(x) (IS(x, s32) || IS(x, s16) || IS(x, s64))

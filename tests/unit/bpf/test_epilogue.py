@@ -1,4 +1,4 @@
-"""bpf/epilogue.h, the very code that the kernel runs: what eight bytes at a return address say of the way back."""
+"""Epilogues by bpf/x86_64.h, the very code that the kernel runs: what eight bytes of code say of the way back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import capstone
 import pytest
 
-CODE = Path(__file__).parents[3] / "bpf" / "epilogue.h"
+CODE = Path(__file__).parents[3] / "bpf" / "x86_64.h"
 PROGRAM = f"""
 #include <inttypes.h>
 #include <stdio.h>

@@ -41,25 +41,25 @@ def ranges(frames: CallFrames) -> list[tuple[int, int, bool]]:
         (b"\x12\x06\x7d", ENTRY._replace(register=6, offset=24)),  # def_cfa_sf
         (b"\x13\x7e", ENTRY._replace(offset=16)),  # def_cfa_offset_sf
         (b"\x0f\x03\x77\x08\x06", ENTRY._replace(register=b"\x77\x08\x06")),  # def_cfa_expression
-        (b"\x86\x02", ENTRY._replace(rbp=-16)),  # offset
-        (b"\x86\x90\x01", ENTRY._replace(rbp=-1152)),
-        (b"\x87\x02", ENTRY._replace(rsp=-16)),
+        (b"\x86\x02", ENTRY._replace(fp=-16)),  # offset
+        (b"\x86\x90\x01", ENTRY._replace(fp=-1152)),
+        (b"\x87\x02", ENTRY._replace(sp=-16)),
         (b"\x90\x02", ENTRY._replace(return_address=-16)),
-        (b"\x05\x06\x03", ENTRY._replace(rbp=-24)),  # offset_extended
+        (b"\x05\x06\x03", ENTRY._replace(fp=-24)),  # offset_extended
         (b"\x05\x10\x81\x01", ENTRY._replace(return_address=-1032)),
-        (b"\x11\x06\x7f", ENTRY._replace(rbp=8)),  # offset_extended_sf
-        (b"\x2f\x06\x02", ENTRY._replace(rbp=16)),  # GNU_negative_offset_extended
+        (b"\x11\x06\x7f", ENTRY._replace(fp=8)),  # offset_extended_sf
+        (b"\x2f\x06\x02", ENTRY._replace(fp=16)),  # GNU_negative_offset_extended
         (b"\x07\x10", ENTRY._replace(return_address="undefined")),  # undefined
-        (b"\x07\x06", ENTRY._replace(rbp="undefined")),
+        (b"\x07\x06", ENTRY._replace(fp="undefined")),
         (b"\x86\x02\x08\x06", ENTRY),  # same_value: nothing changes, so the row before goes on
-        (b"\x09\x06\x0a", ENTRY._replace(rbp="elsewhere")),  # register
+        (b"\x09\x06\x0a", ENTRY._replace(fp="elsewhere")),  # register
         (b"\x09\x10\x05", ENTRY._replace(return_address="elsewhere")),
-        (b"\x09\x07\x08", ENTRY._replace(rsp="elsewhere")),
-        (b"\x14\x06\x02", ENTRY._replace(rbp="elsewhere")),  # val_offset
-        (b"\x15\x06\x7e", ENTRY._replace(rbp="elsewhere")),  # val_offset_sf
-        (b"\x10\x06\x02\x76\x00", ENTRY._replace(rbp=b"\x76\x00")),  # expression
+        (b"\x09\x07\x08", ENTRY._replace(sp="elsewhere")),
+        (b"\x14\x06\x02", ENTRY._replace(fp="elsewhere")),  # val_offset
+        (b"\x15\x06\x7e", ENTRY._replace(fp="elsewhere")),  # val_offset_sf
+        (b"\x10\x06\x02\x76\x00", ENTRY._replace(fp=b"\x76\x00")),  # expression
         (b"\x10\x10\x03\x77\xa8\x01", ENTRY._replace(return_address=b"\x77\xa8\x01")),
-        (b"\x16\x06\x02\x76\x00", ENTRY._replace(rbp="elsewhere")),  # val_expression
+        (b"\x16\x06\x02\x76\x00", ENTRY._replace(fp="elsewhere")),  # val_expression
         (b"\x86\x02\xc6", ENTRY),  # restore
         (b"\x90\x02\xd0", ENTRY),
         (b"\x87\x02\xc7", ENTRY),
@@ -96,7 +96,7 @@ def test_remembered_states_nest_and_bring_back_the_cfa() -> None:
 
 def test_the_initial_state_is_the_common_entrys_own() -> None:
     assert run(b"\x41\x08\x06\x41\xc6", program=FIRST_ROW + b"\x86\x02") == [
-        (0, ENTRY._replace(rbp=-16)), (1, ENTRY), (2, ENTRY._replace(rbp=-16)),
+        (0, ENTRY._replace(fp=-16)), (1, ENTRY), (2, ENTRY._replace(fp=-16)),
     ]  # fmt: skip
     assert run(b"", program=b"\x0c\x07\x08") == [(0, ENTRY._replace(return_address="same"))]
 
@@ -253,7 +253,7 @@ def test_equal_programs_are_run_once() -> None:
 @given(st.integers(0, 2**64 - 1), st.integers(-(2**63), 2**63 - 1))
 def test_numbers_of_any_length_come_back(size: int, offset: int) -> None:
     assert run(b"\x41\x0c\x06" + uleb(size))[-1] == (1, ENTRY._replace(register=6, offset=size))
-    assert run(b"\x41\x11\x06" + sleb(offset))[-1] == (1, ENTRY._replace(rbp=-8 * offset))
+    assert run(b"\x41\x11\x06" + sleb(offset))[-1] == (1, ENTRY._replace(fp=-8 * offset))
 
 
 @settings(max_examples=300)

@@ -15,10 +15,10 @@ SIGNAL = State(b"\x77\xa0\x01\x06", 0, b"\x77\xf8\x00", b"\x77\xa8\x01", b"\x77\
 @pytest.mark.parametrize(
     ("state", "rule"),
     [
-        (ENTRY, Rule(RuleKind.RSP, 0, 0, 8)),
-        (ENTRY._replace(offset=4096, rbp=-16), Rule(RuleKind.RSP, 1, -16, 4096)),
-        (State(6, 16, -16, -8, "same"), Rule(RuleKind.RBP, 1, -16, 16)),
-        (State(6, 16, "same", -8, "same"), Rule(RuleKind.RBP, 0, 0, 16)),
+        (ENTRY, Rule(RuleKind.STACK_POINTER, 0, 0, 8)),
+        (ENTRY._replace(offset=4096, fp=-16), Rule(RuleKind.STACK_POINTER, 1, -16, 4096)),
+        (State(6, 16, -16, -8, "same"), Rule(RuleKind.FRAME_POINTER, 1, -16, 16)),
+        (State(6, 16, "same", -8, "same"), Rule(RuleKind.FRAME_POINTER, 0, 0, 16)),
         (ENTRY._replace(register=PLT), Rule(RuleKind.PLT, 0, 0, 11)),
         (ENTRY._replace(register=PLT.replace(b"\x3b", b"\x3a")), Rule(RuleKind.PLT, 0, 0, 10)),
         (ENTRY._replace(return_address="undefined"), Rule(RuleKind.END)),
@@ -53,7 +53,7 @@ def test_what_the_unwinder_can_follow(state: State, rule: Rule) -> None:
         ENTRY._replace(return_address="same"),
         ENTRY._replace(return_address="elsewhere"),
         ENTRY._replace(return_address=-16),
-        ENTRY._replace(rsp="elsewhere"),
+        ENTRY._replace(sp="elsewhere"),
         ENTRY._replace(register=b""),
         ENTRY._replace(register=b"\x77"),
         ENTRY._replace(register=b"\x77\x08\x06\x23"),
@@ -63,7 +63,7 @@ def test_what_the_unwinder_can_follow(state: State, rule: Rule) -> None:
         ENTRY._replace(register=PLT.replace(b"\x33", b"\x32")),
         ENTRY._replace(register=PLT.replace(b"\x3b", b"\x40")),
         ENTRY._replace(offset=1 << 31),
-        ENTRY._replace(rbp=-32776),
+        ENTRY._replace(fp=-32776),
     ],
 )
 def test_what_it_cannot_follow_is_unsupported(state: State) -> None:
@@ -85,7 +85,7 @@ def test_an_expression_leaves_no_room_for_a_saved_rbp(expression: bytes) -> None
 def test_only_the_ucontext_of_linux_is_a_signal_frame() -> None:
     assert rule_of(SIGNAL, signal=True) == Rule(RuleKind.SIGNAL)
     assert rule_of(SIGNAL, signal=False) == UNSUPPORTED
-    assert rule_of(SIGNAL._replace(rbp=b"\x77\xf0\x00"), signal=True) == UNSUPPORTED
+    assert rule_of(SIGNAL._replace(fp=b"\x77\xf0\x00"), signal=True) == UNSUPPORTED
     assert rule_of(SIGNAL._replace(return_address=-8), signal=True) == UNSUPPORTED
     assert rule_of(ENTRY, signal=True) == UNSUPPORTED
 

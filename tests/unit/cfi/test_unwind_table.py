@@ -31,7 +31,8 @@ from tracer.model.records import RULE, RuleKind
 TEXT = 0x401000
 FRAMES = 0x500000
 PUSH = b"\x41\x0e\x10"  # a byte on: rsp+16
-NONE, AT_ENTRY, PUSHED = Rule(RuleKind.NONE), Rule(RuleKind.RSP, 0, 0, 8), Rule(RuleKind.RSP, 0, 0, 16)
+NONE = Rule(RuleKind.NONE)
+AT_ENTRY, PUSHED = Rule(RuleKind.STACK_POINTER, 0, 0, 8), Rule(RuleKind.STACK_POINTER, 0, 0, 16)
 UNSUPPORTED = Rule(RuleKind.UNSUPPORTED)
 
 
@@ -245,7 +246,7 @@ def expected_rule(columns: dict[str, str]) -> Rule | None:
     if not cfa or columns["ra"] != "c-8" or rsp not in "us" or not re.fullmatch(r"u|s|c[+-]\d+", rbp):
         return UNSUPPORTED
     saved, rbp_offset = (0, 0) if rbp in "us" else (1, int(rbp[1:]))
-    return Rule(RuleKind.RSP if cfa[1] == "rsp" else RuleKind.RBP, saved, rbp_offset, int(cfa[2]))
+    return Rule(RuleKind.STACK_POINTER if cfa[1] == "rsp" else RuleKind.FRAME_POINTER, saved, rbp_offset, int(cfa[2]))
 
 
 def system_binaries() -> list[Path]:

@@ -10,15 +10,9 @@ from pathlib import Path
 import pytest
 from built_program import build
 
+from tracer.architecture.current import argument
 from tracer.cli.main import main
-from tracer.model.operations import (
-    FunctionSpec,
-    Operation,
-    Placement,
-    Site,
-    SiteFlag,
-    argument,
-)
+from tracer.model.operations import FunctionSpec, Operation, Placement, Site, SiteFlag
 from tracer.model.probed import ProbedBinary
 from tracer.model.snapshot import Unresolved
 from tracer.report.probe_list import write_probes, write_probes_json

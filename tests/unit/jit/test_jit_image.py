@@ -96,7 +96,7 @@ def test_its_code_and_its_unwind_rules(built: Path) -> None:
         assert made.code == ((TEXT, TEXT + text.size),)
     assert (made.bias, made.name) == (0, "[jit] inner")
     assert made.table is not None and made.table.first_link_page == TEXT >> 12
-    assert lookup(made.table, TEXT) == Rule(RuleKind.RSP, 0, 0, 8)
+    assert lookup(made.table, TEXT) == Rule(RuleKind.STACK_POINTER, 0, 0, 8)
     in_body = [lookup(made.table, TEXT + at) for at in range(text.size)]
     assert Rule(RuleKind.NONE) not in in_body and len(set(in_body)) > 1
 
@@ -130,7 +130,7 @@ def test_frames_without_relocations_are_read_from_the_process(built: Path) -> No
 
     made = read_jit_image(bytes(data), 0x5000, memory, lambda start, end: True)
     assert asked == [(FRAMES, frames.size)]
-    assert made.table is not None and lookup(made.table, TEXT) == Rule(RuleKind.RSP, 0, 0, 8)
+    assert made.table is not None and lookup(made.table, TEXT) == Rule(RuleKind.STACK_POINTER, 0, 0, 8)
 
 
 def test_a_relocation_that_is_not_known_is_not_believed(built: Path) -> None:

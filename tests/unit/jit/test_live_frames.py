@@ -18,6 +18,10 @@ PUSHED = b"\x41\x0e\x10"
 """After one byte of code, CFA = rsp + 16."""
 
 
+def by_stack_pointer(offset: int) -> Rule:
+    return Rule(RuleKind.STACK_POINTER, offset=offset)
+
+
 class Memory:
     """Memory of a process that gives at most `at_once` bytes a time."""
 
@@ -46,8 +50,8 @@ def test_a_section_up_to_its_end(at_once: int) -> None:
     assert found.code == ((CODE, CODE + 48), (CODE + 0x100, CODE + 0x108))  # 12 bytes are padding, 208 are not
     offsets = [lookup(found.table, CODE + at) for at in (0, 1, 32, 0x30, 0x101)]
     assert offsets == [
-        Rule(RuleKind.RSP, offset=8), Rule(RuleKind.RSP, offset=16), Rule(RuleKind.RSP, offset=8), Rule(RuleKind.NONE),
-        Rule(RuleKind.RSP, offset=16),
+        by_stack_pointer(8), by_stack_pointer(16), by_stack_pointer(8), Rule(RuleKind.NONE),
+        by_stack_pointer(16),
     ]  # fmt: skip
     if at_once == 1:
         assert memory.end == FRAMES + len(frames().end())
@@ -63,7 +67,7 @@ def test_one_function_by_itself(number: int, start: int, end: int) -> None:
     memory = Memory(frames().data[: sizes[number + 1]])
     found = read_live_frames(FRAMES + sizes[number], memory.read)
     assert found is not None and found.code == ((CODE + start, CODE + end),)
-    assert lookup(found.table, CODE + start + 1) == Rule(RuleKind.RSP, offset=8 if number == 1 else 16)
+    assert lookup(found.table, CODE + start + 1) == by_stack_pointer(8 if number == 1 else 16)
 
 
 @pytest.mark.parametrize(

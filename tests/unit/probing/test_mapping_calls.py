@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tracer.architecture.x86_64.system_calls import NUMBERS
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.elf.image import Image
-from tracer.probing.mapping_calls import NUMBERS, mapping_calls
+from tracer.probing.mapping_calls import NAMES, mapping_calls
 
 LIBC, MUSL = Path("/lib/x86_64-linux-gnu/libc.so.6"), Path("/lib/ld-musl-x86_64.so.1")
 JUMPS = range(0x70, 0x80)
@@ -25,7 +26,7 @@ def calls_of(path: Path) -> tuple[Image, list[tuple[int, int]]]:
 
 def test_all_calls_of_glibc_are_found_at_a_jump() -> None:
     image, calls = calls_of(LIBC)
-    assert sorted(number for _, number in calls) == sorted(NUMBERS.values())
+    assert sorted(number for _, number in calls) == sorted(NUMBERS[name] for name in NAMES)
     assert all(image.data[offset] in JUMPS for offset, _ in calls)
 
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tracer.sites.costs import (
-    NOP10,
-    Cost,
-    CostModel,
-    InstructionClass,
-    classify,
-    default_costs,
-    is_refused,
-    measured_costs,
-)
+from tracer.architecture.instruction import InstructionClass
+from tracer.architecture.x86_64.instruction_classes import NOP10, classify, is_refused
+from tracer.sites.costs import Cost, CostModel, default_costs, measured_costs
 
 CLASSES = {
     "0f1f440000": InstructionClass.NOP5,

@@ -8,22 +8,14 @@ from pathlib import Path
 import pytest
 from built_program import build
 
+from tracer.architecture.current import argument
+from tracer.architecture.x86_64.registers import Register
 from tracer.cfi.unwind_rules import Rule
 from tracer.dwarf.debug_facts import DebugFacts, read_debug_facts
 from tracer.dwarf.inlined_instances import InlinedInstance, Parameter
 from tracer.dwarf.value_expressions import Base, ValuePlace
 from tracer.elf.image import Image
-from tracer.model.operations import (
-    Failure,
-    FunctionSpec,
-    Location,
-    LocationKind,
-    Operation,
-    Register,
-    SiteFlag,
-    Spec,
-    argument,
-)
+from tracer.model.operations import Failure, FunctionSpec, Location, LocationKind, Operation, SiteFlag, Spec
 from tracer.model.records import RuleKind
 from tracer.sites.costs import default_costs
 from tracer.sites.instance_locations import AlwaysNull, NotThere, locate
@@ -117,7 +109,7 @@ def instance(*places: ValuePlace | str) -> InlinedInstance:
 
 
 def rule(_: int) -> Rule:
-    return Rule(RuleKind.RSP, 0, 0, 40)
+    return Rule(RuleKind.STACK_POINTER, 0, 0, 40)
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracer.architecture.current import argument
+from tracer.architecture.instruction import InstructionClass
+from tracer.architecture.x86_64.registers import Register
 from tracer.elf.image import Image
-from tracer.model.operations import (
-    FunctionSpec,
-    Location,
-    LocationKind,
-    Operation,
-    Placement,
-    Register,
-    Site,
-    SiteFlag,
-    argument,
-)
-from tracer.sites.costs import Cost, CostModel, InstructionClass, default_costs
+from tracer.model.operations import FunctionSpec, Location, LocationKind, Operation, Placement, Site, SiteFlag
+from tracer.sites.costs import Cost, CostModel, default_costs
 from tracer.sites.placement import place
 from tracer.sites.resolve import resolve
 from tracer.specs.allocators import HEAP, MAPPINGS

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tracer.architecture.current import argument
 from tracer.elf.image import Image
-from tracer.model.operations import NOWHERE, FunctionSpec, Operation, Site, SiteFlag, Spec, argument
+from tracer.model.operations import NOWHERE, FunctionSpec, Operation, Site, SiteFlag, Spec
 from tracer.model.snapshot import Unresolved
 from tracer.sites.resolve import common_fragment, resolve
 from tracer.specs.allocators import HEAP, MAPPINGS

@@ -7,16 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tracer.architecture.current import argument
 from tracer.elf.image import Image
-from tracer.model.operations import (
-    RETURN_VALUE,
-    FunctionSpec,
-    Operation,
-    Site,
-    SiteFlag,
-    argument,
-    place_at_entry,
-)
+from tracer.model.operations import RETURN_VALUE, FunctionSpec, Operation, Site, SiteFlag, place_at_entry
 from tracer.model.unwinding import Moment
 from tracer.sites.costs import default_costs
 from tracer.sites.unwinders import find_unwinders, refused_returns

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracer.model.operations import Location, LocationKind, Register, argument
-from tracer.sites.instructions import decode
+from tracer.architecture.current import argument
+from tracer.architecture.x86_64.instructions import decode
+from tracer.architecture.x86_64.registers import Register
+from tracer.model.operations import Location, LocationKind
 from tracer.sites.values import Values
 
 ENCODED = {  # the processor's numbers of the registers that the programs use

@@ -5,8 +5,9 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable
 
+from tracer.architecture.current import argument
 from tracer.dwarf.debug_facts import DebugFacts, FunctionFacts, Member, Pointee
-from tracer.model.operations import FunctionSpec, Location, LocationKind, Operation, SiteFlag, argument
+from tracer.model.operations import FunctionSpec, Location, LocationKind, Operation, SiteFlag
 from tracer.model.snapshot import Unresolved
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.files import parse_spec

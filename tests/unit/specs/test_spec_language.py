@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracer.architecture.current import argument
+from tracer.architecture.x86_64.registers import Register
 from tracer.errors import SpecInvalid
 from tracer.model.operations import (
     RETURN_VALUE,
@@ -18,9 +20,7 @@ from tracer.model.operations import (
     Location,
     LocationKind,
     Operation,
-    Register,
     SiteFlag,
-    argument,
     constant,
 )
 from tracer.specs.files import parse_spec, read_spec_file

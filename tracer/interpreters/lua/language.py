@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from tracer.architecture.current import argument
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import read_symbol_table
@@ -17,7 +18,7 @@ from tracer.interpreters.script_code import ScriptCode
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
-from tracer.model.operations import FunctionSpec, Operation, Site, SiteFlag, Spec, argument
+from tracer.model.operations import FunctionSpec, Operation, Site, SiteFlag, Spec
 from tracer.model.records import InterpreterRecord
 
 _ENTRIES = ("lua_callk", "lua_pcallk", "lua_resume", "lua_call", "lua_pcall", "lua_cpcall")

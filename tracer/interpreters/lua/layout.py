@@ -50,10 +50,10 @@ LAYOUTS: Mapping[str, Mapping[str, int]] = {
 _JIT = "LuaJIT 2.1"
 _JIT_IDENT = re.compile(rb"LuaJIT (\d+\.\d+)[. ]")
 _JIT_CODE: Mapping[str, re.Pattern[bytes]] = {
-    "lua_status": re.compile(rb"\x0f\xb6\x47\x0b"),  # movzx eax, byte [rdi + 11]
-    # mov rax, [rdi + 40]; sub rax, [rdi + 32]; sar rax, 3
+    "lua_status": re.compile(rb"\x0f\xb6\x47\x0b"),  # a byte, 11 behind the argument
+    # the word 40 behind the argument less that 32 behind it, by 8
     "lua_gettop": re.compile(rb"\x48\x8b\x47\x28\x48\x2b\x47\x20\x48\xc1\xf8\x03"),
-    # mov rA, [rdi + 16]; mov rB, [rA + panic]; with panic 16 bytes before the running state
+    # the word 16 behind the argument, then one behind that: panic, 16 bytes before the running state
     "lua_atpanic": re.compile(rb"\x48\x8b[\x47\x57\x4f]\x10\x48\x8b[\x80-\xbf]\x60\x01\0\0"),
 }
 """What its functions begin with where the structs are as LAYOUTS has them: with 64-bit pointers (LJ_GC64)."""

@@ -6,10 +6,11 @@ It is a local function, for which a stripped Python has no symbol. The type of c
 
 from __future__ import annotations
 
+from tracer.architecture.current import argument
 from tracer.elf.image import PF_X, Image
 from tracer.elf.stored_pointers import stored_pointer
 from tracer.elf.symbol_table import read_symbol_table
-from tracer.model.operations import FunctionSpec, Operation, Site, SiteFlag, argument
+from tracer.model.operations import FunctionSpec, Operation, Site, SiteFlag
 
 CODE_TYPE = "PyCode_Type"
 _DEALLOC = 48

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from tracer.model.operations import Register
+from tracer.architecture.instruction import FLAGS, Flow, Instruction, Line, Memory, Operand
+from tracer.architecture.x86_64.registers import Register
 
 _LEGACY = {
     Register.RAX: ("rax", "eax", "ax", "al", "ah"), Register.RBX: ("rbx", "ebx", "bx", "bl", "bh"),
@@ -22,75 +23,7 @@ _LEGACY = {
 _NUMBERS = {name: int(number) for number, names in _LEGACY.items() for name in names}
 _NUMBERS |= {f"r{n}{suffix}": n for n in range(8, 16) for suffix in ("", "d", "w", "b")}
 _HIGH_BYTES = frozenset(("ah", "bh", "ch", "dh"))
-FLAGS = -1
-"""Stands for the flags among the registers that an instruction writes."""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """An address operand; `base` is a DWARF number, None for none, rip and the like."""
-
-    base: int | None
-    displacement: int
-    plain: bool
-    """Neither index nor segment: the address is base + displacement."""
-
-
-@dataclass(frozen=True)
-class Operand:
-    size: int
-    register: int | None = None
-    memory: Memory | None = None
-    immediate: int | None = None
-
-
-@dataclass(frozen=True)
-class Instruction:
-    address: int
-    raw: bytes
-    mnemonic: str
-    text: str
-    operands: tuple[Operand, ...]
-    written: frozenset[int]
-    """DWARF numbers of the registers it writes, and FLAGS."""
-
-    @property
-    def end(self) -> int:
-        return self.address + len(self.raw)
-
-    @property
-    def name(self) -> str:
-        """The mnemonic without prefixes."""
-        return self.mnemonic.rsplit(" ", 1)[-1]
-
-
-@dataclass(frozen=True)
-class Flow:
-    """Where the direct branches of a function go; `certain` unless others may land anywhere in it."""
-
-    targets: frozenset[int]
-    certain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An instruction of which only the flow of control is of interest."""
-
-    address: int
-    end: int
-    name: str
-    """Without prefixes."""
-    operands: str
-    target: int | None
-    """Of a direct jump or call."""
-
-    @property
-    def is_indirect_jump(self) -> bool:
-        return self.name == "jmp" and self.target is None
-
-    @property
-    def is_padding(self) -> bool:
-        return self.name == "nop" or (self.name == "xchg" and self.operands == "ax, ax")
+_TABLE = re.compile(r"\[rip ([+-]) (0x[0-9a-f]+|\d+)\]")
 
 
 def pointer_register(name: str) -> int | None:
@@ -103,7 +36,24 @@ def lines_of(code: bytes, address: int) -> Iterator[Line]:
     for start, size, mnemonic, operands in _decoder().disasm_lite(code, address):
         name = mnemonic.rsplit(" ", 1)[-1]
         direct = name.startswith(("j", "loop", "call", "xbegin")) and operands.startswith("0x")
-        yield Line(start, start + size, name, operands, int(operands, 16) if direct else None)
+        target = int(operands, 16) if direct else None
+        is_padding = name == "nop" or (name == "xchg" and operands == "ax, ax")
+        yield Line(start, start + size, name, operands, target, is_padding)
+
+
+def address_of(line: Line) -> int | None:
+    """Return the address beside the code that a `lea` takes; None for any other instruction."""
+    match = _TABLE.search(line.operands) if line.name == "lea" else None
+    if match is None:
+        return None
+    distance = int(match[2], 0)
+    return line.end + (distance if match[1] == "+" else -distance)
+
+
+def is_same_anywhere(instruction: Instruction) -> bool:
+    """Tell whether an instruction's bytes do not depend on where it stands."""
+    is_branch = instruction.name.startswith(("j", "loop", "call", "xbegin"))
+    return not is_branch and "rip" not in instruction.text
 
 
 def decode(code: bytes, address: int, count: int) -> list[Instruction]:

@@ -1,0 +1,1 @@
+"""The architecture: registers, calling convention, and what code does."""

@@ -1,0 +1,125 @@
+"""Protocol of an architecture: all that refleak has to know of the processor whose programs it traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tracer.architecture.instruction import Flow, Instruction, InstructionClass, Line
+
+
+@dataclass(frozen=True)
+class TimedCode:
+    """Code whose probes are timed, to learn what each class of instruction costs."""
+
+    samples: Mapping[str, tuple[bytes, int]]
+    """Class of instruction to (a function, offset of the instruction in it)."""
+    may_be_refused: Collection[str]
+    """Classes that some kernels let nobody probe."""
+    snippet: Callable[[bytes], bytes]
+    """Gives code that calls a function as often as its own argument says."""
+    snippet_bytes: int
+    function_at: int
+    """Where in a snippet its function is."""
+    trap: bytes
+    """One byte that nobody may run into."""
+
+
+class Architecture(Protocol):
+    """Registers are DWARF numbers."""
+
+    @property
+    def elf_machine(self) -> int:
+        """Return e_machine of its programs."""
+        ...
+
+    @property
+    def stack_pointer(self) -> int: ...
+
+    @property
+    def frame_pointer(self) -> int: ...
+
+    @property
+    def return_address(self) -> int:
+        """Return the column of call frame information for it."""
+        ...
+
+    @property
+    def argument_registers(self) -> Sequence[int]:
+        """Return those of a function's integer arguments, in their order; what follows is on the stack."""
+        ...
+
+    @property
+    def preserved_registers(self) -> Sequence[int]:
+        """Return those that a call leaves as they were."""
+        ...
+
+    @property
+    def register_words(self) -> Mapping[int, int]:
+        """Return where ptrace and the kernel side put the preserved ones, in words."""
+        ...
+
+    @property
+    def program_counter_word(self) -> int: ...
+
+    @property
+    def red_zone_bytes(self) -> int:
+        """Return how much below the stack pointer a function may use."""
+        ...
+
+    @property
+    def plt_expression(self) -> tuple[bytes, int]:
+        """Return the linker's expression for the CFA in .plt, and where in it its limit is."""
+        ...
+
+    @property
+    def signal_frame(self) -> tuple[bytes, bytes, bytes]:
+        """Return the expressions for CFA, frame pointer and return address in a signal frame."""
+        ...
+
+    @property
+    def system_calls(self) -> Mapping[str, int]: ...
+
+    @property
+    def timed_code(self) -> TimedCode: ...
+
+    def name_of(self, register: int) -> str:
+        """Return the register's name, as assemblers write it."""
+        ...
+
+    def register_of(self, name: str) -> int | None:
+        """Return the register that holds a pointer, by its name."""
+        ...
+
+    def decode(self, code: bytes, address: int, count: int) -> list[Instruction]:
+        """Return up to `count` instructions; fewer where the bytes end or make no sense."""
+        ...
+
+    def lines_of(self, code: bytes, address: int) -> Iterator[Line]:
+        """Yield the instructions of a function; ends before its end where bytes do not decode."""
+        ...
+
+    def flow_of(self, code: bytes, address: int) -> Flow:
+        """Return the branch targets of a whole function."""
+        ...
+
+    def address_of(self, line: Line) -> int | None:
+        """Return the address beside the code that an instruction takes, if it takes one."""
+        ...
+
+    def is_same_anywhere(self, instruction: Instruction) -> bool:
+        """Tell whether an instruction's bytes do not depend on where it stands."""
+        ...
+
+    def classify(self, raw: bytes) -> InstructionClass:
+        """Return the class of one whole instruction by its bytes."""
+        ...
+
+    def is_refused(self, raw: bytes) -> bool:
+        """Tell whether kernels refuse a probe on this instruction, but for some nops that newer ones take."""
+        ...
+
+    def behind_system_call(self, code: bytes, numbers: tuple[int, ...], most_between: int = 0) -> int | None:
+        """Return where a function's code goes on behind the first of these system calls; None where none is seen."""
+        ...
