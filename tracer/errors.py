@@ -1,4 +1,4 @@
-"""What a user can fix: one class each, with a hint and an exit status of its own kind."""
+"""Errors that a user can fix: one class each, with a hint and an exit status of its own kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a target holds that could not be understood: left out and counted, whatever it was.
+"""Mishaps: what a target holds that could not be understood, left out and counted, whatever it was.
 
 A target is made by others, and may be damaged or made to harm. Whatever reads what it controls does so inside an
 attempt: no error ends the trace, and none goes unseen.

@@ -213,6 +213,15 @@ def test_files_are_named_for_a_noun() -> None:
     assert [module_name(p) for p in MODULES if {p.stem, p.parent.name} & VAGUE] == []
 
 
+QUESTIONS = ("What", "Where", "Which", "When", "Who", "Whose", "Why", "How", "Whether")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_a_docstring_begins_with_the_thing_that_a_module_holds(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring is not None and docstring.split()[0] not in QUESTIONS
+
+
 def test_bcc_is_imported_in_one_module_and_late() -> None:
     users, early = [], []
     for path in MODULES:

@@ -1,4 +1,4 @@
-"""What healthy objects did: statistics of those that ended, to judge those that did not."""
+"""Statistics of objects that ended, to judge those that did not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of each object, as far as its events tell."""
+"""Fates of objects, as far as their events tell."""
 
 from __future__ import annotations
 

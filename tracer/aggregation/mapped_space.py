@@ -1,4 +1,4 @@
-"""What one address space has mapped."""
+"""Mapped ranges of one address space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which put gave back which get."""
+"""Pairs of gets and the puts that gave them back."""
 
 from __future__ import annotations
 

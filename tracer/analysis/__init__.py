@@ -1,4 +1,4 @@
-"""What a snapshot means: leaks, errors, totals. Pure functions over layer 0."""
+"""Analysis of a snapshot: leaks, errors, totals. Pure functions of data."""
 
 from typing import TYPE_CHECKING
 

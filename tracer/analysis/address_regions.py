@@ -1,4 +1,4 @@
-"""What an address of the target lies in: a live block, or the data of a binary."""
+"""Regions that an address of the target lies in: a live block, or the data of a binary."""
 
 from __future__ import annotations
 

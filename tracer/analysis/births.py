@@ -1,4 +1,4 @@
-"""When what is outstanding was made, entry by entry."""
+"""Births of what is outstanding, entry by entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often an accused reference is the right one, as measured: what the words are worth.
+"""Certainty of an accusation, as measured: how often the accused reference is the right one.
 
 Calibrated on mutants of perf, by one half of the places; the other half is only scored (docs/pairing.md).
 """

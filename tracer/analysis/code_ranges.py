@@ -1,4 +1,4 @@
-"""Which addresses of which binaries hold code."""
+"""Code ranges of binaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be known of a type because copies of its functions have no probe."""
+"""Coverage gaps of a type: instances of its functions that have no probe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every judgement draws on: the snapshot, its stacks, and the processes' ends."""
+"""Evidence that every judgement draws on: the snapshot, its stacks, and the processes' ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which put of an object was one too many: the one whose get is missing."""
+"""The extra put of an object: the one whose get is missing."""
 
 from __future__ import annotations
 

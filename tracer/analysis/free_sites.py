@@ -1,4 +1,4 @@
-"""Where blocks were freed, by where they were made."""
+"""Free sites of blocks, by where these were made."""
 
 from __future__ import annotations
 

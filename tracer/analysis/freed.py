@@ -1,4 +1,4 @@
-"""What was freed, by where it was made."""
+"""Freed blocks, by where they were made."""
 
 from __future__ import annotations
 

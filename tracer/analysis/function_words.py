@@ -1,4 +1,4 @@
-"""What a function's name says of what it does with a reference that it takes: a guess to start from."""
+"""Words in a function's name that tell what it does with a reference that it takes: a guess to start from."""
 
 from __future__ import annotations
 

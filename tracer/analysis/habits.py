@@ -1,4 +1,4 @@
-"""Where references taken at a place are usually given back: learnt from objects that ended.
+"""Habits of a type: where references taken at a place are usually given back, learnt from objects that ended.
 
 The puts of an object do not say which get each gives back. But an object with gets {A, B} and puts {a, b}, and
 another with {A} and {a}, say together that A goes with a. Over all lives that is a contingency table of which only

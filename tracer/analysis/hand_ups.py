@@ -1,4 +1,4 @@
-"""Which functions hand up to their callers the references that they take, and which keep them."""
+"""Functions that hand up to their callers the references that they take, told from those that keep them."""
 
 from __future__ import annotations
 

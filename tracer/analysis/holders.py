@@ -1,4 +1,4 @@
-"""Who holds the objects and blocks of an entry: the snapshot's holders, merged by name or birth and offset."""
+"""Holders of an entry's objects and blocks, merged by name or birth and offset."""
 
 from __future__ import annotations
 

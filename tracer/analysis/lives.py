@@ -1,4 +1,4 @@
-"""What objects went through, as far as pairing goes: what was taken where, and given back where."""
+"""Lives of objects, as far as pairing goes: what was taken where, and given back where."""
 
 from __future__ import annotations
 

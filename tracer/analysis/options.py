@@ -1,4 +1,4 @@
-"""What the user may choose about an analysis."""
+"""Options of an analysis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came and went between checkpoints, entry by entry."""
+"""Periods between checkpoints: what came and went in each, entry by entry."""
 
 from __future__ import annotations
 

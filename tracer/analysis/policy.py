@@ -1,4 +1,4 @@
-"""When a run counts as failed: `--fail-on`.
+"""Policy of `--fail-on`: whether a run counts as failed.
 
 A policy is a list of conditions; one that holds is enough. They look at what is reported: what a suppression or the
 baseline set aside, what was inherited by fork and what was alive at exec never fail a run.

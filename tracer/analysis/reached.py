@@ -1,4 +1,4 @@
-"""What still points at what is outstanding: the classes of the snapshot's scans, joined to its records."""
+"""Reachability of what is outstanding: the classes of the snapshot's scans, joined to its records."""
 
 from __future__ import annotations
 

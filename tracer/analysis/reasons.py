@@ -1,4 +1,4 @@
-"""Why a reference is believed never to have been given back, in words."""
+"""Reasons, in words, to believe that a reference was never given back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where references of one type are taken and given back, seen from near and from far."""
+"""Reference sites of one type, where references are taken and given back, seen from near and from far."""
 
 from __future__ import annotations
 

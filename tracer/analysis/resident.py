@@ -1,4 +1,4 @@
-"""What keeps the heap as large as it is: its last block."""
+"""The last block of a heap, which keeps it as large as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What retains what grows: dominators on the graph of entries, of which each is held by others or by a root."""
+"""Retainers of what grows: dominators on the graph of entries, each of which others or a root hold."""
 
 from __future__ import annotations
 

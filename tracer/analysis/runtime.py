@@ -1,4 +1,4 @@
-"""Which frames belong to the machinery under a program: allocators, stubs, C and C++ runtimes."""
+"""Runtime frames, the machinery under a program: allocators, stubs, C and C++ runtimes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which entries are set aside: by the user's suppressions, and by the built-in list of one-off allocations."""
+"""Entries set aside: by the user's suppressions, and by the built-in list of one-off allocations."""
 
 from __future__ import annotations
 

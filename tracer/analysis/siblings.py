@@ -1,4 +1,4 @@
-"""What the other objects of a type did with references taken at the same places."""
+"""Siblings of an object, those of its type, and what they did with references taken at the same places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the memory that is outstanding was made."""
+"""Survivors: outstanding memory by the time when it was made."""
 
 from __future__ import annotations
 

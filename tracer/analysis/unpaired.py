@@ -1,4 +1,4 @@
-"""Which references of outstanding objects were never given back, and how sure that is."""
+"""Unpaired references of outstanding objects, and how sure it is that they were never given back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exit status is made of."""
+"""The verdict's parts, of which an exit status is made."""
 
 from __future__ import annotations
 

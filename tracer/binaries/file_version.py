@@ -1,4 +1,4 @@
-"""What a file held when it was opened, as far as it can be told without reading all of it."""
+"""File versions: what a file held when it was opened, as far as it can be told without reading all of it."""
 
 from __future__ import annotations
 

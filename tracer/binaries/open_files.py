@@ -1,4 +1,4 @@
-"""How many files refleak may have open: each binary is one, and so is each link of a probe to a process."""
+"""The limit of open files: each binary is one, and so is each link of a probe to a process."""
 
 from __future__ import annotations
 

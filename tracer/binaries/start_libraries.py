@@ -1,4 +1,4 @@
-"""Which libraries a program will start with, worked out as its loader does, from what is written in files.
+"""Start libraries of a program, worked out as its loader does, from what is written in files.
 
 Neither the program nor its loader is run: both can be another user's, and a library that a program names as its
 auditor (DT_AUDIT) would run with our rights. What is missed here is seen when the loader maps it.

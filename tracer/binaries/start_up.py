@@ -1,4 +1,4 @@
-"""What a program starts with: itself, its loader, and the libraries that this will map."""
+"""Start-up binaries of a program: itself, its loader, and the libraries that this will map."""
 
 from __future__ import annotations
 

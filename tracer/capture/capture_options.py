@@ -1,4 +1,4 @@
-"""What one trace is told: its options, and what it says of itself meanwhile."""
+"""Capture options of one trace, and its progress."""
 
 from __future__ import annotations
 

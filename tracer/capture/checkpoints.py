@@ -1,4 +1,4 @@
-"""What every stack had made and freed at the moments that the user marked."""
+"""Checkpoints: what every stack had made and freed at the moments that the user marked."""
 
 from __future__ import annotations
 

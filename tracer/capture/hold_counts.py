@@ -1,4 +1,4 @@
-"""How often threads of the target were held, by the reason."""
+"""Hold counts: how often threads of the target were held, by the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could not be kept, as the report says it: reason and cure."""
+"""Losses in the report's words: what could not be kept, the reason and the cure."""
 
 from __future__ import annotations
 

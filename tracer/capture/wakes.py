@@ -1,4 +1,4 @@
-"""What wakes the loop of a trace before its tick is over."""
+"""Wakes of a trace's loop, before its tick is over."""
 
 from __future__ import annotations
 

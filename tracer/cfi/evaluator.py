@@ -1,4 +1,4 @@
-"""Where a caller's registers are: the row of a function's call frame instructions that holds at an address, in full.
+"""CFI evaluator: the row of a function that holds at an address, with all registers.
 
 DWARF 5, section 6.4, for all registers and all rules. The tables of the unwinder in BPF (frame_programs) know three
 registers; what they cannot express is followed with this, one row at a time.

@@ -1,4 +1,4 @@
-"""Where a binary keeps its call frame information."""
+"""Frame sources: where a binary keeps its call frame information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to get from a frame to its caller: the few forms that the unwinder knows.
+"""Unwind rules, the few forms that the kernel side knows of getting from a frame to its caller.
 
 A form that it does not know, and one that would lose the frame pointer without saying so, is RuleKind.UNSUPPORTED: a
 caller may find its own frame through it, and a stack that ends early is better than a wrong one.

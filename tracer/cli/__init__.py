@@ -1,1 +1,1 @@
-
+"""Subcommands of the command line, a module for each, and what they share."""

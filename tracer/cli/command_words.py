@@ -1,4 +1,4 @@
-"""Which words of a command line are refleak's, and which are the target's."""
+"""Command words: which of a command line are refleak's, and which are the target's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processes the words of -p mean."""
+"""Target words of -p: the processes that they mean."""
 
 from __future__ import annotations
 

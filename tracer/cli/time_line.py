@@ -1,4 +1,4 @@
-"""Where a trace's own time went: what was done until when, and the processor time that it took."""
+"""Time line of a trace's own work: what was done until when, and the processor time that it took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of a trace mean to the pipeline."""
+"""Choices of a trace's options, as the pipeline takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DWARF says of functions and of the structs that they work on."""
+"""Facts of DWARF about functions and the structs that they work on."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-
+"""ELF files: their symbols, debug files and the loader's list."""

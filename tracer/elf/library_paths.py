@@ -1,4 +1,4 @@
-"""Where a dynamic loader looks for libraries, as rules: ld.so(8) of glibc 2.36, dynlink.c of musl 1.2."""
+"""Library paths of a dynamic loader, as rules: ld.so(8) of glibc 2.36, dynlink.c of musl 1.2."""
 
 from __future__ import annotations
 

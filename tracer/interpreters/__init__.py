@@ -1,1 +1,1 @@
-"""Layer 1: how interpreters lay out their frames and line tables."""
+"""Interpreters: their structs, code and frames, a folder for each language."""

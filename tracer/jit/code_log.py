@@ -1,4 +1,4 @@
-"""What code was at which address at what time, as a JIT's log tells it."""
+"""Code log of a JIT: what code was at which address at what time."""
 
 from __future__ import annotations
 

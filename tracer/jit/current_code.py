@@ -1,4 +1,4 @@
-"""Which entry of a log is the last one at each address."""
+"""Current code of a log: the last entry at each address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the running kernel and this process's privileges permit, tested one by one and without a trace."""
+"""Abilities of the running kernel and of this process's privileges, tested one by one and without a trace."""
 
 from __future__ import annotations
 

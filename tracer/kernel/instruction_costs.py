@@ -1,4 +1,4 @@
-"""What a probe costs on this kernel by the instruction under it, measured on a throw-away child.
+"""Instruction costs of a probe on this kernel, measured on a throw-away child.
 
 Which instructions the kernel emulates, rewrites, or single-steps differs between versions and between bare and
 virtual machines, so it is measured, once per kernel, and kept in the cache directory.

@@ -1,4 +1,4 @@
-"""Whether BPF programs may read memory: under lockdown for confidentiality they may not (kernel_lockdown(7))."""
+"""Lockdown: for confidentiality it keeps BPF programs from reading memory (kernel_lockdown(7))."""
 
 from __future__ import annotations
 

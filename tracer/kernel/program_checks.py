@@ -1,4 +1,4 @@
-"""Whether this kernel takes refleak's BPF programs: tried, not judged by its version."""
+"""Program checks: whether this kernel takes refleak's BPF programs, tried and not judged by its version."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Layer 0: the data that flow through refleak."""
+"""Data that flow through refleak."""

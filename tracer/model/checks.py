@@ -1,4 +1,4 @@
-"""What the machine permits: the lines of `refleak doctor`."""
+"""Checks of the machine: the lines of `refleak doctor`."""
 
 from __future__ import annotations
 

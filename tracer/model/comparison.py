@@ -1,4 +1,4 @@
-"""What differs between two runs."""
+"""Comparison of two runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the analysis says: leaks, errors, totals. Reports print these and nothing else."""
+"""Findings of the analysis: leaks, errors, totals. Reports print these and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a traced function does, and where its values are found."""
+"""Operations of traced functions, and where their values are found."""
 
 from __future__ import annotations
 

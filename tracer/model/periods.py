@@ -1,4 +1,4 @@
-"""What came and went between checkpoints."""
+"""Periods between checkpoints."""
 
 from __future__ import annotations
 

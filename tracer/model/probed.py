@@ -1,4 +1,4 @@
-"""Which probes a binary would get: what `refleak probes` lists."""
+"""Probed binaries: what `refleak probes` lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace had to do: for whoever asks what it costs."""
+"""Run statistics: what a trace had to do, for whoever asks what it costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which blocks a trace keeps, and what those that were drawn stand for."""
+"""Selection of the blocks that a trace keeps, and what those that were drawn stand for."""
 
 from __future__ import annotations
 

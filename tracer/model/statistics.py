@@ -1,4 +1,4 @@
-"""What objects that ended, and busy objects, went through: counts instead of events."""
+"""Statistics of objects that ended, and of busy objects: counts instead of events."""
 
 from __future__ import annotations
 

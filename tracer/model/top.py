@@ -1,4 +1,4 @@
-"""What a live view shows of a trace that goes on."""
+"""Top, the live view: what it shows of a trace that goes on."""
 
 from __future__ import annotations
 

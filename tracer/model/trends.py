@@ -1,4 +1,4 @@
-"""What an entry did over the time of a trace."""
+"""Trends of entries over the time of a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a program reads the return addresses on its stack, or leaves by them."""
+"""Unwinders in a program: where it reads the return addresses on its stack, or leaves by them."""
 
 from __future__ import annotations
 

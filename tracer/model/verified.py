@@ -1,4 +1,4 @@
-"""What the kernel's verifier says of a BPF program."""
+"""Verified BPF programs: what the kernel's verifier says of each."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From a command, a process or a recording to findings: each step once, for every way to start refleak."""
+"""Pipeline from a command, a process or a recording to findings: each step once, for every way to start refleak."""

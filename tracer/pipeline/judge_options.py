@@ -1,4 +1,4 @@
-"""How what a trace saw is to be named and judged."""
+"""Judge options: how what a trace saw is to be named and judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked for by name and found in nothing that ran."""
+"""Missing names: asked for, and found in nothing that ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace, a recording or a JSON report says, and the ways to write it."""
+"""Report of a trace, a recording or a JSON report, and the ways to write it."""
 
 from __future__ import annotations
 

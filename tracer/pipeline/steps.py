@@ -1,4 +1,4 @@
-"""What takes its time, told to who shows it."""
+"""Steps that take their time, told to who shows them."""
 
 from __future__ import annotations
 

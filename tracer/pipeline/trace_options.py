@@ -1,4 +1,4 @@
-"""What a trace is to probe, to follow and to keep."""
+"""Trace options: what is to be probed, followed and kept."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-
+"""Facts of /proc about processes."""

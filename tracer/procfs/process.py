@@ -1,4 +1,4 @@
-"""What /proc says of a process. Nothing here fails because a process is gone: it answers None or empty."""
+"""Process facts in /proc. Nothing here fails because a process is gone: it answers None or empty."""
 
 from __future__ import annotations
 

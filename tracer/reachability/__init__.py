@@ -1,1 +1,1 @@
-"""Which blocks something still points at: pure functions of memory that was read and a table of blocks."""
+"""Reachability of blocks: pure functions of memory that was read and a table of blocks."""

@@ -1,4 +1,4 @@
-"""Who points at which block: edges from roots and from blocks."""
+"""Edges from roots and from blocks to the blocks that they point at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds what is outstanding: pointers backwards, from what they point at to what they stand in."""
+"""Holders of what is outstanding: pointers backwards, from what they point at to what they stand in."""
 
 from __future__ import annotations
 

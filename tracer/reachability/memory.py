@@ -1,4 +1,4 @@
-"""What was read of one address space: its regions, and those of its words that may be pointers."""
+"""Memory of one address space, as it was read: its regions, and those of its words that may be pointers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where output goes that a user names: through no link that somebody else laid, and into no file that was not meant.
+"""Output places that a user names: through no link that somebody else laid, and into no file that was not meant.
 
 What root writes can be named in another user's folder. A file is made anew under a name that nobody can foresee and
 takes its place at once; devices and pipes are written to as they are.

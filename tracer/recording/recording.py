@@ -1,4 +1,4 @@
-"""What a recording holds."""
+"""A recording's contents."""
 
 from __future__ import annotations
 

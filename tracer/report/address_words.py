@@ -1,4 +1,4 @@
-"""What an object is told from others by: its address, or the number that it is known by."""
+"""Address words: what an object is told from others by, its address or the number that it is known by."""
 
 from __future__ import annotations
 

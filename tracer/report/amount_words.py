@@ -1,4 +1,4 @@
-"""What a set of entries amounts to, in words."""
+"""Amounts of a set of entries, in words."""
 
 from __future__ import annotations
 

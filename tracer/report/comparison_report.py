@@ -1,4 +1,4 @@
-"""What differs between two runs, for people and for programs."""
+"""Comparison reports of two runs, for people and for programs."""
 
 from __future__ import annotations
 

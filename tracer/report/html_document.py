@@ -1,4 +1,4 @@
-"""What the HTML page is made from: findings as lists and dicts, each frame once."""
+"""The HTML document's data: findings as lists and dicts, each frame once."""
 
 from __future__ import annotations
 

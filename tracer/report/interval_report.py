@@ -1,4 +1,4 @@
-"""What is outstanding while a trace goes on, and how that differs from the report before."""
+"""Interval reports: what is outstanding while a trace goes on, and how that differs from the report before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about frames that have no names."""
+"""Nameless frames, and what to do about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came and went between checkpoints, as lines."""
+"""Period tables: what came and went between checkpoints, as lines."""
 
 from __future__ import annotations
 

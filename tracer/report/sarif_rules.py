@@ -1,4 +1,4 @@
-"""What each kind of finding means, in the words of SARIF's rules."""
+"""SARIF rules: each kind of finding in the words of that format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was traced, for how long, and whether all of it was seen."""
+"""Scope of a trace: what was traced, for how long, and whether all of it was seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the target's memory a report speaks of, where that is not all."""
+"""Selection words: of what part of the target's memory a report speaks, where that is not all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in the sources an entry points: what tools that annotate code need."""
+"""Source locations of entries: what tools that annotate code need."""
 
 from __future__ import annotations
 

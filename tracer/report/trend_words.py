@@ -1,4 +1,4 @@
-"""What an entry did over time, in words."""
+"""Trends of entries over time, in words."""
 
 from __future__ import annotations
 

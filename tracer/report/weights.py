@@ -1,4 +1,4 @@
-"""What is outstanding, as weights of call paths: the same entries and sums in every format."""
+"""Weights of call paths: what is outstanding, with the same entries and sums in every format."""
 
 from __future__ import annotations
 

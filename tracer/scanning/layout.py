@@ -1,4 +1,4 @@
-"""What each part of an address space is used for: data of binaries, stacks, an allocator's, or the program's own."""
+"""Layout of an address space by use: data of binaries, stacks, an allocator's, or the program's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the resident memory of a process is, by /proc/PID/smaps (proc(5)) and what its parts are used for."""
+"""Resident pages of a process, by /proc/PID/smaps (proc(5)) and what its parts are used for."""
 
 from __future__ import annotations
 

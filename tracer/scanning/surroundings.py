@@ -1,4 +1,4 @@
-"""What tells words of an address space apart that are in no block: binaries as they lie in memory, freed blocks."""
+"""Surroundings of blocks: what words of an address space belong to that are in none, binaries and freed blocks."""
 
 from __future__ import annotations
 

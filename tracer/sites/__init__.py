@@ -1,1 +1,1 @@
-
+"""Sites of operations in a binary, and the cheapest instruction to see each."""

@@ -1,4 +1,4 @@
-"""What a probe costs by the instruction under it.
+"""Costs of a probe by the instruction under it.
 
 The kernel executes the probed instruction in one of three ways (arch/x86/kernel/uprobes.c:
 branch_setup_xol_ops, push_setup_xol_ops, can_optimize): rewritten into a call, without any trap

@@ -1,4 +1,4 @@
-"""What the instructions of an inlined copy do to memory, and where it begins so that each execution is seen once."""
+"""Effects of an inlined instance on memory, and where it begins so that each execution is seen once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which inlined copies a binary has of the functions of specs."""
+"""Search for the inlined instances that a binary has of the functions of specs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in the straight-line start of an inlined copy a probe may sit."""
+"""Walk of an inlined instance's straight-line start, in which a probe may sit."""
 
 from __future__ import annotations
 

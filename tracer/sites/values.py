@@ -1,4 +1,4 @@
-"""Where the values that a function was called with are, instruction by instruction."""
+"""Values that a function was called with, and where they are, instruction by instruction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where code stands that was made at run time: ranges without a file, by address space."""
+"""Generated ranges, where code stands that was made at run time: without a file, by address space."""
 
 from __future__ import annotations
 

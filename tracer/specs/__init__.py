@@ -1,1 +1,1 @@
-
+"""Specs of functions: files, presets, discovery."""

@@ -1,4 +1,4 @@
-"""What a user, a preset or a discovery says of functions, before it is known which binary has them."""
+"""Descriptions of functions by a user, a preset or a discovery, before it is known which binary has them."""
 
 from __future__ import annotations
 

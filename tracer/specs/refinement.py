@@ -1,4 +1,4 @@
-"""What a binary's DWARF adds to a spec: where its counters are."""
+"""Refinement of a spec by a binary's DWARF: where its counters are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a value is, as specs write it: `arg0`, `return`, `*arg1`, `arg0+16`, `*arg0+112:int`."""
+"""Value syntax of specs: `arg0`, `return`, `*arg1`, `arg0+16`, `*arg0+112:int`."""
 
 from __future__ import annotations
 

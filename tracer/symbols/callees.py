@@ -1,4 +1,4 @@
-"""Which functions of the heap a call is for, by the code before its return address.
+"""Callees in the heap: which of its functions a call is for, by the code before its return address.
 
 An `operator delete` is gone from the stack where it jumps to `free`, and so is a function that jumps to it. The call
 that is left on the stack names the first of these functions, by a direct call or through a slot of the binary's.

@@ -1,4 +1,4 @@
-"""What the user may choose about symbols."""
+"""Options of symbols."""
 
 from __future__ import annotations
 

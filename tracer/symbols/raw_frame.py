@@ -1,4 +1,4 @@
-"""What a symbolizer says of one address, before names are demangled."""
+"""Raw frames: what a symbolizer says of one address, before names are demangled."""
 
 from __future__ import annotations
 

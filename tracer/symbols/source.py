@@ -1,4 +1,4 @@
-"""Where the names of one binary come from: the file that ran, its debug file, their symbol tables."""
+"""Sources of one binary's names: the file that ran, its debug file, their symbol tables."""
 
 from __future__ import annotations
 

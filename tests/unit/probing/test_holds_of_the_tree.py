@@ -11,7 +11,7 @@ from tracer.kernel.links import Hold
 from tracer.model.records import ControlKind
 from tracer.probing.prober import Prober
 
-LIBC = SimpleNamespace(id=7, path="/libc.so.6")
+LIBC = SimpleNamespace(id=7, path="/libc.so.6", placements=[])
 FORKED, EXECUTES, LOADER, ENDING, JIT = (
     Hold(offset, kind) for offset, kind in enumerate(
         (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.LOADER, ControlKind.ENDING, ControlKind.JIT)

@@ -1,4 +1,4 @@
-"""Where Lua keeps its calls: offsets in its structs by version.
+"""Layout of Lua's structs by version: offsets by which its calls are found.
 
 Sources: lobject.h, lstate.h of Lua 5.1.5, 5.2.4, 5.3.6, 5.4.6 and 5.5.1, for pointers of 8 bytes; lj_obj.h of
 LuaJIT 2.1.

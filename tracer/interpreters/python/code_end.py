@@ -1,4 +1,4 @@
-"""Where CPython's code objects end: the function that frees them.
+"""The end of CPython's code objects: the function that frees them.
 
 It is a local function, for which a stripped Python has no symbol. The type of code objects points to it
 (Include/cpython/object.h: tp_dealloc of PyTypeObject, the same in 3.11 to 3.15).

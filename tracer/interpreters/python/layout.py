@@ -1,4 +1,4 @@
-"""Where CPython keeps its frames: offsets in its structs by version.
+"""Layout of CPython's structs by version: offsets by which its frames are found.
 
 Sources: for 3.11 and 3.12 the headers of these versions (Include/internal/pycore_frame.h, pycore_interp.h,
 pycore_runtime.h, Include/cpython/pystate.h, code.h), the same in all their releases; from 3.13 on the table that
