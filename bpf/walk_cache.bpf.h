@@ -141,7 +141,11 @@ INLINE int is_outer_unchanged(struct thread *thread, struct cached_walk *cached)
 	return thread->walk.unchanged;
 }
 
-/* Whether the part of the stack that is in the window is as it was in the cached walk. */
+/*
+ * Whether the part of the stack that is in the window is as it was in the cached walk. Not by compare_words(): each
+ * allocation comes here, and a cached walk's last stride is filled, so that no word need be looked at for whether it
+ * counts.
+ */
 INLINE int is_unchanged(struct thread *thread, struct cached_walk *cached)
 {
 	u64 first = cached->first, words = cached->words, base = cached->sp >> 3, difference = 0;

@@ -1,6 +1,6 @@
 """CFI evaluator: the row of a function that holds at an address, with all registers.
 
-DWARF 5, section 6.4, for all registers and all rules. The tables of the unwinder in BPF (frame_programs) know three
+DWARF 5, section 6.4, for all registers and all rules. The rows of the unwinder in BPF (tracer.cfi.rows) know three
 registers; what they cannot express is followed with this, one row at a time.
 """
 

@@ -1,7 +1,8 @@
-"""/proc/PID/maps, and the files behind it. Format: proc(5)."""
+"""/proc/PID/maps and smaps, and the files behind them. Format: proc(5)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,21 +28,37 @@ class MapsEntry:
 
 def parse_maps(text: str) -> list[MapsEntry]:
     """Parse the text of /proc/PID/maps; lines that do not look like one are left out."""
-    entries = []
+    return [entry for entry in map(_entry, text.splitlines()) if entry is not None]
+
+
+def _entry(line: str) -> MapsEntry | None:
+    fields = line.split(None, 5)
+    if len(fields) < 5 or "-" not in fields[0]:
+        return None
+    start, _, end = fields[0].partition("-")
+    path = fields[5] if len(fields) > 5 else ""
+    deleted = path.endswith(_DELETED)
+    return MapsEntry(
+        int(start, 16), int(end, 16), "x" in fields[1], "w" in fields[1], int(fields[2], 16), fields[3],
+        int(fields[4]), path.removesuffix(_DELETED), deleted, "r" in fields[1], "s" in fields[1],
+    )
+
+
+def parse_smaps(text: str) -> Iterator[tuple[MapsEntry, int, int]]:
+    """Yield of the text of /proc/PID/smaps each mapping, its resident bytes, and of these the anonymous ones."""
+    entry: MapsEntry | None = None
+    resident = 0
     for line in text.splitlines():
-        fields = line.split(None, 5)
-        if len(fields) < 5 or "-" not in fields[0]:
-            continue
-        start, _, end = fields[0].partition("-")
-        path = fields[5] if len(fields) > 5 else ""
-        deleted = path.endswith(_DELETED)
-        entries.append(
-            MapsEntry(
-                int(start, 16), int(end, 16), "x" in fields[1], "w" in fields[1], int(fields[2], 16), fields[3],
-                int(fields[4]), path.removesuffix(_DELETED), deleted, "r" in fields[1], "s" in fields[1],
-            )
-        )
-    return entries
+        if line.startswith("Rss:"):
+            resident = _bytes(line)
+        elif line.startswith("Anonymous:") and entry is not None:
+            yield entry, resident, _bytes(line)
+        else:
+            entry = _entry(line) or entry
+
+
+def _bytes(line: str) -> int:
+    return int(line.split()[1]) * 1024
 
 
 def read_maps(pid: int) -> list[MapsEntry]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,10 +11,10 @@ import numpy as np
 
 from tracer.model.reachability import Resident
 from tracer.model.snapshot import Records
+from tracer.procfs.maps import parse_smaps
 from tracer.reachability.memory import RegionKind
 from tracer.scanning.layout import Layout, Range
 
-_HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ (\d+) *(.*)")
 _HEAP = "[heap]"
 _STACKS = (RegionKind.STACK, RegionKind.ENDING_STACK)
 
@@ -30,16 +29,8 @@ class ResidentPages:
         self.heap: tuple[int, int] | None = None
         self._ranges = sorted(plan.scanned, key=lambda part: part.start)
         self._ends = [part.end for part in self._ranges]
-        entry: tuple[int, int, bool, str] | None = None
-        size = 0
-        for line in text.splitlines():
-            head = _HEAD.fullmatch(line)
-            if head is not None:
-                entry = int(head[1], 16), int(head[2], 16), head[3] != "0", head[4]
-            elif entry is not None and line.startswith("Rss:"):
-                size = _bytes(line)
-            elif entry is not None and line.startswith("Anonymous:"):
-                self._add(*entry, size, _bytes(line))
+        for entry, size, anonymous in parse_smaps(text):
+            self._add(entry.start, entry.end, entry.inode != 0, entry.path, size, anonymous)
 
     def _add(self, start: int, end: int, is_file: bool, path: str, size: int, anonymous: int) -> None:
         """Count an entry. One in which arenas of malloc lie is taken for theirs: neighbours are one entry."""
@@ -88,10 +79,6 @@ class ResidentPages:
             found, top_stack=int(last["stack"]), top_size=int(last["size"]), top_made_ns=int(last["time_ns"]),
             free_below_top=max(0, free),
         )  # fmt: skip
-
-
-def _bytes(line: str) -> int:
-    return int(line.split()[1]) * 1024
 
 
 def read_resident(pid: int, plan: Layout) -> ResidentPages | None:
