@@ -20,6 +20,9 @@
 #define LUA_FUNCTION 6
 #define LUA_STEPS 320
 #define LUA_TEXT 24 /* of a string */
+#define LUA_PROTO_BYTES 120 /* of Proto, as far as its fields are read; the next two of CallInfo */
+#define LUA_CALL_BYTES 64
+#define LUA_OLD_CALL_BYTES 40 /* in 5.1 */
 
 INLINE struct lua *lua_of(u64 layout)
 {
@@ -147,7 +150,7 @@ INLINE int add_lua_frame(struct thread *thread, struct interpreter *interpreter,
 	u64 source, lines;
 	u32 where;
 
-	if (bpf_probe_read_user(interpreter->words, 120, (void *)proto))
+	if (bpf_probe_read_user(interpreter->words, LUA_PROTO_BYTES, (void *)proto))
 		return add_interpreter_frame(interpreter, 0, 0, 0, 0);
 	source = word_of(interpreter, lua->source);
 	lines = word_of(interpreter, lua->lines);
@@ -219,7 +222,7 @@ INLINE int lua_call_turn(struct interpreter_walk *walk)
 		interpreter->place = 0;
 		return 0;
 	}
-	if (bpf_probe_read_user(interpreter->words, lua->call_size ? 40 : 64, (void *)call))
+	if (bpf_probe_read_user(interpreter->words, lua->call_size ? LUA_OLD_CALL_BYTES : LUA_CALL_BYTES, (void *)call))
 		return 1;
 	proto = lua_proto(lua, word_of(interpreter, lua->function));
 	pc = word_of(interpreter, lua->call_pc);

@@ -25,8 +25,39 @@
 #define LUAJIT_TAG_FUNCTION 0x1fff7
 #define LUAJIT_TAG_THREAD 0x1fff9
 #define LUAJIT_PROTO_BYTES 104 /* its bytecode follows */
+#define LUAJIT_TEXT 24 /* of a GCstr */
 #define LUAJIT_VM_C_TO_GC \
 	3 /* of vmstate, negated: interpreter, C function, collector; beyond: traces are made or left */
+
+/* Of every object (GCHeader). */
+#define LUAJIT_TYPE 9
+
+/* lua_State. */
+enum luajit_state {
+	STATE_GLOBAL = 16,
+	STATE_BASE = 32,
+	STATE_TOP = 48,
+	STATE_STACK = 56,
+	STATE_C_FRAME = 80,
+	STATE_BYTES = 96,
+};
+
+/* The interpreter's frame on the C stack (vm_x64.dasc), from its stack pointer. */
+enum luajit_c_frame {
+	C_FRAME_RESULTS = 8,
+	C_FRAME_STATE = 16,
+	C_FRAME_PC = 24,
+	C_FRAME_PREVIOUS = 32,
+	C_FRAME_BYTES = 40,
+};
+
+/* GCfunc, and how many instructions a GCproto has. */
+enum luajit_function {
+	FUNCTION_IS_C = 10, /* ffid: 0 for a Lua function */
+	FUNCTION_PC = 32,
+	FUNCTION_BYTES = 40,
+	PROTO_SIZE = 12,
+};
 
 enum luajit_object {
 	LUAJIT_STRING = 4,
@@ -48,24 +79,25 @@ INLINE int luajit_interprets(struct luajit *walk, struct lua *lua)
 	u64 current = user_word(walk->global + lua->current);
 	u32 vm_state = ~user_half(walk->global + lua->vm_state);
 
-	return current && user_word(current + 16) == walk->global && !user_word(walk->global + lua->current + 8) &&
-	       vm_state < LUAJIT_VM_C_TO_GC;
+	return current && user_word(current + STATE_GLOBAL) == walk->global &&
+	       !user_word(walk->global + lua->current + 8) && vm_state < LUAJIT_VM_C_TO_GC;
 }
 
 /* Is this C stack frame the innermost of a Lua state? Then that is gone over. */
 INLINE int find_luajit_state(struct interpreter *interpreter, struct luajit *walk, u64 c_frame)
 {
-	u64 state = user_word(c_frame + 16);
+	u64 state = user_word(c_frame + C_FRAME_STATE);
 
-	if (!state || state & 7 || bpf_probe_read_user(interpreter->words, 96, (void *)state))
+	if (!state || state & 7 || bpf_probe_read_user(interpreter->words, STATE_BYTES, (void *)state))
 		return 0;
-	if (byte_of(interpreter, 9) != LUAJIT_THREAD || (word_of(interpreter, 80) & ~3ULL) != c_frame)
+	if (byte_of(interpreter, LUAJIT_TYPE) != LUAJIT_THREAD ||
+	    (word_of(interpreter, STATE_C_FRAME) & ~3ULL) != c_frame)
 		return 0;
 	walk->state = state;
-	walk->global = word_of(interpreter, 16);
-	walk->at = word_of(interpreter, 32) - 8;
-	walk->top = word_of(interpreter, 48);
-	walk->stack = word_of(interpreter, 56);
+	walk->global = word_of(interpreter, STATE_GLOBAL);
+	walk->at = word_of(interpreter, STATE_BASE) - 8;
+	walk->top = word_of(interpreter, STATE_TOP);
+	walk->stack = word_of(interpreter, STATE_STACK);
 	walk->is_pseudo = 0;
 	return 1;
 }
@@ -97,15 +129,16 @@ INLINE int next_luajit_run(struct interpreter *interpreter, struct luajit *walk,
 		interpreter->stack.is_cut = 1;
 		return 0;
 	}
-	if (bpf_probe_read_user(interpreter->words, 40, (void *)c_frame) || word_of(interpreter, 16) != walk->state) {
+	if (bpf_probe_read_user(interpreter->words, C_FRAME_BYTES, (void *)c_frame) ||
+	    word_of(interpreter, C_FRAME_STATE) != walk->state) {
 		interpreter->stack.is_cut = 1;
 		return 0;
 	}
-	walk->c_frame = word_of(interpreter, 32) & ~3ULL;
-	results = half_of(interpreter, 8);
+	walk->c_frame = word_of(interpreter, C_FRAME_PREVIOUS) & ~3ULL;
+	results = half_of(interpreter, C_FRAME_RESULTS);
 	if (results < 0 && walk->at < walk->stack - (s64)results) /* it protects C, and runs no Lua */
 		return 1;
-	walk->pc = word_of(interpreter, 24);
+	walk->pc = word_of(interpreter, C_FRAME_PC);
 	walk->place = interpreter->places[cached][caller] | 1;
 	return 1;
 }
@@ -116,7 +149,7 @@ INLINE u32 luajit_line(struct interpreter *interpreter, struct lua *lua, u64 pro
 	u64 lines = word_of(interpreter, lua->lines), offset = pc - proto - LUAJIT_PROTO_BYTES, at = (offset >> 2) - 1;
 	u32 first = half_of(interpreter, lua->defined), count = half_of(interpreter, lua->line_count), difference = 0;
 
-	if (!lines || offset & 3 || at >= half_of(interpreter, 12))
+	if (!lines || offset & 3 || at >= half_of(interpreter, PROTO_SIZE))
 		return INTERPRETER_NO_LINE;
 	if (!at)
 		return first;
@@ -139,15 +172,15 @@ INLINE int add_luajit_frame(struct thread *thread, struct interpreter *interpret
 	u32 where;
 
 	if (bpf_probe_read_user(interpreter->words, LUAJIT_PROTO_BYTES, (void *)proto) ||
-	    byte_of(interpreter, 9) != LUAJIT_PROTO)
+	    byte_of(interpreter, LUAJIT_TYPE) != LUAJIT_PROTO)
 		return add_interpreter_frame(interpreter, 0, 0, 0, 0);
 	source = word_of(interpreter, lua->source);
 	hash = mixed(mixed(hash, source), word_of(interpreter, lua->lines));
 	hash = mixed(hash, (u64)half_of(interpreter, lua->defined) << 32 | half_of(interpreter, lua->line_count));
-	hash = mixed(hash, half_of(interpreter, 12));
+	hash = mixed(hash, half_of(interpreter, PROTO_SIZE));
 	where = luajit_line(interpreter, lua, proto, interpreter->luajit.pc);
 	__builtin_memset(interpreter->content, 0, sizeof(interpreter->content));
-	bpf_probe_read_user_str(interpreter->content, sizeof(interpreter->content), (void *)(source + 24));
+	bpf_probe_read_user_str(interpreter->content, sizeof(interpreter->content), (void *)(source + LUAJIT_TEXT));
 #pragma unroll
 	for (int i = 0; i < CONTENT_BYTES / 8; i++)
 		hash = mixed(hash, interpreter->content[i]);
@@ -161,12 +194,12 @@ INLINE int luajit_frame(struct thread *thread, struct interpreter *interpreter, 
 	if (function >> 47 == LUAJIT_TAG_THREAD)
 		return 1;
 	if (function >> 47 != LUAJIT_TAG_FUNCTION ||
-	    bpf_probe_read_user(interpreter->words, 40, (void *)(function & LUAJIT_POINTER)) ||
-	    byte_of(interpreter, 9) != LUAJIT_FUNCTION)
+	    bpf_probe_read_user(interpreter->words, FUNCTION_BYTES, (void *)(function & LUAJIT_POINTER)) ||
+	    byte_of(interpreter, LUAJIT_TYPE) != LUAJIT_FUNCTION)
 		return 0;
-	if (byte_of(interpreter, 10) || walk->is_pseudo)
+	if (byte_of(interpreter, FUNCTION_IS_C) || walk->is_pseudo)
 		return 1;
-	return add_luajit_frame(thread, interpreter, lua, word_of(interpreter, 32) - LUAJIT_PROTO_BYTES);
+	return add_luajit_frame(thread, interpreter, lua, word_of(interpreter, FUNCTION_PC) - LUAJIT_PROTO_BYTES);
 }
 
 /* Go on by one frame, or to the next run of the interpreter; returns whether that was the last one. */

@@ -23,6 +23,16 @@
 #define IDENTITY_FIRST 8 /* words of a code object that stay as they are: counts, line, names, tables */
 #define IDENTITY_LAST 17
 
+/* What is the same in all versions that are walked; tracer/interpreters/python/layout.py checks it where it is told. */
+#define OBJECT_TYPE_WORD 1 /* ob_type of PyObject */
+#define FRAME_BYTES 80 /* of _PyInterpreterFrame, as far as its fields are read */
+#define STR_LENGTH 16
+#define STR_HASH 24 /* of an interned one, known */
+#define STR_STATE 32
+#define BYTES_SIZE 16
+#define BYTES_TEXT 32
+#define NEWEST_THREAD_BEFORE 8 /* PyInterpreterState: the count of all threads ever is before threads.head */
+
 INLINE struct python *python_of(struct thread *thread)
 {
 	u64 index = thread->table;
@@ -65,7 +75,7 @@ INLINE u64 python_state(struct interpreter_walk *walk, struct interpreter *inter
 	first = user_word(python->runtime + python->interpreters);
 	if (!first)
 		return 0;
-	bpf_probe_read_user(newest, sizeof(newest), (void *)(first + python->threads - 8));
+	bpf_probe_read_user(newest, sizeof(newest), (void *)(first + python->threads - NEWEST_THREAD_BEFORE));
 	if (mixed(first, newest[0]) != interpreter->missed)
 		interpreter->misses = 0;
 	/* A new thread's state is in the list before it says whose it is. */
@@ -96,7 +106,7 @@ INLINE u64 python_code(struct thread *thread, struct interpreter *interpreter, s
 		return *known;
 	if (bpf_probe_read_user(interpreter->words, (IDENTITY_LAST + 1) * 8, (void *)code))
 		return 0;
-	if (interpreter->words[1] != python->code_type)
+	if (interpreter->words[OBJECT_TYPE_WORD] != python->code_type)
 		return 0;
 #pragma unroll
 	for (int i = IDENTITY_FIRST; i <= IDENTITY_LAST; i++)
@@ -104,9 +114,9 @@ INLINE u64 python_code(struct thread *thread, struct interpreter *interpreter, s
 	if (python->by_content) {
 		u64 table = word_of(interpreter, python->line_table), file = word_of(interpreter, python->file);
 
-		hash = mixed(hash, user_word(word_of(interpreter, python->name) + 24)); /* hash of an interned str */
-		hash = mixed_content(interpreter, hash, table + 32, user_word(table + 16));
-		hash = mixed_content(interpreter, hash, file + python->ascii_text, user_word(file + 16));
+		hash = mixed(hash, user_word(word_of(interpreter, python->name) + STR_HASH));
+		hash = mixed_content(interpreter, hash, table + BYTES_TEXT, user_word(table + BYTES_SIZE));
+		hash = mixed_content(interpreter, hash, file + python->ascii_text, user_word(file + STR_LENGTH));
 	}
 	hash |= !hash;
 	if (python->ends_seen)
@@ -127,7 +137,7 @@ INLINE int find_end_turn(struct interpreter_walk *walk)
 	struct python *python = python_of(walk->thread);
 	struct interpreter *interpreter = walk->interpreter;
 
-	if (!interpreter->at || bpf_probe_read_user(interpreter->words, 80, (void *)interpreter->at))
+	if (!interpreter->at || bpf_probe_read_user(interpreter->words, FRAME_BYTES, (void *)interpreter->at))
 		return 1;
 	if (byte_of(interpreter, python->mark) == python->mark_value) {
 		interpreter->stack.frames[INTERPRETER_FRAMES - 1].place = place_of(interpreter, interpreter->at);
@@ -158,7 +168,7 @@ INLINE int python_frame_turn(struct interpreter_walk *walk)
 	int is_last;
 
 	walk->is_over = !own;
-	if (!own || bpf_probe_read_user(interpreter->words, 80, (void *)own))
+	if (!own || bpf_probe_read_user(interpreter->words, FRAME_BYTES, (void *)own))
 		return 1;
 	is_last = byte_of(interpreter, python->mark) == python->mark_value;
 	code = word_of(interpreter, python->code) & ~7ULL;
@@ -208,8 +218,8 @@ INLINE void copy_text(u32 *length, u32 *state, u8 *text, u32 room, struct python
 {
 	u64 size;
 
-	bpf_probe_read_user(length, 4, (void *)(object + 16));
-	bpf_probe_read_user(state, 4, (void *)(object + 32));
+	bpf_probe_read_user(length, 4, (void *)(object + STR_LENGTH));
+	bpf_probe_read_user(state, 4, (void *)(object + STR_STATE));
 	size = (u64)*length * (*state >> 2 & 7);
 	if (size > room)
 		size = room;
@@ -233,12 +243,12 @@ INLINE void copy_python(struct thread *thread, struct interpreter *interpreter, 
 	copy_text(&record->file_length, &record->file_state, record->file, INTERPRETER_FILE_BYTES, python,
 		  user_word(code + python->file));
 	record->extra_bytes = 0;
-	record->table_bytes = user_word(table + 16);
+	record->table_bytes = user_word(table + BYTES_SIZE);
 	size = record->table_bytes;
 	if (size > INTERPRETER_TABLE_BYTES - 1)
 		size = INTERPRETER_TABLE_BYTES - 1;
 	MASK(size, INTERPRETER_TABLE_BYTES);
-	bpf_probe_read_user(record->table, size, (void *)(table + 32));
+	bpf_probe_read_user(record->table, size, (void *)(table + BYTES_TEXT));
 }
 
 #endif

@@ -10,4 +10,4 @@ from tracer.lazy_names import __getattr__ as __getattr__
 if TYPE_CHECKING:
     from tracer.api import *  # noqa: F403
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
