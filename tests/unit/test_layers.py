@@ -27,7 +27,7 @@ EDGES = {
     "capture": {"probing", "scanning", "unwinding", "jit", "spaces", "interpreters", "kernel", "binaries",
                 "aggregation", "elf", "procfs", "mishaps"},
     "probing": {"architecture", "jit", "spaces", "interpreters", "kernel", "binaries", "procfs", "mishaps"},
-    "scanning": {"architecture", "reachability", "unwinding", "spaces", "kernel", "elf", "procfs"},
+    "scanning": {"architecture", "reachability", "unwinding", "kernel", "elf", "procfs"},
     "unwinding": {"architecture", "spaces", "kernel", "binaries", "cfi", "procfs", "mishaps"},
     "jit": {"spaces", "binaries", "cfi", "elf", "procfs", "mishaps"},
     "spaces": {"interpreters", "kernel", "binaries", "cfi", "procfs", "mishaps"},

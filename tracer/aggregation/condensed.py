@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tracer.aggregation.grouping import IDENTITY, Indices
+from tracer.aggregation.grouping import Indices
 from tracer.aggregation.pairing import pair
 from tracer.aggregation.tally import Tally, changes
-from tracer.model.events import CREATE_EVENT
+from tracer.model.events import CREATE_EVENT, IDENTITY
 from tracer.model.snapshot import Records
 from tracer.model.statistics import CONDENSED, PAIR
 

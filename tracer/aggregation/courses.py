@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.aggregation.grouping import Indices
-from tracer.aggregation.hashing import Hashes, mixed
 from tracer.aggregation.tally import changes
 from tracer.model.events import CREATE_EVENT
+from tracer.model.hashing import Hashes, mixed
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 from tracer.model.statistics import STEP

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tracer.model.events import COUNTED_EVENT, ERROR_EVENT, ErrorKind
+from tracer.model.events import COUNTED_EVENT, ERROR_EVENT, IDENTITY, ErrorKind
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records, Snapshot
 
@@ -19,7 +19,6 @@ FREED_BLOCK = np.dtype(
 )
 """A block that was freed. `stack`, `release`: of its birth and of the free, 0: not kept; a realloc has no `release`."""
 _MOST_OBJECTS = 10_000
-_IDENTITY = ("pid", "generation", "group", "address", "serial")
 
 
 def with_freed_counters(snapshot: Snapshot, freed: Records) -> Snapshot:
@@ -55,13 +54,13 @@ def _error(one: np.void, block: np.void, history: Records) -> Records:
     event = np.zeros(1, COUNTED_EVENT)
     kind = ErrorKind.FREED_WHILE_COUNTED if one["count"] > 1 else ErrorKind.FREED_PAST_COUNTER
     event["operation"], event["error"] = Operation.ERROR, kind
-    for name in _IDENTITY:
+    for name in IDENTITY:
         event[name] = one[name]
     event["time_ns"], event["stack"], event["birth"] = block["time_ns"], block["release"], one["stack"]
     event["broken_type"], event["tid"], event["site"] = one["type"], one["tid"], one["site"]
     event["count"] = min(int(one["count"]), 0x7FFFFFFF)
     mine = history["operation"] == Operation.GET
-    for name in _IDENTITY:
+    for name in IDENTITY:
         mine &= history[name] == one[name]
     gets = history[mine]
     event["release"] = gets["stack"][np.argmax(gets["time_ns"])] if len(gets) else 0

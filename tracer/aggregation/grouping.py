@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.aggregation.tally import changes
+from tracer.model.events import IDENTITY
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
@@ -15,9 +16,6 @@ Indices = npt.NDArray[np.int64]
 
 REORDER_NS = 100_000_000
 """How much later than a younger event one may be delivered: a probe can be preempted after it read the clock."""
-
-IDENTITY = ("pid", "generation", "group", "address", "serial")
-"""Fields of an EVENT that say which object it belongs to."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 import numpy.typing as npt
 
-from tracer.aggregation.mapped_space import AddressSpace
+from tracer.model.addresses import Space
 from tracer.model.records import ALLOCATION_RECORD, KEY
 from tracer.model.snapshot import Process, Records
 
@@ -46,7 +46,7 @@ def inherited_by_child(
     processes = {(child.pid, child.generation): child for child in children}
     parents = {space: child.forked_from for space, child in processes.items() if child.forked_from}
     waiting = _forks_of(parents)
-    held: dict[AddressSpace, Records] = {}
+    held: dict[Space, Records] = {}
     order = TopologicalSorter({space: [parent] for space, parent in parents.items()}).static_order()
     for space in order:
         parent = parents.get(space)
@@ -70,7 +70,7 @@ class _ByProcess:
         self._records = records.take(np.lexsort([records["generation"], records["pid"]]))
         self._spaces = _packed(self._records["pid"], self._records["generation"])
 
-    def of(self, space: AddressSpace) -> Records:
+    def of(self, space: Space) -> Records:
         wanted = space[0] << 16 | space[1]
         first, after = (int(np.searchsorted(self._spaces, np.uint64(wanted), side)) for side in ("left", "right"))
         return self._records[first:after]
@@ -96,9 +96,9 @@ def _without_freed(blocks: Records) -> Records:
     return records
 
 
-def _forks_of(parents: dict[AddressSpace, AddressSpace]) -> dict[AddressSpace, int]:
+def _forks_of(parents: dict[Space, Space]) -> dict[Space, int]:
     """Return how many children each parent has."""
-    counts: dict[AddressSpace, int] = {}
+    counts: dict[Space, int] = {}
     for parent in parents.values():
         counts[parent] = counts.get(parent, 0) + 1
     return counts

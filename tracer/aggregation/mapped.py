@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tracer.aggregation.grouping import REORDER_NS
-from tracer.aggregation.mapped_space import AddressSpace, Birth, MappedSpace, MappedTotals
+from tracer.aggregation.mapped_space import Birth, MappedSpace, MappedTotals
+from tracer.model.addresses import Space
 from tracer.model.events import MAPPING_EVENT, RemapRecord
 from tracer.model.operations import Operation
 from tracer.model.records import MAPPED_RECORD
@@ -44,8 +45,8 @@ class _Step(NamedTuple):
 @dataclass(frozen=True)
 class _Fork:
     time_ns: int
-    parent: AddressSpace
-    child: AddressSpace
+    parent: Space
+    child: Space
 
 
 class MappedMemory:
@@ -58,7 +59,7 @@ class MappedMemory:
 
     def __init__(self, reorder_ns: int = REORDER_NS) -> None:
         self._reorder_ns = reorder_ns
-        self._spaces: dict[AddressSpace, MappedSpace] = {}
+        self._spaces: dict[Space, MappedSpace] = {}
         self._waiting: list[_Step | _Fork] = []
 
     def add(self, events: Records) -> None:
@@ -69,7 +70,7 @@ class MappedMemory:
         self._waiting += [_Step(*row) for row in mine.view(MAPPING_EVENT)[list(_FIELDS)].tolist()]
         self._settle(self._reorder_ns)
 
-    def fork(self, parent: AddressSpace, child: AddressSpace, time_ns: int) -> None:
+    def fork(self, parent: Space, child: Space, time_ns: int) -> None:
         """Note that `child` began as a copy of `parent`: what it then has mapped is inherited.
 
         Of what is read at one time, forks are to be told before the events: a fork that comes when
@@ -96,7 +97,7 @@ class MappedMemory:
         ]
         return np.array(rows, dtype=MAPPED_RECORD)
 
-    def totals(self) -> Mapping[AddressSpace, MappedTotals]:
+    def totals(self) -> Mapping[Space, MappedTotals]:
         """Return what each address space made and freed itself; applies all events, as `live` does."""
         self._settle(0)
         return {space: mapped.totals() for space, mapped in sorted(self._spaces.items())}
@@ -115,7 +116,7 @@ class MappedMemory:
                 self._apply(item)
         del self._waiting[:ripe]
 
-    def _space(self, space: AddressSpace) -> MappedSpace:
+    def _space(self, space: Space) -> MappedSpace:
         return self._spaces.setdefault(space, MappedSpace())
 
     def _apply(self, step: _Step) -> None:

@@ -9,8 +9,6 @@ from tracer.aggregation.intervals import Intervals, Piece
 from tracer.model.records import MappedFlag
 
 PAGE_BYTES = 4096
-AddressSpace = tuple[int, int]
-"""(pid, generation)."""
 _MMAP_FLAGS = (1 << 26) - 1
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tracer.aggregation.grouping import IDENTITY, Indices, in_time_order
-from tracer.model.events import EVENT, ErrorKind
+from tracer.aggregation.grouping import Indices, in_time_order
+from tracer.model.events import EVENT, IDENTITY, ErrorKind
 from tracer.model.snapshot import Records
 
 MOST_OBJECTS = 64

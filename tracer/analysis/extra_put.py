@@ -12,13 +12,13 @@ from tracer.analysis.activations import without
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.groups import Indices, sorted_runs
 from tracer.analysis.habits import likely
-from tracer.analysis.history import IDENTITY, owners
+from tracer.analysis.history import owners
 from tracer.analysis.lives import Life, life
 from tracer.analysis.reasons import place_of
 from tracer.analysis.representatives import last_in_first_out, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
-from tracer.model.events import CREATE_EVENT, ErrorKind
+from tracer.model.events import CREATE_EVENT, IDENTITY, ErrorKind
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tracer.analysis.groups import Column, Indices
-
-Hashes = npt.NDArray[np.uint64]
+from tracer.model import hashing
+from tracer.model.hashing import Hashes
 
 
 def mixed(*columns: Column) -> Hashes:
-    """Hash rows of 64-bit values: the finalizer of splitmix64 (Steele, Lea, Flood 2014), chained."""
-    state = np.zeros(len(columns[0]), dtype=np.uint64)
+    """Hash rows of 64-bit values, column by column."""
+    state: Hashes = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
-        state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state ^= state >> np.uint64(31)
+        state = hashing.mixed(state ^ column.astype(np.uint64))
     return state
 
 

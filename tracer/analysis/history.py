@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracer.analysis.groups import Column, Indices, group_rows
+from tracer.model.events import IDENTITY
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
-
-IDENTITY = ("pid", "generation", "group", "address", "serial")
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.analysis.groups import Column, Indices, group_rows, sorted_runs
-from tracer.analysis.hashing import Hashes, mixed, sums
+from tracer.analysis.hashing import mixed, sums
 from tracer.analysis.history import Calls
 from tracer.analysis.stacks import SymbolizedStacks
+from tracer.model.hashing import Hashes
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 

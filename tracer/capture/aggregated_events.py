@@ -9,9 +9,9 @@ import numpy as np
 from tracer.aggregation.history import History
 from tracer.aggregation.mapped import MappedMemory
 from tracer.kernel.rings import Ring
+from tracer.model.addresses import Space
 from tracer.model.events import EVENT
 from tracer.spaces.listener import Moment, SpaceListener
-from tracer.spaces.processes import Space
 
 
 class AggregatedEvents(SpaceListener):

@@ -19,6 +19,7 @@ from tracer.kernel import bpf
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
+from tracer.model.addresses import Space
 from tracer.model.records import ControlKind, ProcessState
 from tracer.probing.copied_code import mend_copies
 from tracer.probing.prober import Prober
@@ -28,7 +29,7 @@ from tracer.procfs.roots import path_of_process, root_of
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces
 from tracer.spaces.listener import Moment, SpaceListener
-from tracer.spaces.processes import ProcessTable, Space
+from tracer.spaces.processes import ProcessTable
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
 

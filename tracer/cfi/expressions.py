@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tracer.dwarf.leb128 import Operands
 
 ReadRegister = Callable[[int], int]
-ReadMemory = Callable[[int, int], int]
+ReadWord = Callable[[int, int], int]
 """Reads the number at (address, size)."""
 
 _MASK = (1 << 64) - 1
@@ -51,7 +51,7 @@ _ON_ONE: dict[int, Callable[[int], int]] = {
 
 
 class _Machine(Operands):
-    def __init__(self, expression: bytes, register: ReadRegister, memory: ReadMemory, stack: list[int]) -> None:
+    def __init__(self, expression: bytes, register: ReadRegister, memory: ReadWord, stack: list[int]) -> None:
         super().__init__(expression)
         self._register, self._memory = register, memory
         self._stack = stack
@@ -119,7 +119,7 @@ class _Machine(Operands):
         self._stack.append(value & _MASK)
 
 
-def computed(expression: bytes, register: ReadRegister, memory: ReadMemory, initial: int | None = None) -> int:
+def computed(expression: bytes, register: ReadRegister, memory: ReadWord, initial: int | None = None) -> int:
     """Return what an expression computes, 64 bits without sign. `initial`: what is on its stack before, the CFA.
 
     Raises ValueError where it is not understood or makes no sense; what the two readers raise goes through.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-Range = tuple[int, int]
-"""Addresses [start, end)."""
+from tracer.model.addresses import Range
 
 
 def joined(ranges: Iterable[Range], most_between: int) -> list[Range]:

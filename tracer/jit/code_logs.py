@@ -17,11 +17,11 @@ from tracer.jit.function_names import read_name
 from tracer.jit.seen_frames import SeenFrames
 from tracer.jit.temporary_folders import TemporaryFolders
 from tracer.mishaps import Mishaps
+from tracer.model.addresses import Range, Space
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.procfs.process import credentials
 from tracer.spaces.address_spaces import Spaces
-from tracer.spaces.generated_ranges import Range, Space
 from tracer.spaces.listener import Moment, SpaceListener
 
 _MOST_LOOKS = 128

@@ -13,9 +13,9 @@ from functools import partial
 
 from tracer.errors import UnsuitableTarget
 from tracer.jit.live_frames import LiveFrames, read_live_frames
+from tracer.model.addresses import Range, Space
 from tracer.procfs.process import read_memory
 from tracer.spaces.address_spaces import Spaces
-from tracer.spaces.generated_ranges import Range, Space
 from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.mapping_tables import UnwindRows
 

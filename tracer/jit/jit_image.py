@@ -14,8 +14,9 @@ from tracer.cfi.unwind_table import UnwindTable, table_of_sources
 from tracer.elf.image import ET_REL, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, Image, Section, Segment
 from tracer.elf.symbol_table import read_symbol_table
 from tracer.errors import UnsuitableTarget
-from tracer.jit.code_extents import Range, joined
+from tracer.jit.code_extents import joined
 from tracer.jit.relocation import relocated
+from tracer.model.addresses import Range, ReadMemory
 
 _END_OF_USER_SPACE = 1 << 47
 _PADDING = 15
@@ -24,8 +25,6 @@ _LARGEST_FRAMES = 1 << 26
 _LARGEST_CODE = 1 << 30
 _ADDRESS_MASK = (1 << 64) - 1
 
-ReadMemory = Callable[[int, int], bytes | None]
-"""Reads (address, size) of the process."""
 IsMapped = Callable[[int, int], bool]
 """Tells whether the process has memory from start to end."""
 

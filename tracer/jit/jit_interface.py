@@ -15,9 +15,9 @@ from functools import partial
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.errors import UnsuitableTarget
 from tracer.jit.jit_image import read_jit_image
+from tracer.model.addresses import Space
 from tracer.procfs.process import read_memory
 from tracer.spaces.address_spaces import Spaces
-from tracer.spaces.generated_ranges import Space
 from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.mapping_tables import UnwindRows
 

@@ -7,7 +7,6 @@ libgcc, unwind-dw2-fde.c: the argument is where an .eh_frame begins, which a rec
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,8 @@ import numpy as np
 from tracer.cfi.call_frames import CallFrames, FrameSource, decode
 from tracer.cfi.unwind_table import MAX_PADDING_BYTES, UnwindTable, table_of_frames
 from tracer.errors import UnsuitableTarget
-from tracer.jit.code_extents import Range, joined
+from tracer.jit.code_extents import joined
+from tracer.model.addresses import Range, ReadMemory
 from tracer.model.records import RuleKind
 
 _AT_ONCE = 1 << 16
@@ -29,8 +29,6 @@ _64_BIT = 0xFFFFFFFF
 _NO_RULES = (RuleKind.NONE, RuleKind.UNSUPPORTED)
 """All that LuaJIT's tables say: they only name who handles an exception."""
 
-ReadMemory = Callable[[int, int], bytes | None]
-"""Reads (address, size) of the process, or less."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,8 @@ def _view(**names: str) -> np.dtype[np.void]:
     return np.dtype([(names.get(name, name), EVENT[name]) for name in EVENT.names or ()], align=True)
 
 
+IDENTITY = ("pid", "generation", "group", "address", "serial")
+"""Fields that say which object an event belongs to."""
 CREATE_EVENT = _view(value="type")
 CHANGE_EVENT = _view(value="holder", extra="type")
 """A get, a put or a delete; `type` where it is known of an object that was not seen to be created, else 0."""

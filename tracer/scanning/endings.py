@@ -16,6 +16,7 @@ from tracer.kernel import bpf
 from tracer.kernel.kernel_records import HOLD
 from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
+from tracer.model.addresses import Space
 from tracer.model.holders import HOLDER_RECORD, HolderKind
 from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
 from tracer.model.records import FRAME_BINARY_SHIFT, ControlKind
@@ -39,7 +40,6 @@ from tracer.scanning.stopped_threads import (
 )
 from tracer.scanning.surroundings import surroundings
 from tracer.scanning.thread_stacks import DumpedWalk, MakeWalk, dumped_walks, frame_spans
-from tracer.spaces.processes import Space
 
 _PATIENCE_NS = 4_000_000_000
 """Of reading: HOLD_NS of bpf/abi.h is five seconds."""

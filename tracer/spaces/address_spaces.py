@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from tracer.binaries.open_binaries import VDSO, Binaries, OpenBinary
 from tracer.mishaps import Mishaps
+from tracer.model.addresses import Range, Space
 from tracer.model.records import TABLE_MAPPINGS
 from tracer.model.snapshot import Mapping
 from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
 from tracer.procfs.process import read_memory
-from tracer.spaces.generated_ranges import GeneratedRanges, Range, Space
+from tracer.spaces.generated_ranges import GeneratedRanges
 from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.mapping_tables import MappingTables, UnwindRows, Unwound
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+from tracer.model.addresses import Range, Space
 from tracer.model.snapshot import Mapping
 from tracer.procfs.maps import MapsEntry
 from tracer.spaces.mapping_tables import Unwound
 
 _PAGE_SHIFT = 12
-Space = tuple[int, int]
-Range = tuple[int, int]
 Placed = tuple[Mapping, Unwound, int]
 """A mapping with its binary and its bias: address minus link address."""
 

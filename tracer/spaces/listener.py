@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracer.binaries.open_binaries import OpenBinary
-from tracer.spaces.processes import Space
+from tracer.model.addresses import Space
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.addresses import Space
 from tracer.model.snapshot import Process
 from tracer.procfs import process as proc
-
-Space = tuple[int, int]
-"""(pid, generation)."""
 
 
 @dataclass

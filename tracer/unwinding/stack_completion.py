@@ -11,6 +11,7 @@ from tracer.cfi.fde_index import FrameIndex
 from tracer.kernel import bpf
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
+from tracer.model.addresses import Range, Space
 from tracer.model.records import (
     DUMPS_FUTILE,
     FRAME_ADDRESS_MASK,
@@ -21,7 +22,6 @@ from tracer.model.records import (
 from tracer.model.snapshot import Stack
 from tracer.procfs.maps import MapsEntry
 from tracer.spaces.address_spaces import PlacedFile, Spaces
-from tracer.spaces.generated_ranges import Range, Space
 from tracer.unwinding.dwarf_unwinder import DwarfUnwinder, Walked
 from tracer.unwinding.stack_dump import StackDump
 
