@@ -17,14 +17,14 @@ T = TypeVar("T")
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 
 
-def to_plain(value: object) -> object:
+def to_json(value: object) -> object:
     """Return a value as `json` writes it: dataclasses become objects, mappings lists of pairs."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {recorded_name(field): to_plain(getattr(value, field.name)) for field in fields(value)}
+        return {recorded_name(field): to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return [[to_plain(key), to_plain(item)] for key, item in value.items()]
+        return [[to_json(key), to_json(item)] for key, item in value.items()]
     if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
+        return [to_json(item) for item in value]
     return value
 
 
@@ -39,8 +39,8 @@ def parse(payload: bytes) -> dict[str, Any]:
     return document
 
 
-def from_plain(kind: type[T], value: object) -> T:
-    """Return the value of annotated type `kind` that `to_plain` wrote. Raises Malformed."""
+def from_json(kind: type[T], value: object) -> T:
+    """Return the value of annotated type `kind` that `to_json` wrote. Raises Malformed."""
     return typing.cast(T, _value(kind, value))
 
 

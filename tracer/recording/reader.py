@@ -16,7 +16,7 @@ from tracer.model.frames import Symbols
 from tracer.model.snapshot import Loss, Records, Stack
 from tracer.recording.chunks import Chunk, ChunkType, check_file_header, damaged, read_payload, scan_chunks
 from tracer.recording.columns import Malformed, decode_records
-from tracer.recording.json_codec import from_plain, parse
+from tracer.recording.json_codec import from_json, parse
 from tracer.recording.recording import ARRAYS, Begin, Info, Recording, with_arrays
 from tracer.recording.stack_table import decode_stacks
 from tracer.recording.symbol_table import decode_symbols
@@ -96,11 +96,11 @@ class _Reader:
 
     def _begin(self, payload: bytes) -> Begin:
         document = parse(payload)
-        return from_plain(Begin, document)
+        return from_json(Begin, document)
 
     def _info(self, chunks: Sequence[Chunk]) -> Info:
         chunk = next((chunk for chunk in chunks if chunk.type is ChunkType.INFO), None)
-        info: Info = Info() if chunk is None else self._decoded(chunk, lambda payload: from_plain(Info, parse(payload)))
+        info: Info = Info() if chunk is None else self._decoded(chunk, lambda payload: from_json(Info, parse(payload)))
         return info
 
     def _stacks(self, chunks: Iterable[Chunk]) -> dict[int, Stack]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tracer.model.frames import Frame, Symbols
 from tracer.recording.columns import Malformed
-from tracer.recording.json_codec import from_plain, parse
+from tracer.recording.json_codec import from_json, parse
 
 _FIELDS = tuple(field.name for field in fields(Frame))
 _HINTS = typing.get_type_hints(Frame)
@@ -34,7 +34,7 @@ def _stored(name: str, value: Any, texts: dict[str, int]) -> Any:
 def decode_symbols(payload: bytes) -> dict[int, tuple[Frame, ...]]:
     """Return what `encode_symbols` was given. Raises Malformed."""
     document = parse(payload)
-    texts = from_plain(tuple[str, ...], document.get("texts"))
+    texts = from_json(tuple[str, ...], document.get("texts"))
     columns, keys = document.get("columns"), document.get("keys")
     if not isinstance(columns, dict) or "function" not in columns:
         raise Malformed("columns")
@@ -43,7 +43,7 @@ def decode_symbols(payload: bytes) -> dict[int, tuple[Frame, ...]]:
     frames = [Frame(*row) for row in zip(*decoded, strict=True)]
     found = {}
     for row in _list(keys):
-        numbers = from_plain(tuple[int, ...], row)
+        numbers = from_json(tuple[int, ...], row)
         if not numbers or any(not 0 <= place < len(frames) for place in numbers[1:]):
             raise Malformed("keys")
         found[numbers[0]] = tuple(frames[place] for place in numbers[1:])
@@ -59,10 +59,10 @@ def _list(value: object) -> list[Any]:
 def _column(name: str, stored: object, texts: tuple[str, ...], rows: int) -> list[Any]:
     hint = _HINTS[name]
     if name not in _TEXTS:
-        values: list[Any] = [from_plain(hint, value) for value in _list(stored)]
+        values: list[Any] = [from_json(hint, value) for value in _list(stored)]
     else:
         kind: Any = int if hint is str else int | None
-        places = [from_plain(kind, value) for value in _list(stored)]
+        places = [from_json(kind, value) for value in _list(stored)]
         if any(place is not None and not 0 <= place < len(texts) for place in places):
             raise Malformed("texts")
         values = [None if place is None else texts[place] for place in places]

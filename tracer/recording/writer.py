@@ -17,7 +17,7 @@ from tracer.model.snapshot import Snapshot, Stack
 from tracer.recording.chunk_file import ChunkFile, OpenFile, cannot_write, open_file
 from tracer.recording.chunks import PLAIN_VERSION, VERSION, ChunkType, encode_chunk
 from tracer.recording.columns import encode_records
-from tracer.recording.json_codec import to_plain
+from tracer.recording.json_codec import to_json
 from tracer.recording.output_place import is_in_place, output_place
 from tracer.recording.recording import BULK, Info, arrays_of
 from tracer.recording.stack_table import STACKS, encode_stacks
@@ -52,7 +52,7 @@ class RecordingWriter:
         try:
             self._place = output_place(path) if force else path
             self._file = ChunkFile(self._place, opener, replace=force, version=self._version)
-            self._keep(ChunkType.INFO, json.dumps(to_plain(info)).encode())
+            self._keep(ChunkType.INFO, json.dumps(to_json(info)).encode())
         except OSError as error:
             raise cannot_write(path, error) from None
 
@@ -147,12 +147,12 @@ def _group(snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> Iterat
     arrays = arrays_of(snapshot)
     begin = {
         "facts": {
-            recorded_name(f): to_plain(getattr(portable, f.name)) for f in fields(Snapshot) if f.name not in BULK
+            recorded_name(f): to_json(getattr(portable, f.name)) for f in fields(Snapshot) if f.name not in BULK
         },
         "partial": partial,
         "stacks": len(snapshot.stacks),
         "symbols": symbols is not None,
-        "rows": to_plain({name: len(array) for name, array in arrays.items()}),
+        "rows": to_json({name: len(array) for name, array in arrays.items()}),
     }
     yield ChunkType.BEGIN, json.dumps(begin, separators=(",", ":")).encode()
     for name, array in arrays.items():
