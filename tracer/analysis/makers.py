@@ -56,8 +56,10 @@ class Makers:
         return key
 
     def site_of(self, stack: int, type_hash: int = 0) -> int:
-        """Return the site at which a stack made something: that which was seen, else the only one of its type, else 0
-        or what stands for none."""
+        """Return the site at which a stack made something: the one that was seen, or else the only one of its type.
+
+        Where there is neither: a number that is no site's.
+        """
         known = self._by_stack.get((stack, type_hash))
         return self._only.get(type_hash, len(self._snapshot.sites)) if known is None else known
 

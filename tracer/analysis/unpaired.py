@@ -100,7 +100,7 @@ def _placed(siblings: Siblings, suspect: Suspect, get: UnpairedGet, share: float
 
 
 def _usual_put(siblings: Siblings, suspect: Suspect) -> int | None:
-    """Return where most references are put that were taken there; None where none ever was."""
+    """Return where most of the references taken there are put, or None if none ever was."""
     level, seen = siblings.seen(suspect.stack, suspect.birth)
     if not seen:
         return None

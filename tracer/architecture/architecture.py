@@ -121,5 +121,5 @@ class Architecture(Protocol):
         ...
 
     def behind_system_call(self, code: bytes, numbers: tuple[int, ...], most_between: int = 0) -> int | None:
-        """Return where a function's code goes on behind the first of these system calls; None where none is seen."""
+        """Return where the code goes on behind the first of these system calls, or None if there is none."""
         ...

@@ -51,7 +51,7 @@ class UnpairedGet:
     taken_by: Frame | None = None
     """Of the stack: the call that the reference came to."""
     put_at: Frame | None = None
-    """Where most references that were taken there are put in other objects; None where none ever was."""
+    """Where other objects put most of the references that are taken there, or None if they never do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +361,7 @@ class Findings:
     scans: tuple[Scan, ...] = ()
     """Of the address spaces whose memory was looked into, or could not be."""
     growing: Growing | None = None
-    """What the entries that grow are retained by; None where none does, or nobody looked."""
+    """What retains the entries that grow, or None if nothing grows or nobody looked."""
     heap_tops: tuple[HeapTop, ...] = ()
     """Of the processes that were looked into, and whose heap has much that is free."""
 

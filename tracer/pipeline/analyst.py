@@ -105,7 +105,7 @@ class Analyst:
             os._exit(status)
 
     def result(self) -> Any:
-        """Return what the last job that succeeded returned; None where none has."""
+        """Return the result of the last job that succeeded, or None if none has."""
         with open(self._kept, "rb", closefd=False) as file:
             file.seek(0)
             return pickle.load(file) if os.fstat(self._kept).st_size else None

@@ -99,7 +99,7 @@ class SiteFinder:
 
 
 def cost_model(cache: Path) -> CostModel:
-    """Return what probes cost on this kernel, as measured; what is known of all kernels where that is not possible."""
+    """Return the costs of probes as measured on this kernel, or if that is not possible, those of every kernel."""
     measured = known_costs(cache)
     if not measured:
         return default_costs()

@@ -39,7 +39,7 @@ def error_sentence(error: ErrorFinding) -> str:
 
 
 def offender(error: ErrorFinding) -> Frame | None:
-    """Return the caller of the function that broke the rule, which is the leaf; that one where it has no caller."""
+    """Return the caller of the leaf, which broke the rule, or the leaf if it has no caller."""
     of_caller = first_named(error.stack) if error.kind.endswith("-free") else None  # free itself is not in its stack
     return of_caller or first_named(error.stack[1:]) or first_named(error.stack)
 

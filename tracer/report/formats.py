@@ -75,7 +75,7 @@ NAMES = tuple(format_.name for format_ in FORMATS)
 
 
 def format_for(name: str | None, output: Path | None) -> Format:
-    """Return the format of that name or else, by the longest suffix that fits, of that file; text where none does.
+    """Return the format of that name, or else of the file's longest suffix that fits, or else text.
 
     Raises UsageError for a binary one without a file.
     """

@@ -47,7 +47,7 @@ def _place(frame: Frame) -> str:
 
 
 def _kept(leak: Leak) -> str:
-    """Say who holds what the reference is to, where that is mostly one place; of what nobody holds, who did last."""
+    """Say who holds the object, if that is mostly one place, or who held it last, if nobody does."""
     live = [holder for holder in leak.holders or () if holder.kind != FREED]
     if live:
         named = _names(live[0])

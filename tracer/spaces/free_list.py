@@ -1,4 +1,4 @@
-"""Room in an array that is given out piece by piece, and taken back."""
+"""Free list of an array: pieces of it are given out, and taken back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ class FreeList:
         self._free = [(0, size)]
 
     def take(self, count: int) -> int | None:
-        """Return where `count` elements are free, the first such place, which are so no more; None where none are."""
+        """Take the first `count` free elements that lie together; return the first one's index, or None if there is no
+        room."""
         for index, (start, free) in enumerate(self._free):
             if free >= count:
                 self._free[index : index + 1] = [(start + count, free - count)] if free > count else []
