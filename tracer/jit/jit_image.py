@@ -40,9 +40,14 @@ class JitImage:
     table: UnwindTable | None
 
 
-def read_jit_image(data: bytes, address: int, read_memory: ReadMemory, is_mapped: IsMapped) -> JitImage:
-    """Make sense of an image that was registered at `address`; raises UnsuitableTarget with what is wrong with it."""
+def read_jit_image(data: bytes, address: int, read_memory: ReadMemory, is_mapped: IsMapped) -> JitImage | None:
+    """Make sense of an image that was registered at `address`; None for one that is data only, as numba's first is.
+
+    Raises UnsuitableTarget with what is wrong with it.
+    """
     image = Image(data, "[jit]")
+    if _is_empty(image):
+        return None
     distrusted: frozenset[str] = frozenset()
     is_object = image.type == ET_REL
     if is_object:
@@ -54,6 +59,12 @@ def read_jit_image(data: bytes, address: int, read_memory: ReadMemory, is_mapped
     sources = _frame_sources(image, bias, distrusted, read_memory, from_image=is_object)
     segments = [Segment(PT_LOAD, PF_X, 0, start, end - start, end - start) for start, end in linked]
     return JitImage(_name(image, linked[0][0], code[0][0]), image, code, bias, table_of_sources(sources, segments))
+
+
+def _is_empty(image: Image) -> bool:
+    wanted = SHF_ALLOC | SHF_EXECINSTR
+    sizes = [section.size for section in image.sections if section.flags & wanted == wanted]
+    return bool(sizes) and not any(sizes)
 
 
 def _code(image: Image) -> list[Range]:

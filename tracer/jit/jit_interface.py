@@ -118,6 +118,8 @@ class JitInterface(SpaceListener):
         except UnsuitableTarget as error:
             self.refused[str(error)] += 1
             return
+        if made is None:
+            return
         binary = self._binaries.add_jit(made.name, made.image)
         if binary is None:
             self.refused[_NO_ID] += 1

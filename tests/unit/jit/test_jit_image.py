@@ -66,7 +66,9 @@ def no_memory(_address: int, _size: int) -> None:
 
 
 def read(data: bytes) -> JitImage:
-    return read_jit_image(data, 0x5000, no_memory, lambda start, end: TEXT <= start < end <= TEXT + 0x1000)
+    made = read_jit_image(data, 0x5000, no_memory, lambda start, end: TEXT <= start < end <= TEXT + 0x1000)
+    assert made is not None
+    return made
 
 
 def contents(image: Image, name: str) -> bytes:
@@ -162,6 +164,12 @@ def test_a_program_stands_where_its_headers_say_or_where_it_was_registered(built
 def test_no_image(data: bytes) -> None:
     with pytest.raises(UnsuitableTarget):
         read(data)
+
+
+def test_an_object_of_data_only_has_nothing_to_follow(tmp_path: Path) -> None:
+    (tmp_path / "d.c").write_text("int number = 7;\n")
+    subprocess.run(["gcc", "-c", "d.c", "-o", "d.o"], check=True, cwd=tmp_path)
+    assert read_jit_image((tmp_path / "d.o").read_bytes(), 0x5000, no_memory, lambda start, end: True) is None
 
 
 def test_code_that_is_nowhere(built: Path) -> None:
