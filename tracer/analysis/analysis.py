@@ -18,6 +18,7 @@ from tracer.analysis.reached import suppressed_with_owners, with_below
 from tracer.analysis.references import inherited_references, reference_leaks
 from tracer.analysis.resident import heap_tops
 from tracer.analysis.retained import growing, retainers
+from tracer.analysis.runtime_hints import runtime_hints
 from tracer.analysis.setting_aside import set_aside, set_aside_errors
 from tracer.analysis.shown_names import shown_snapshot, shown_symbols
 from tracer.analysis.suppression import unused_notes
@@ -72,7 +73,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
             ),
         ),
         notes=(
-            *everything.crash_notes(), *notes(snapshot, frees.unjudged), *suppressed_errors,
+            *everything.crash_notes(), *runtime_hints(judged), *notes(snapshot, frees.unjudged), *suppressed_errors,
             *unused_notes(options.suppressions, merged, broken),
         ),
         events_seen=snapshot.events_seen,

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from tracer.analysis.runtime import is_allocator, is_heap
+from tracer.analysis.runtime import is_allocator, is_heap, is_machinery
 from tracer.model.c_library_names import LIBC, LOADER, MUSL
-from tracer.model.findings import FrameList, Leak
+from tracer.model.findings import REACHABLE, FrameList, Leak
 from tracer.model.frames import Frame
 
 _LOOP = Frame(None, "python3")
@@ -64,6 +64,17 @@ def _possible(function: str | None, module: str | None) -> tuple[OneOff, ...]:
     """Return the rules that an allocator's caller permits."""
     frame = Frame(function, module)
     return tuple(rule for rule in ONE_OFFS if rule.matcher.first(frame))
+
+
+def is_of_python(frame: Frame) -> bool:
+    return (frame.kind == "guest" and frame.language == "Python") or _in(frame, _PYTHON)
+
+
+def keeps_to_itself(rule: OneOff, leak: Leak) -> bool:
+    """Tell whether a rule sets an entry aside: not arenas that a script filled, where they are no leak anyhow."""
+    if rule.name != _PYTHON_ARENAS or (leak.state == "leaked" and leak.reachability != REACHABLE):
+        return True
+    return all(frame.kind != "guest" or is_machinery(frame) for frame in leak.stack)
 
 
 def _in(frame: Frame, modules: re.Pattern[str]) -> bool:
@@ -128,6 +139,7 @@ _STATIC_RESULTS = (
     r"|gethostby(name|name2|addr)(_r)?|getgrouplist|initgroups|getlogin(_r)?|ttyname"
 )
 
+_PYTHON_ARENAS = "python-arenas"
 _BOTH = ("allocation", "mapping")
 _HEAP = OneOff("heap", "what an allocator maps to cut blocks from; the blocks themselves are judged",
                Matcher(lambda frame: False), ("mapping",))
@@ -188,6 +200,6 @@ ONE_OFFS: tuple[OneOff, ...] = (
            way_to(r"Py_Initialize(Ex|FromConfig)?|_Py_InitializeMain|Py_Finalize(Ex)?", _PYTHON)),
     OneOff("python-books", "interned strings, types and modules live until exit",
            way_to(r"_?PyUnicode_Intern\w+|PyType_Ready|PyImport_Import\w*", _PYTHON)),
-    OneOff("python-arenas", "arenas of the interpreter's pools",
+    OneOff(_PYTHON_ARENAS, "arenas of the interpreter's pools",
            way_to(r"_?Py(Object|Mem)_(Malloc|Calloc|Realloc)|_PyObject_(Arena\w+|New|GC_\w+)", _PYTHON), ("mapping",)),
 )  # fmt: skip

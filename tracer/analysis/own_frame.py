@@ -26,4 +26,4 @@ def own_frame(stack: FrameList, makers: int = 0) -> int | None:
 
 
 def _has_script(stack: FrameList) -> bool:
-    return any(frame.kind == "guest" for frame in stack)
+    return any(frame.kind == "guest" or (frame.language == "JavaScript" and not is_machinery(frame)) for frame in stack)

@@ -50,6 +50,7 @@ _RUNTIME_MODULE = re.compile(
 )
 _INTERPRETER_MODULE = re.compile(
     r"(lib)?python[\d.]+[a-z]*(\.so[\d.]*)?|(lib)?lua(jit)?[\d.-]*(c\+\+)?(\.so[\d.]*)?|libffi\.so.*|_ctypes\..*\.so"
+    r"|node(js)?|libnode\.so.*"
 )
 _SYSTEM_LIBRARY = re.compile(r"(/usr)?/lib(32|64|x32|exec)?/.+")
 """Not /usr/local and /opt, where one's own are put."""
@@ -57,6 +58,8 @@ _SYSTEM_HEADERS = ("/usr/include/", "/usr/lib/")
 """Functions of theirs are compiled into programs."""
 _FROZEN = "<frozen "
 """What CPython says of modules that are part of it: importlib, site, ..."""
+_OF_NODE = "node:"
+"""What node says of modules that are part of it."""
 
 
 @cache
@@ -96,6 +99,8 @@ def is_machinery(frame: Frame) -> bool:
     """Tell whether a frame is an allocator, a stub or part of a language's runtime, thus never the user's own."""
     if frame.kind == "guest":
         return (frame.file or "").startswith(_FROZEN)
+    if frame.language == "JavaScript":
+        return (frame.file or "").startswith(_OF_NODE)
     return is_allocator(frame) or _is_machinery(frame.function, frame.module)
 
 

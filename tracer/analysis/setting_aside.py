@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tracer.analysis.evidence import INHERITED
-from tracer.analysis.one_offs import BUILT_IN, one_off
+from tracer.analysis.one_offs import BUILT_IN, OneOff, keeps_to_itself, one_off
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import matching
 from tracer.model.findings import ErrorFinding, Findings, Leak
@@ -19,7 +19,9 @@ def set_aside(leak: Leak, options: AnalysisOptions) -> Leak:
         return leak
     own = next((rule for rule in options.suppressions if rule.matches(leak)), None)
     rule = own or (one_off(leak) if options.default_suppressions else None)
-    return leak if rule is None else replace(leak, suppressed_by=str(rule))
+    if rule is None or (isinstance(rule, OneOff) and not keeps_to_itself(rule, leak)):
+        return leak
+    return replace(leak, suppressed_by=str(rule))
 
 
 def set_aside_errors(

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 from tracer.analysis.identity import keys_of, stable_id
 from tracer.analysis.one_offs import one_off
+from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.own_frame import own_frame
+from tracer.analysis.runtime_hints import runtime_hints
+from tracer.analysis.setting_aside import set_aside
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
@@ -77,3 +80,62 @@ def test_the_trampoline_of_a_script_s_function_is_left_out_beside_it() -> None:
     assert book.get(0).frames == (NATIVE, SCRIPT, INSIDE) and len(book.get(0).keys) == 3
     assert book.get(1).frames == (NATIVE, SCRIPT, another, INSIDE)
     assert book.get(2).frames == (NATIVE, trampoline, SCRIPT)
+
+
+def in_javascript(function: str, file: str) -> Frame:
+    return Frame(function, "[jit]", file=file, kind="jit", language="JavaScript", address=0x7000)
+
+
+NODE = Frame("node::NodeArrayBufferAllocator::Allocate", "node", "/usr/bin/node", address=0x11)
+TRAMPOLINE = Frame("Builtins_InterpreterEntryTrampoline", "node", "/usr/bin/node", address=0x12)
+
+
+def test_a_script_of_javascript_is_own_before_node_and_what_is_part_of_it() -> None:
+    inside = in_javascript("alloc", "node:buffer")
+    assert own_frame((NODE, inside, in_javascript("keep", "/home/s.js"), TRAMPOLINE)) == 2
+    assert own_frame((NODE, inside, TRAMPOLINE)) == 0
+    assert own_frame((NATIVE, NODE, in_javascript("keep", "/home/s.js"))) == 0
+
+
+def test_hints_where_javascript_is_nameless() -> None:
+    hint = ("functions of JavaScript that V8 interprets have no names: run it with --perf-basic-prof and"
+            " --interpreted-frames-native-stack",)  # fmt: skip
+    named = in_javascript("keep", "/home/s.js")
+    assert runtime_hints([leak(NODE, TRAMPOLINE, named, TRAMPOLINE)]) == hint
+    assert runtime_hints([leak(NODE, TRAMPOLINE, named, named)]) == ()
+    assert runtime_hints([replace(leak(NODE, TRAMPOLINE), state="inherited")]) == ()
+
+
+def test_hints_where_java_is_nameless() -> None:
+    machine, method = Frame("os::malloc", "libjvm.so"), Frame(None, address=0x7000)
+    (hint,) = runtime_hints([leak(machine, method)])
+    assert hint.startswith("methods of Java have no names: `jcmd PID Compiler.perfmap`")
+    assert runtime_hints([leak(machine, replace(method, function="run", module="[jit]"))]) == ()
+
+
+NEW = Frame("_PyObject_New", "python3.11", "/usr/bin/python3.11", address=0x410)
+
+
+def arenas(*stack: Frame, count: int = 20, size: int = 1 << 20, state: str = "outstanding") -> Leak:
+    made = replace(leak(Frame("mmap", "libc.so.6"), *stack), kind="mapping", type="mmap", state=state)
+    return replace(made, count=count, bytes=count * size, size_min=size, size_max=size)
+
+
+def test_hints_where_python_holds_its_objects_in_arenas() -> None:
+    hint = ("20 mappings, 20 MiB in all, are by their size arenas of Python's own allocator, which holds its objects:"
+            " PYTHONMALLOC=malloc in its environment shows each",)  # fmt: skip
+    assert runtime_hints([arenas(INSIDE, SCRIPT)]) == hint
+    assert runtime_hints([replace(arenas(INSIDE, SCRIPT), suppressed_by="built-in:python-arenas")]) == hint
+    for other in (arenas(INSIDE, count=15), arenas(NATIVE), arenas(INSIDE, size=1 << 21)):
+        assert runtime_hints([other]) == ()
+
+
+def test_arenas_that_a_script_fills_are_not_set_aside() -> None:
+    def aside(entry: Leak) -> str | None:
+        return set_aside(entry, AnalysisOptions()).suppressed_by
+
+    filled = arenas(NEW, INSIDE, SCRIPT, INSIDE)
+    assert aside(filled) is None
+    assert aside(replace(filled, state="leaked", reachability="reachable")) is None
+    assert aside(replace(filled, state="leaked")) == "built-in:python-arenas"
+    assert aside(arenas(NEW, INSIDE, FROZEN, INSIDE)) == "built-in:python-arenas"

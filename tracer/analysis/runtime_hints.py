@@ -1,0 +1,60 @@
+"""Hints at what shows more of programs that an interpreter, or a compiler at run time, executes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tracer.analysis.evidence import INHERITED
+from tracer.analysis.one_offs import is_of_python
+from tracer.analysis.runtime import is_allocator
+from tracer.model.findings import FrameList, Leak
+
+_ARENAS = (1 << 18, 1 << 20)
+"""ARENA_SIZE of CPython (Objects/obmalloc.c, Include/internal/pycore_obmalloc.h): before 3.10, and since."""
+_MANY_BYTES = 16 << 20
+"""What a program that only starts does not reach."""
+
+
+def runtime_hints(leaks: Sequence[Leak]) -> tuple[str, ...]:
+    """Return a line for each interpreter whose code or objects these entries show only in part."""
+    left = [leak for leak in leaks if leak.state != INHERITED]
+    stacks = [leak.stack for leak in left if leak.suppressed_by is None]
+    return (*_arenas(left), *_javascript(stacks), *_java(stacks))
+
+
+def _arenas(leaks: Iterable[Leak]) -> Iterator[str]:
+    arenas = [leak for leak in leaks if _is_arena(leak)]
+    size = sum(leak.bytes or 0 for leak in arenas)
+    if size >= _MANY_BYTES:
+        yield (
+            f"{sum(leak.count for leak in arenas):,} mappings, {size >> 20:,} MiB in all, are by their size arenas of"
+            " Python's own allocator, which holds its objects: PYTHONMALLOC=malloc in its environment shows each"
+        )
+
+
+def _is_arena(leak: Leak) -> bool:
+    if leak.kind != "mapping" or leak.size_min != leak.size_max or leak.size_min not in _ARENAS:
+        return False
+    caller = next((frame for frame in leak.stack if not is_allocator(frame)), None)
+    return caller is not None and is_of_python(caller)
+
+
+def _javascript(stacks: Iterable[FrameList]) -> Iterator[str]:
+    nameless = named = 0
+    for stack in stacks:
+        nameless += sum(frame.function == "Builtins_InterpreterEntryTrampoline" for frame in stack)
+        named += sum(frame.language == "JavaScript" for frame in stack)
+    if nameless > named:
+        yield (
+            "functions of JavaScript that V8 interprets have no names: run it with --perf-basic-prof and"
+            " --interpreted-frames-native-stack"
+        )
+
+
+def _java(stacks: Iterable[FrameList]) -> Iterator[str]:
+    of_java = (stack for stack in stacks if any(frame.module == "libjvm.so" for frame in stack))
+    if any(frame.module is None and frame.function is None for stack in of_java for frame in stack):
+        yield (
+            "methods of Java have no names: `jcmd PID Compiler.perfmap` (Java 17 and later) or perf-map-agent writes"
+            " those of the compiled ones to /tmp/perf-PID.map; -XX:+PreserveFramePointer keeps their stacks whole"
+        )
