@@ -9,6 +9,7 @@ from typing import TextIO
 from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Frame
 from tracer.report.amount_words import amount
+from tracer.report.stack_lines import name
 
 _ALLOCATOR = re.compile(r"alloc|memalign|^_Zn[wa]|^operator new")
 _CLONE = re.compile(r"(\.(isra|constprop|part|cold|lto_priv)(\.\d+)?)+$")
@@ -23,7 +24,7 @@ def write_suppressions(findings: Findings, stream: TextIO, syntax: str) -> None:
     done: set[tuple[str, ...]] = set()
     for leak in findings.leaks:
         text = tuple(lines(leak))
-        said = text[3:] or text[1:]  # without the name, which is the entry's
+        said = text[-1:] if syntax == "lsan" else text[3:]  # without the name, which is the entry's
         if leak.state == "inherited" or leak.is_held or leak.owner is not None or said in done:
             continue
         done.add(said)
@@ -37,6 +38,8 @@ def _lsan(leak: Leak) -> Iterator[str]:
     if named and named[0].function == "main":
         yield "# main is in every stack: --gen-suppressions valgrind can tell this one from the others"
     elif named:
+        if leak.kind == "allocation" and leak.callers and named[0] is not leak.callers[0]:
+            yield f"# where {name(leak.callers[0])} has no frame pointer: LSAN_OPTIONS=fast_unwind_on_malloc=0"
         yield f"leak:^{_CLONE.sub('*', named[0].function or named[0].module or '')}$"
     elif leak.kind == "reference" and leak.type:
         yield f"ref:{leak.type}"
