@@ -36,7 +36,8 @@ VARIABLES = {
 """Of the targets: what they allocate is not to differ by user or time."""
 OWN = ("REFLEAK_CACHE", "NPY_DISABLE_CPU_FEATURES")
 """What refleak needs itself. Shells and interpreters make a block for each variable: all others are left out."""
-GIT = "git init -q . && seq 7 >f && git add f && git commit -qm first && git log --oneline | grep -c first"
+GIT = "git init -q . && seq 7 >f && touch -d @0 f && git add f && git commit -qm a && git log --oneline | grep -c a"
+"""The file is old: one that is as new as its index is read again, so what git allocates would depend on the second."""
 PIPELINE = "seq 1000 | sed s/7/x/ | grep -c x"
 SQL = "create table t(a, b); insert into t values (7, 'x'), (11, 'y'); select sum(a), max(b) from t group by b;"
 PYTHON = "import json; print(json.dumps({str(n): [n] * n for n in range(23)})[-5:])"
