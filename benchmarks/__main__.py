@@ -21,7 +21,7 @@ from benchmarks.floor import instruction_costs
 from benchmarks.goals import goals_table
 from benchmarks.machine import description
 from benchmarks.mixed import mixed_loads
-from benchmarks.pairs import malloc_pairs, pairs_of_peers, stub_pairs
+from benchmarks.pairs import malloc_pairs, pairs_of_peers, preloaded_pairs, stub_pairs
 from benchmarks.programs import Programs
 from benchmarks.rates import first_loss, tracer_share
 from benchmarks.servers import servers
@@ -35,6 +35,7 @@ BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
     "floor": (instruction_costs,),
     "pairs": (malloc_pairs,),
     "stubs": (stub_pairs,),
+    "preload": (preloaded_pairs,),
     "peers": (pairs_of_peers,),
     "loads": (mixed_loads,),
     "startup": (start_up,),

@@ -42,6 +42,7 @@ GOALS = (
     Goal("bcc memleak's pair over refleak's, the worst depth", "memleak/refleak", 8.0, at_least=True),
     Goal("get+put pair through the nop stub over its floor", "nop/floor", 2.0),
     Goal("the same over that through a stub without the nop", "nop/plain", 0.5),
+    Goal("malloc+free pair with --preload over that without", "preload/without", 0.55),
     Goal("unrelated process, malloc+free pair", "bystander pair --no-follow-forks", 1.0, or_in_noise=True),
     Goal("unrelated process, fork+exec", "bystander fork --no-follow-forks", 1.0, or_in_noise=True),
     Goal("unrelated process, malloc+free pair, forks followed", "bystander pair --follow-forks", 1.0, or_in_noise=True),

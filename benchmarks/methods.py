@@ -80,6 +80,13 @@ class Refleak:
             return Outcome(finished, loss_of(report))
 
 
+class Preloading(Refleak):
+    name, pair_ns = "--preload", 1_000.0
+
+    def __init__(self) -> None:
+        super().__init__("--preload")
+
+
 @contextmanager
 def refleak_report() -> Iterator[Path]:
     """Give a file for a report, which is removed at the end."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.commands import Unmeasured
-from benchmarks.methods import Floor, Method, Outcome, Refleak, Untraced, Work
+from benchmarks.methods import Floor, Method, Outcome, Preloading, Refleak, Untraced, Work
 from benchmarks.peers import peers
 from benchmarks.programs import Programs
 from benchmarks.rounds import Row, in_turn
@@ -74,6 +74,19 @@ def malloc_pairs(programs: Programs, settings: Settings) -> Results:
     header = ["threads", "frame pointers", "depth", "untraced", "floor", "refleak", "refleak / floor"]
     results.tables.append(Table("malloc+free pairs", header, lines, notes))
     return results
+
+
+def preloaded_pairs(programs: Programs, settings: Settings) -> Results:
+    """Measure malloc+free pairs through the library of --preload beside those through libc's own functions."""
+    rows = _rows(programs.pairs, "malloc", 1, [Untraced(), Refleak(), Preloading()], settings)
+    without, with_it = rows["refleak"].samples, rows["--preload"].samples
+    lines = [
+        [str(depth), *(_time(row, index) for row in rows.values()), text_of_ratio(with_it[index].over(without[index]))]
+        for index, depth in enumerate(DEPTHS)
+    ]
+    header = ["depth", "untraced", "refleak", "--preload", "--preload / refleak"]
+    table = Table("malloc+free pairs with --preload", header, lines, _notes(rows))
+    return Results([table], {"preload/without": with_it[0].over(without[0])})
 
 
 def stub_pairs(programs: Programs, settings: Settings) -> Results:

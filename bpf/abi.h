@@ -102,6 +102,9 @@ enum site_flag {
 	SITE_INLINED = 2048, /* a copy in another function: there is no return address, the stack begins here */
 	SITE_HANDLE = 512, /* `name` is a handle that a call of OP_NAME returned, or unknown */
 	SITE_CLASS = 4096, /* `name` is where the object has the pointer to its class */
+	SITE_WRAPPER = 8192, /* in the library of --preload */
+	SITE_MADE = 16384, /* there: behind the real call, which made `object` */
+	SITE_DROPPED = 32768, /* there: the same, and the block was not drawn */
 };
 
 /* What return value says that a call did nothing. */
@@ -448,6 +451,7 @@ enum loss {
 	LOSS_ARGUMENT_UNREAD, /* an argument could not be read */
 	LOSS_INTERPRETERS_FULL, /* frames of an interpreter not kept */
 	LOSS_RETURN_HIDDEN, /* a replaced return address could not be put back */
+	LOSS_DEEP_BOUND, /* a library whose calls pass the wrappers of --preload by */
 	LOSS_COUNT,
 };
 
@@ -463,6 +467,8 @@ struct process {
 	u16 is_copy; /* its memory began as a copy of its parent's, until it execs */
 	u32 source; /* whose memory that is, a pid, 0 for none */
 	u32 source_generation;
+	u32 is_preloaded; /* it calls the heap through the library of --preload: what else is probed of it does not count */
+	u32 reserved;
 };
 
 /* What one address space did; by struct key without an address. */
@@ -489,6 +495,7 @@ struct pending {
 	u64 extra; /* map: flags; remap: the old length */
 	u64 site;
 	u64 had_old;
+	u64 back; /* of a wrapper: its return address, by which it is known to be under way; else 0 */
 	struct allocation old; /* of realloc: put back if it fails */
 };
 

@@ -46,9 +46,11 @@ INLINE int is_inside_pending(struct thread *thread, u64 slot, u64 site)
 		return 0;
 	if (slot == thread->pending.slot && site == thread->pending.site)
 		return 0;
+	bpf_probe_read_user(&word, sizeof(word), (void *)thread->pending.slot);
+	if (thread->pending.back)
+		return word == thread->pending.back;
 	if (!thread->trampoline)
 		thread->trampoline = trampoline_of_task();
-	bpf_probe_read_user(&word, sizeof(word), (void *)thread->pending.slot);
 	return word == thread->trampoline;
 }
 
@@ -223,6 +225,9 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	pending->slot = slot;
 	pending->site = index;
 	pending->had_old = 0;
+	pending->back = 0;
+	if (site->flags & SITE_WRAPPER)
+		bpf_probe_read_user(&pending->back, sizeof(pending->back), (void *)slot);
 	pending->size = site->flags & SITE_PRODUCT ? size * count : size;
 	pending->extra = count;
 	pending->address = value_at(ctx, registers, site->flags & SITE_OUT_POINTER ? &site->name : &site->object);
@@ -296,7 +301,7 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 	intent->address = result;
 	if (operation == OP_REALLOC)
 		result = realloc_returned(thread, site, result);
-	return result && block_made(thread, intent->size);
+	return result && block_made(thread, intent->size, site->flags & SITE_WRAPPER);
 }
 
 /* Note where a realloc ended a block. */

@@ -261,7 +261,7 @@ INLINE u32 memory_returned(struct pt_regs *ctx, struct thread *thread, struct si
 	} else if (call->state & CALL_HAD_UNKNOWN && freed) {
 		unknown_freed(thread, old, site->group);
 	}
-	return intent->address && block_made(thread, intent->size) ? PROGRAM_ALLOCATED : 0;
+	return intent->address && block_made(thread, intent->size, 0) ? PROGRAM_ALLOCATED : 0;
 }
 
 /* Whether the intended object was made by a traced function that this call called. */

@@ -66,6 +66,7 @@ int on_fork(struct tracepoint *ctx)
 	process.is_copy = shares ? forker->is_copy : 1;
 	process.generation = shares ? forker->generation : process.own_generation;
 	process.source = shares ? forker->source : forker->space;
+	process.is_preloaded = forker->is_preloaded;
 	process.source_generation = shares ? forker->source_generation : forker->generation;
 	table = map_lookup(TABLE_OF, &forker->space);
 	if (table && !shares)
@@ -113,6 +114,7 @@ int on_exec(struct tracepoint *ctx)
 	process->state = PROCESS_TRACED;
 	process->forked_ns = 0;
 	process->is_copy = 0;
+	process->is_preloaded = 0;
 	process->source = 0;
 	map_update(TABLE_OF, &pid, &no_table, ANY);
 	next_epoch();

@@ -25,6 +25,8 @@ int on_entry(struct pt_regs *ctx)
 	MASK(index, MAX_SITES);
 	site = &SITES->at[index];
 	operation = site->operation;
+	if (operation >= OP_ALLOC && operation <= OP_FREE && !thread->is_preloaded != !(site->flags & SITE_WRAPPER))
+		return 0;
 	thread->intent.site = index;
 	thread->intent.operation = operation;
 	if (operation == OP_FREE)

@@ -8,8 +8,8 @@
 #include "threads.bpf.h"
 #include "verifier.h"
 
-/* Count a block that was made; returns whether it is to be kept. */
-INLINE int block_made(struct thread *thread, u64 size)
+/* Count a block that was made; returns whether it is to be kept. `is_drawn_before`: its process has decided by a draw. */
+INLINE int block_made(struct thread *thread, u64 size, int is_drawn_before)
 {
 	u64 mean = SHARED->sample_bytes;
 
@@ -17,7 +17,7 @@ INLINE int block_made(struct thread *thread, u64 size)
 	thread->totals.made_bytes += size;
 	if (size < SHARED->min_size || size > SHARED->max_size)
 		return 0;
-	return !mean || is_drawn(&thread->draws, size, mean);
+	return !mean || is_drawn_before || is_drawn(&thread->draws, size, mean);
 }
 
 #endif

@@ -167,6 +167,7 @@ struct thread {
 	struct draws draws;
 	u64 is_copy; /* its process may hold blocks of its parent's */
 	struct pending pending;
+	u64 is_preloaded; /* its process calls the heap through the library of --preload */
 	struct last_free last_free;
 	struct intent intent;
 	struct walk walk;
@@ -236,6 +237,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 	}
 	thread->forked_ns = process->forked_ns;
 	thread->is_copy = process->is_copy;
+	thread->is_preloaded = process->is_preloaded;
 	space = process->space;
 	table = map_lookup(TABLE_OF, &space);
 	thread->table = table ? *table & ~TABLE_SHARED : 0;

@@ -54,6 +54,9 @@ enum register_id {
 #define STACK_POINTER(ctx) ((ctx)->sp)
 #define FRAME_POINTER(ctx) ((ctx)->bp)
 #define RETURN_VALUE(ctx) ((ctx)->ax)
+#define FIRST_ARGUMENT(ctx) ((ctx)->di)
+#define SECOND_ARGUMENT(ctx) ((ctx)->si)
+#define THIRD_ARGUMENT(ctx) ((ctx)->dx)
 
 /* Of a function; the first three also of a system call. */
 #define FIRST_ARGUMENT(ctx) ((ctx)->di)

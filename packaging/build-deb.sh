@@ -52,7 +52,7 @@ Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
 Depends: python3 (>= 3.11), python3-bpfcc, python3-numpy (>= 1:1.24),
  python3-psutil (>= 5.9), python3-tabulate (>= 0.8.9), python3-capstone (>= 4.0.2), python3-rich (>= 13),
  llvm | binutils
-Suggests: debuginfod
+Suggests: debuginfod, gcc
 Description: tracer for reference counts and allocations
  refleak attaches eBPF probes to unmodified processes and reports which counted
  objects and which blocks of memory they leave behind, with the call stacks that

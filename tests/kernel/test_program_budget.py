@@ -17,6 +17,8 @@ from tracer.model.verified import Verified
 
 EACH, TOGETHER = 60_000, 250_000
 STACK_BYTES = 512
+OF_PRELOAD = ("on_wrapper",)
+"""Loaded with --preload alone."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def test_each_program_is_within_its_budget(verified: list[Verified]) -> None:
 
 
 def test_all_programs_together_are_within_theirs(verified: list[Verified]) -> None:
-    assert sum(program.followed for program in verified) <= TOGETHER
+    assert sum(program.followed for program in verified if program.name not in OF_PRELOAD) <= TOGETHER
 
 
 def test_stacks_are_told(verified: list[Verified]) -> None:

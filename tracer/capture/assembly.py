@@ -17,6 +17,7 @@ from tracer.capture.class_types import ClassTypes, read_class_types
 from tracer.capture.losses import losses_of
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
+from tracer.capture.wrapper_stacks import outside_wrappers
 from tracer.kernel import bpf
 from tracer.kernel.kernel_records import FREED_PLACE, FREED_SET
 from tracer.kernel.maps import thread_value
@@ -154,6 +155,8 @@ def take_snapshot(
     mappings = session.spaces.records
     type_totals = session.events.history.type_totals()
     totals, lives = walk.totals()
+    memory = session.events.mapped_memory
+    mapped = memory.so_far() if running else memory.live()
     # live_events folds all that ended, before the statistics are read
     events = session.events.history.so_far() if running else session.events.history.live_events()
     names, classes = _types(session, mappings)
@@ -171,9 +174,9 @@ def take_snapshot(
         script_frames=tuple(session.stacks.script_frames.frames),
         allocations=live,
         objects=objects,
-        mapped=session.events.mapped_memory.so_far() if running else session.events.mapped_memory.live(),
+        mapped=outside_wrappers(mapped, session.stacks.stacks, session.binaries.all),
         inherited=inherited_allocations(live, ghosts, processes, frees),
-        totals=totals,
+        totals=outside_wrappers(totals, session.stacks.stacks, session.binaries.all),
         checkpoints=tuple(session.checkpoints.taken),
         checkpoint_totals=session.checkpoints.totals(),
         life_bins=lives,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tracer.binaries.open_binaries import FindSites
 from tracer.kernel.maps import Constants, Limits
+from tracer.model.preload_names import PreloadLibrary
 from tracer.model.selection import KEEPS_ALL, Selection
 
 
@@ -34,6 +35,8 @@ class CaptureOptions:
     """Hold processes at their end, and look at what still points where."""
     hindrance: str | None = None
     """Why that cannot be told, as a clause."""
+    preload: PreloadLibrary | None = None
+    """What a launched program, and what it starts, are to call the heap through."""
     constants: Constants = field(default_factory=Constants)
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""

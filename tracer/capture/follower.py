@@ -187,9 +187,7 @@ class Follower:
             binaries: Sequence[OpenBinary] = ()
             with self._mishaps.attempt():
                 binaries = start_up_binaries(self._binaries, path, path, root_of(pid), environment)
-            for binary in binaries:
-                self._prober.prepare(binary)
-            self._prober.link(pid, binaries)
+            self._prober.starts(pid, binaries)
             if binaries:
                 self._expected.add(pid)
 
@@ -224,7 +222,7 @@ class Follower:
         if any(binary.is_translator and executes(pid, binary.fd) for binary in binaries):
             self._leave(space, self.translated)
             return
-        self._prober.link(pid, binaries)
+        self._prober.maps(pid, binaries)
 
     def _leave(self, space: Space, of_its_kind: set[Space]) -> None:
         of_its_kind.add(space)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import signal
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from tracer.binaries.open_files import restore_limit
 from tracer.errors import NoSuchTarget, NotPermitted, UsageError
 
 _GO = b"g"
+_MOST_BYTES = 1 << 16
+_NOTHING: Mapping[str, str] = {}
 _IGNORED = "REFLEAK_IGNORED"
 _SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGUSR1)
 """Ignored or handled by the interpreter or by refleak, inherited through exec when ignored."""
@@ -97,10 +100,10 @@ class Launched:
         self._status: int | None = None
         self._is_held = True
 
-    def release(self) -> None:
-        """Let it exec; raises NoSuchTarget if that fails."""
+    def release(self, variables: Mapping[str, str] = _NOTHING) -> None:
+        """Let it exec, with these variables besides; raises NoSuchTarget if that fails."""
         with suppress(BrokenPipeError):  # it has ended, and told why
-            os.write(self._go, _GO)
+            os.write(self._go, _GO + json.dumps(dict(variables)).encode())
         told = os.read(self._failure, 4)
         self._close()
         if told:
@@ -188,5 +191,6 @@ def _become_target(path: str, command: Sequence[str], user: User | None, go: int
         os.setgid(user.gid)
         os.setuid(user.uid)
         environment.update(HOME=user.home, USER=user.name, LOGNAME=user.name)
-    if os.read(go, 1) == _GO:
-        os.execve(path, list(command), environment)
+    told = os.read(go, _MOST_BYTES)
+    if told.startswith(_GO):
+        os.execve(path, list(command), environment | json.loads(told.removeprefix(_GO)))

@@ -48,6 +48,10 @@ _WORDS: dict[LossKind, tuple[str, str, tuple[str, ...]]] = {
         "return address that a probe had replaced when the program unwound its stack: its page could not be written",
         "--refs-only, or fewer specs", EVERY_KIND,
     ),
+    LossKind.DEEP_BOUND: (
+        "library loaded with RTLD_DEEPBIND: its calls pass the library of --preload by", "leave --preload out",
+        ("allocation",),
+    ),
     LossKind.INTERPRETERS_FULL: ("stack without the frames of its interpreter: their ring was full", "none", _NOTHING),
     LossKind.ARGUMENT_UNREAD: (
         "argument that could not be read", "none: its page was not in memory", ("reference", "allocation")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 
 import numpy as np
 
 from tracer.binaries.open_binaries import Binaries, OpenBinary
-from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.aggregated_events import AggregatedEvents
 from tracer.capture.beside import beside
 from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.collected_stacks import CollectedStacks
+from tracer.capture.first_program import first_program
 from tracer.capture.follower import Follower
 from tracer.capture.hold_counts import HoldCounts
 from tracer.capture.launch import Launched
@@ -106,6 +105,7 @@ class Session:
         self.prober = Prober(
             options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow,
             misses_ends=self.interpreters.misses_ends, holds_ends=options.reachability and options.hindrance is None,
+            preload=options.preload,
         )
         self.binaries.on_stale = self.prober.withdraw
         self.seen = SeenFrames(self.binaries)
@@ -187,14 +187,15 @@ class Session:
         self._enter(launched.pid, ProcessState.WAITS)
         self._shared["unknown_is_bad"] = int(self.options.selection.keeps_all)
         binaries: Sequence[OpenBinary] = ()
+        variables: Mapping[str, str] = {}
         with self.mishaps.attempt():
-            binaries = start_up_binaries(self.binaries, path, str(Path(path).resolve()), environment=os.environ)
-        self.prober.link(launched.pid, binaries)
+            binaries, variables = first_program(self.binaries, self.prober, path)
+        self.prober.starts(launched.pid, binaries)
         self.prober.check(path, binaries)
         self.follower.expect_exec(launched.pid)
         self.interpreters.load_programs(binaries)
         self._arm()
-        launched.release()
+        launched.release(variables)
 
     def attach(self, pids: Sequence[int]) -> None:
         """Put all probes on running processes and arm them together; raises NothingToProbe where none has any."""
@@ -336,7 +337,7 @@ class Session:
         refused = (f"no frames of interpreters are shown: {why}",) if why else ()
         interpreters = (*self.interpreters.notes, *self.stacks.script_frames.notes)
         everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
-        return (*refused, *interpreters, *self.code.notes, *everywhere)
+        return (*refused, *interpreters, *self.code.notes, *everywhere, *self.prober.preloading.notes)
 
     @property
     def started_ns(self) -> int:

@@ -119,6 +119,11 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         help="launch CMD with its arguments (everything after it), and trace it from its first instruction",
     )
     parser.set_defaults(streams=None)
+    which.add_argument(
+        "--preload", action="store_true",
+        help="have CMD, and what it starts, call malloc and its kin through a library (LD_PRELOAD), where a probe "
+        "costs half: docs/preload.md",
+    )
     which.add_argument("--user", metavar="NAME", help="run CMD as this user (under sudo: the one who called it)")
     which.add_argument(
         "--follow-forks", action=argparse.BooleanOptionalAction, default=None,

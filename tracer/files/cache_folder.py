@@ -49,13 +49,14 @@ def cache_directory() -> Path:
     return (Path(base) if base.startswith("/") else Path("~/.cache").expanduser()) / "refleak"
 
 
-def open_folder(path: Path, *, create: bool = False) -> int:
+def open_folder(path: Path, *, create: bool = False, mode: int = 0o700) -> int:
     """Return a descriptor of a folder that only this user can write to; raises Refused, OSError.
 
-    For root every folder above it must be safe too, so that nobody can put another one in its place.
+    For root every folder above it must be safe too, so that nobody can put another one in its place. `mode`: of one
+    that is made.
     """
     if create:
-        _make(path)
+        _make(path, mode)
     fd = _walk(path) if os.geteuid() == 0 else os.open(path, _FLAGS_OF_USER)
     try:
         _check(os.fstat(fd), path, own=True)
@@ -65,15 +66,17 @@ def open_folder(path: Path, *, create: bool = False) -> int:
     return fd
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, mode: int) -> None:
     as_root = os.geteuid() == 0
     for folder in (*reversed(path.parents), path):
         if folder.is_dir():
             continue
         if as_root:
             os.close(_walk(folder.parent))  # nothing is made below what is not safe
+        given = 0o755 if as_root and folder != path else mode
         with suppress(FileExistsError):
-            folder.mkdir(mode=0o755 if as_root and folder != path else 0o700)
+            folder.mkdir(mode=given)
+            folder.chmod(given)  # whatever the umask
 
 
 def _walk(path: Path) -> int:
@@ -136,13 +139,19 @@ def read_own(path: Path) -> bytes:
         return file.read()
 
 
-def write_own(path: Path, *parts: bytes) -> None:
+def write_shared(path: Path, *parts: bytes) -> None:
+    """Write a file that others may read, as `write_own` does."""
+    write_own(path, *parts, mode=0o644, folder_mode=0o755)
+
+
+def write_own(path: Path, *parts: bytes, mode: int = 0o600, folder_mode: int = 0o700) -> None:
     """Write a file of the cache: all of it or nothing; raises Refused, OSError."""
-    folder = open_folder(path.parent, create=True)
+    folder = open_folder(path.parent, create=True, mode=folder_mode)
     name = f"new-{secrets.token_hex(8)}"
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
+        with open(os.open(name, flags, mode, dir_fd=folder), "wb") as file:
+            os.fchmod(file.fileno(), mode)
             file.writelines(parts)
         os.replace(name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:

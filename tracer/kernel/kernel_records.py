@@ -9,7 +9,7 @@ from tracer.model import records
 PENDING = np.dtype(
     [
         ("slot", "<u8"), ("address", "<u8"), ("size", "<u8"), ("extra", "<u8"), ("site", "<u8"), ("had_old", "<u8"),
-        ("old", records.ALLOCATION),
+        ("back", "<u8"), ("old", records.ALLOCATION),
     ]
 )
 THREAD_HEAD = np.dtype(

@@ -23,7 +23,7 @@ from tracer.kernel.breakpoints import remove_breakpoints
 from tracer.kernel.programs import HOLD_OF_TREE, Programs
 from tracer.kernel.tree_holds import TreeHolds
 from tracer.kernel.uprobe_events import UprobeEvents
-from tracer.model.operations import INTERPRETED, Placement, SiteFlag
+from tracer.model.operations import INTERPRETED, Operation, Placement, SiteFlag
 from tracer.model.records import ControlKind
 
 EVERY_PROCESS = 0
@@ -75,25 +75,25 @@ class Attacher:
         taken while its programs run (register_rwsem in kernel/events/uprobes.c), up to Linux 6.11."""
         return not self._programs.multi
 
-    def attach_sites(self, pid: int, binary: OpenBinary) -> None:
-        """Attach all of a binary's sites to a process; returns first, so that no entry goes without its return.
+    def attach_sites(self, pid: int, binary: OpenBinary, placed: Sequence[_Placed]) -> None:
+        """Attach sites of a binary to a process; returns first, so that no entry goes without its return.
 
         Raises ProcessLookupError where the process is gone.
         """
-        if not binary.placements:
+        if not placed:
             return
         self._quiet.clear()
         try:
-            self._attach_all(pid, binary)
+            self._attach_all(pid, binary, placed)
         finally:
             self._quiet.set()
 
-    def _attach_all(self, pid: int, binary: OpenBinary) -> None:
-        for entry, back, placed in _by_programs(binary.placements):
+    def _attach_all(self, pid: int, binary: OpenBinary, all_placed: Sequence[_Placed]) -> None:
+        for entry, back, placed in _by_programs(all_placed):
             with_return = [p for p in placed if not p[1].site.function.flags & SiteFlag.ENTRY_RESULT]
             self._attach(pid, binary, back, with_return, at_return=True)
             self._attach(pid, binary, entry, placed, at_return=False)
-        self.attached += len(binary.placements)
+        self.attached += len(all_placed)
 
     def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
         program = self._programs.get(name) if placed else None
@@ -232,14 +232,25 @@ class Attacher:
         self._closer.shutdown(wait=True)
 
 
-def _by_programs(placed: list[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:
+def _by_programs(placed: Sequence[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:
     """Tell the built-in functions, whose programs are made for speed, from those that specs describe."""
     entries = [p for p in placed if p[1].site.function.operation in INTERPRETED]
-    placed = [p for p in placed if p[1].site.function.operation not in INTERPRETED]
+    wrappers = [p for p in placed if _is_behind_call(p[1])]
+    placed = [p for p in placed if p[1].site.function.operation not in INTERPRETED and p not in wrappers]
     built_in = [p for p in placed if p[1].site.function.group == 0]
     described = [p for p in placed if p[1].site.function.group != 0]
-    first = ("on_interpreter", "", entries)
-    return first, ("on_entry", "on_return", built_in), ("on_call", "on_call_return", described)
+    return (
+        ("on_interpreter", "", entries), ("on_entry", "on_return", built_in),
+        ("on_call", "on_call_return", described), ("on_wrapper", "", wrappers),
+    )  # fmt: skip
+
+
+def _is_behind_call(placement: Placement) -> bool:
+    """Tell the places in the library of --preload from those at the entry of a function."""
+    function = placement.site.function
+    return bool(function.flags & SiteFlag.WRAPPER) and (
+        bool(function.flags & SiteFlag.MADE) or function.operation in (Operation.NONE, Operation.UNDO)
+    )
 
 
 def _offset(placement: Placement, at_return: bool) -> int:

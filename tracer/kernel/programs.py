@@ -45,13 +45,16 @@ _ON_INTERPRETER = "on_interpreter"
 _PROBES = ("on_entry", "on_return")
 _DESCRIBED = ("on_call", "on_call_return")
 """For functions that specs describe: few targets have any, and a third of the verifier's time goes into these."""
+_ON_WRAPPER = "on_wrapper"
+"""For the library of --preload."""
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
 HOLD_OF_TREE = "on_hold_of_tree"
 """on_hold once more, to be attached to perf events, which uprobe_multi programs cannot."""
 _ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
 _NAMES = (
-    *_TAIL_CALLED, *_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_PROBES, *_DESCRIBED, *_TRACEPOINTS, *_HOLDS,
+    *_TAIL_CALLED, *_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_PROBES, *_DESCRIBED, _ON_WRAPPER,
+    *_TRACEPOINTS, *_HOLDS,
     "on_mapping_passing", *_ON_UNWINDING,
 )  # fmt: skip
 _DISPENSABLE = {*_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_HOLDS}
@@ -105,6 +108,7 @@ class Programs:
     """Probes go through uprobe_multi links; else through one perf event each."""
     can_hold: bool
     described: LaterPrograms
+    wrappers: LaterPrograms
     interpreters: InterpreterPrograms | None = None
     """None where frames of interpreters are not wanted."""
 
@@ -112,13 +116,16 @@ class Programs:
         """Return a program, which is loaded now if it is not yet; None where it is not to be had."""
         if name == _ON_INTERPRETER:
             return self.interpreters.fds.get(name) if self.interpreters else None
-        return self.described.fds[name] if name in _DESCRIBED else self.fds.get(name)
+        for later, names in ((self.described, _DESCRIBED), (self.wrappers, (_ON_WRAPPER,))):
+            if name in names:
+                return later.fds[name]
+        return self.fds.get(name)
 
     def __getitem__(self, name: str) -> int:
         return self.fds[name]
 
     def close(self) -> None:
-        for later in (self.described, self.interpreters):
+        for later in (self.described, self.wrappers, self.interpreters):
             if later is not None:
                 later.close()
         for fd in set(self.fds.values()):  # with perf events, both holds are one program
@@ -139,14 +146,15 @@ def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, interpreters:
     fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
     _enter(maps, _TAIL_CALLED, fds)
     described = LaterPrograms(partial(_load_described, load_one))
+    wrappers = LaterPrograms(lambda: {_ON_WRAPPER: load_one(_ON_WRAPPER, ProgramType.KPROBE)})
     walkers = InterpreterPrograms(partial(_load_interpreters, load_one, maps)) if interpreters else None
     try:
         fds |= {name: made.result() for name, made in zip(_HOLDS, holds, strict=True)}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
-        return Programs(fds, multi, can_hold=False, described=described, interpreters=walkers)
+        return Programs(fds, multi, can_hold=False, described=described, wrappers=wrappers, interpreters=walkers)
     fds[HOLD_OF_TREE] = load(code, "on_hold", ProgramType.KPROBE, sleepable=True) if multi else fds["on_hold"]
-    return Programs(fds, multi, can_hold=True, described=described, interpreters=walkers)
+    return Programs(fds, multi, can_hold=True, described=described, wrappers=wrappers, interpreters=walkers)
 
 
 def _load_unwinding(hold: Callable[[str], int], load_one: Callable[[str], int]) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "stack_dump.bpf.c",
-            "interpreters.bpf.c", "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "turns.bpf.c")  # fmt: skip
+            "interpreters.bpf.c", "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "preload.bpf.c",
+            "turns.bpf.c")  # fmt: skip
 
 
 def bpf_directory() -> Path:

@@ -91,6 +91,9 @@ class SiteFlag(IntFlag):
     FOLLOWS = 1024
     INLINED = 2048
     CLASS = 4096
+    WRAPPER = 8192
+    MADE = 16384
+    DROPPED = 32768
 
 
 NO_FLAGS = SiteFlag(0)

@@ -128,7 +128,7 @@ PROCESS = np.dtype(
     [
         ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
         ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("is_copy", "<u2"),
-        ("source", "<u4"), ("source_generation", "<u4"),
+        ("source", "<u4"), ("source_generation", "<u4"), ("is_preloaded", "<u4"), ("reserved", "<u4"),
     ],
     align=True,
 )
@@ -340,6 +340,7 @@ class LossKind(IntEnum):
     ARGUMENT_UNREAD = 13
     INTERPRETERS_FULL = 14
     RETURN_HIDDEN = 15
+    DEEP_BOUND = 16
 
 
 class WalkOutcome(IntEnum):

@@ -15,6 +15,7 @@ from tracer.files.cache_folder import cache_directory
 from tracer.interpreters.languages import LANGUAGES
 from tracer.kernel.instruction_costs import known_costs
 from tracer.model.operations import FunctionSpec, Site, Spec
+from tracer.model.preload_names import SONAME
 from tracer.model.snapshot import Unresolved
 from tracer.pipeline.trace_options import TraceOptions
 from tracer.sites.costs import CostModel, default_costs, measured_costs
@@ -27,6 +28,7 @@ from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.refinement import following, refinement
 from tracer.specs.stubs import STUBS
+from tracer.specs.wrappers import WRAPPERS
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class SiteFinder:
 
     def __init__(
         self, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
-        catalogue: Catalogue | None = None, interpreters: bool = False,
+        catalogue: Catalogue | None = None, interpreters: bool = False, preload: bool = False,
     ) -> None:  # fmt: skip
         self._specs: list[Spec] = [STUBS] if references else []
         self._specs += [HEAP] if heap else []
@@ -49,13 +51,15 @@ class SiteFinder:
         self._catalogue = catalogue or Catalogue()
         self._allocators = {path.resolve() for path in allocators}
         self._interpreters = interpreters
+        self._preload = preload
         self._costs = cost_model(cache_directory())
 
     def find(self, image: Image) -> FoundSites:
         """Return the placements in `image`, the functions that cannot be probed, and copies that no probe covers."""
         is_allocator = bool(self._allocators) and Path(image.path).resolve() in self._allocators
         described = self._described(image)
-        specs = [*self._specs, *described, *self._entries(image)]
+        wrappers = [WRAPPERS] if self._preload and image.soname == SONAME else []
+        specs = [*self._specs, *wrappers, *described, *self._entries(image)]
         sites, unresolved = resolve(image, specs, allocator=is_allocator)
         sites += self._code_ends(image)
         functions = [f for f in functions_for(image, described, allocator=is_allocator) if f.group]
@@ -115,4 +119,5 @@ def site_finder(options: TraceOptions) -> SiteFinder:
         allocators=options.allocators,
         catalogue=options.catalogue,
         interpreters=options.interpreters,
+        preload=options.preload,
     )

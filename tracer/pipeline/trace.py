@@ -13,13 +13,15 @@ from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.launch import Launched, find_command, launch, user_of
 from tracer.capture.session import Session
 from tracer.capture.statistics import read_statistics
-from tracer.errors import CannotWrite
+from tracer.errors import CannotWrite, UsageError
 from tracer.files.cache_folder import cache_directory
 from tracer.kernel.maps import Constants
 from tracer.model.frames import Symbols
 from tracer.model.periods import Checkpoint
+from tracer.model.preload_names import PreloadLibrary
 from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot
+from tracer.pipeline.preload import library_for
 from tracer.pipeline.site_finder import site_finder
 from tracer.pipeline.steps import OnStep, step, unseen
 from tracer.pipeline.target_check import check_pids, check_privileges, check_program
@@ -52,9 +54,10 @@ class Trace:
 
     def __init__(
         self, options: TraceOptions, recorder: Recorder | None = None, *, child: Launched | None = None,
-        path: str = "", pids: Sequence[int] = (), on_step: OnStep = unseen,
+        path: str = "", pids: Sequence[int] = (), preload: PreloadLibrary | None = None, on_step: OnStep = unseen,
     ) -> None:
-        """Load the programs. `path`: of a child's program; `pids`: of who is to be attached to, where there is none."""
+        """Load the programs. `path`: of a child's program; `preload`: what that may load first; `pids`: of who is to be
+        attached to, where there is none."""
         self._on_step = on_step
         self.child, self.pids = child, (child.pid,) if child is not None else tuple(pids)
         self.recording_failure: CannotWrite | None = None
@@ -63,7 +66,7 @@ class Trace:
         self._is_main = True
         try:
             with step(on_step, "loading the BPF programs"):
-                self._session = Session(_capture_options(options, on_step, launched=child is not None))
+                self._session = Session(_capture_options(options, on_step, preload, launched=child is not None))
         except BaseException:
             self._abandon()
             raise
@@ -78,8 +81,10 @@ class Trace:
             path = find_command(command[0])
             check_privileges()
             check_program(path)
-            child = launch(command, user_of(options.user), options.streams)
-        return cls(options, recorder, child=child, path=path, on_step=on_step)
+            user = user_of(options.user)
+            preload = library_for(options, user)
+            child = launch(command, user, options.streams)
+        return cls(options, recorder, child=child, path=path, preload=preload, on_step=on_step)
 
     @classmethod
     def attached(
@@ -87,6 +92,8 @@ class Trace:
     ) -> Trace:  # fmt: skip
         """Check that these processes can be traced."""
         with _discarding(recorder):
+            if options.preload:
+                raise UsageError("--preload is for a program that refleak launches", "give the command, and not -p")
             raise_limit()
             check_privileges()
             check_pids(pids)
@@ -217,11 +224,14 @@ def _discarding(recorder: Recorder | None) -> Iterator[None]:
         raise
 
 
-def _capture_options(options: TraceOptions, on_step: OnStep, *, launched: bool) -> CaptureOptions:
+def _capture_options(
+    options: TraceOptions, on_step: OnStep, preload: PreloadLibrary | None, *, launched: bool
+) -> CaptureOptions:  # fmt: skip
     follow = options.follow_forks if options.follow_forks is not None else launched
     return CaptureOptions(
         site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
-        interpreters=options.interpreters, reachability=options.reachability, hindrance=_hindrance(options),
+        preload=preload, interpreters=options.interpreters, reachability=options.reachability,
+        hindrance=_hindrance(options),
         constants=Constants(counts=options.statistics),
         on_compile=lambda: on_step("compiling the BPF programs, which is done once"), meanwhile=_import_the_rest,
     )

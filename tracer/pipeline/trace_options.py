@@ -38,6 +38,8 @@ class TraceOptions:
     """Show frames of interpreters."""
     reachability: bool = True
     """Hold what is launched at its end, and tell what is lost from what something still points at."""
+    preload: bool = False
+    """Have what is launched call the heap through a library, where a probe costs less."""
     follow_forks: bool | None = None
     """Trace forked children too. None: of what is launched, and not of what is attached to."""
     duration_s: float | None = None
@@ -55,6 +57,10 @@ class TraceOptions:
     def __post_init__(self) -> None:
         if self.selection.min_size > self.selection.max_size:
             raise UsageError("--min-size is more than --max-size: no block is kept", "swap them")
+        if self.preload and not self.heap:
+            raise UsageError("--preload is for blocks, of which --refs-only counts none", "give one of them")
+        if self.preload and self.selection.is_sampled:
+            raise UsageError("--preload keeps every block, and --sample-bytes some of them", "give one of them")
 
     @cached_property
     def catalogue(self) -> Catalogue:

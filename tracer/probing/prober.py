@@ -5,132 +5,35 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Sequence
 
-from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import FindSites, OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
 from tracer.errors import NothingToProbe, UnsuitableTarget
-from tracer.jit.frame_registry import DEREGISTER_FUNCTIONS, INNERMOST_FUNCTIONS, LIBGCC, REGISTER_FUNCTIONS
-from tracer.jit.jit_interface import DESCRIPTOR, REGISTER_FUNCTION
 from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
 from tracer.mishaps import Mishaps
 from tracer.model.operations import Operation
+from tracer.model.preload_names import PreloadLibrary
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import Coverage, Mapping, UncoveredInstances, Unresolved
 from tracer.probing.changed_code import is_changed
 from tracer.probing.copied_code import Excerpt, excerpts
+from tracer.probing.holds import holds_of, is_libc
 from tracer.probing.mapping_calls import mapping_calls
+from tracer.probing.preloading import Placed, Preloading
 from tracer.probing.restored_code import restore_code
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import why_untraced
 from tracer.spaces.mapping_tables import UnwindRows
 
-_STATE_IN_R_DEBUG = 24
-"""Offset of r_state in struct r_debug (link.h, 64 bits)."""
-_FORK_BYTES = 512
-_FORKS = ("clone", "fork", "vfork")
 _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
 """A forked child's first step; and an exec in a child that shares its parent's memory (posix_spawn). Not the loader's
 own hook for debuggers, where a breakpoint in every process would be in their way."""
 _OF_EACH = (ControlKind.LOADER, ControlKind.ENDING)
 """Held at by processes that are linked already, often several at once."""
-_AND_ITS_MAKER = 1
 _OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
-_ENDS = (("_exit", "_Exit"), ("abort",))
-"""Of each the first name that is there: whatever ends a process by itself comes to one of them."""
-_EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
-
-
-def _loader_hold(binary: OpenBinary) -> list[Hold]:
-    offset, here = binary.file_offset("_dl_debug_state"), binary.link_address("_dl_debug_state")
-    if offset is None or here is None:
-        return []
-    debug = binary.link_address("_r_debug")
-    return [Hold(offset, ControlKind.LOADER, debug + _STATE_IN_R_DEBUG - here if debug is not None else 0)]
-
-
-def _after_fork(code: bytes) -> int | None:
-    """Return where in a function's code a new process begins: behind the system call that makes it."""
-    return ARCHITECTURE.behind_system_call(code, tuple(ARCHITECTURE.system_calls[name] for name in _FORKS))
-
-
-def _fork_holds(binary: OpenBinary) -> list[Hold]:
-    """Return where forked and vforked children take their first step. At the return of the function, if its code is
-    not understood; not for vfork, whose return address a probe had better not touch. The maker is held there too, so
-    that its next child comes when this one is ready: many that wait at once keep the tracer from its work."""
-    holds = []
-    for names, at_return_instead in ((("_Fork", "fork"), True), (("vfork",), False)):
-        offset = next((o for o in map(binary.file_offset, names) if o is not None), None)
-        if offset is None:
-            continue
-        begins = _after_fork(bytes(binary.image.data[offset : offset + _FORK_BYTES]))
-        if begins is not None:
-            extra = _AND_ITS_MAKER if at_return_instead else 0  # a vfork holds its maker by itself
-            holds.append(Hold(offset + begins, ControlKind.FORKED, extra))
-        elif at_return_instead:
-            holds.append(Hold(offset, ControlKind.FORKED, at_return=True))
-    return holds
-
-
-def _exec_holds(binary: OpenBinary) -> list[Hold]:
-    places = ((binary.file_offset(name), kind) for name, kind in _EXECS)
-    return [Hold(offset, kind) for offset, kind in places if offset is not None]
-
-
-def _dispatch_hold(binary: OpenBinary) -> list[Hold]:
-    offset = binary.file_offset("prctl")
-    return [Hold(offset, ControlKind.DISPATCHES)] if offset is not None else []
-
-
-def _start_hold(binary: OpenBinary) -> list[Hold]:
-    offset = binary.image.file_offset_of(binary.image.entry)
-    return [Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
-
-
-def _jit_hold(binary: OpenBinary) -> list[Hold]:
-    """Return where a JIT tells gdb of its code, and note its descriptor. Both may be local symbols."""
-    symbols = binary.symbols
-    if not symbols.mentions(REGISTER_FUNCTION):
-        return []
-    here, descriptor = binary.link_address(REGISTER_FUNCTION), binary.link_address(DESCRIPTOR)
-    offset = binary.file_offset(REGISTER_FUNCTION)
-    if here is None or offset is None or descriptor is None:
-        return []
-    binary.jit_descriptor = descriptor
-    return [Hold(offset, ControlKind.JIT, descriptor - here)]
-
-
-def _frame_holds(binary: OpenBinary) -> list[Hold]:
-    """Return where unwind tables are registered with the C++ runtime, and where they are taken back."""
-    if not binary.symbols.mentions(REGISTER_FUNCTIONS[0]):
-        return []
-    is_libgcc = (binary.image.soname or "").startswith(LIBGCC)
-    register, deregister = INNERMOST_FUNCTIONS if is_libgcc else (REGISTER_FUNCTIONS, DEREGISTER_FUNCTIONS)
-    kinds = (ControlKind.FRAMES, register), (ControlKind.FRAMES_GONE, deregister)
-    places = ((binary.file_offset(name), kind) for kind, names in kinds for name in names)
-    return [Hold(offset, kind) for offset, kind in places if offset is not None]
-
-
-def _end_holds(binary: OpenBinary) -> list[Hold]:
-    """Return where a process is that ends by itself: return from main, exit and quick_exit come to _exit."""
-    found = (next(filter(None, map(binary.file_offset, names)), None) for names in _ENDS)
-    return [Hold(offset, ControlKind.ENDING) for offset in found if offset is not None]
-
-
-def _holds(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
-    """Return where processes that map this binary are held: loader, libc and static programs have such places."""
-    found = _loader_hold(binary) if binary.is_loader else []
-    if _is_libc(binary):
-        found += _fork_holds(binary) + _exec_holds(binary) + _dispatch_hold(binary)
-        found += _end_holds(binary) if ends else []
-    return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
 
 
 def _sees_ends(binary: OpenBinary) -> bool:
     return any(p.site.function.operation == Operation.CODE_END for _, p in binary.placements)
-
-
-def _is_libc(binary: OpenBinary) -> bool:
-    return bool(binary.symbols.find("execve") and binary.symbols.find("fork"))
 
 
 class Prober:
@@ -139,8 +42,10 @@ class Prober:
     def __init__(
         self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher, mishaps: Mishaps, *,
         follow: bool, misses_ends: Callable[[OpenBinary], None] = lambda _: None, holds_ends: bool = False,
+        preload: PreloadLibrary | None = None,
     ) -> None:
         """`misses_ends` is told of binaries whose code objects end unseen."""
+        self.preloading = Preloading(preload)
         self._mishaps, self._follow, self._holds_ends = mishaps, follow, holds_ends
         self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
         self._misses_ends = misses_ends
@@ -173,8 +78,8 @@ class Prober:
         if not _sees_ends(binary):
             self._misses_ends(binary)
         with self._mishaps.attempt():
-            self._holds[binary.id] = _holds(binary, ends=self._holds_ends)
-            if binary.is_static or _is_libc(binary):
+            self._holds[binary.id] = holds_of(binary, ends=self._holds_ends)
+            if binary.is_static or is_libc(binary):
                 self._mapping_calls[binary.id] = mapping_calls(binary)
         with self._mishaps.attempt():
             self._code[binary.id] = {at: binary.code_at(at) for at in self._places(binary)}
@@ -217,6 +122,24 @@ class Prober:
         last = min(end, mapping.end) - mapping.start + mapping.file_offset
         return any(first <= place < last for place in self._places(binary))
 
+    def starts(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
+        """Attach to a process what it lacks of the probes of a program that it is going to execute."""
+        for binary in binaries:
+            self.prepare(binary)
+        self.preloading.starts(pid, binaries)
+        self._complete(pid)
+        self.link(pid, binaries)
+
+    def maps(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
+        """Attach to a process what it lacks of the probes of all that it maps."""
+        if self.preloading.is_missing(pid, binaries):
+            self._complete(pid)
+        self.link(pid, binaries)
+
+    def _complete(self, pid: int) -> None:
+        for binary in self.linked(pid):
+            self._attach(pid, binary, self.preloading.left_out(pid, binary))
+
     def link(self, pid: int, binaries: Iterable[OpenBinary]) -> None:
         """Attach to a process what it does not have yet; stops quietly where it is gone."""
         linked, binaries = self._linked.setdefault(pid, {}), list(binaries)
@@ -231,9 +154,13 @@ class Prober:
 
     def _is_attached(self, pid: int, binary: OpenBinary) -> bool:
         """Attach a binary's sites and holds to a process; return whether that is still there."""
+        return self._attach(pid, binary, self.preloading.chosen(pid, binary), holds=True)
+
+    def _attach(self, pid: int, binary: OpenBinary, placed: Sequence[Placed], *, holds: bool = False) -> bool:
         try:
-            self._attacher.attach_sites(pid, binary)
-            self._hold(pid, binary)
+            self._attacher.attach_sites(pid, binary, placed)
+            if holds:
+                self._hold(pid, binary)
         except ProcessLookupError:
             return False
         except OSError as error:
@@ -245,7 +172,7 @@ class Prober:
             self._unresolved += [
                 Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                            p.site.function.function, reason)
-                for _, p in binary.placements
+                for _, p in placed
             ]  # fmt: skip
         return True
 
@@ -317,6 +244,7 @@ class Prober:
     def forked(self, parent: int, child: int) -> None:
         """Give a child what its parent has: the kernel did so with the holds of the tree."""
         self._of_tree[child] = set(self._of_tree.get(parent, ()))
+        self.preloading.forked(parent, child)
         self.link(child, self.linked(parent))
 
     def gained_rights(self, pid: int) -> None:
@@ -334,7 +262,7 @@ class Prober:
             return False  # it has lost the loader's
         linked = self._linked.get(pid, {})
         starters = [b for b in binaries if b.is_loader or (b.is_static and not b.image.soname and not b.is_vdso)]
-        return all(b.id in linked for b in starters if any(hold.kind in _OF_STARTS for hold in _holds(b)))
+        return all(b.id in linked for b in starters if any(hold.kind in _OF_STARTS for hold in holds_of(b)))
 
     def check_code(self, pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]]) -> None:
         """Raise UnsuitableTarget where a process has changed code that is to be probed."""
@@ -371,6 +299,7 @@ class Prober:
         """Detach from a process that ended."""
         self._linked.pop(pid, None)
         self._of_tree.pop(pid, None)
+        self.preloading.forget(pid)
         self._attacher.detach(pid)
 
     @property

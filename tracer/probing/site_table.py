@@ -12,7 +12,8 @@ from tracer.binaries.open_binaries import OpenBinary
 from tracer.interpreters.languages import layout_number
 from tracer.kernel.maps import Maps
 from tracer.model import records
-from tracer.model.operations import Location, Operation, Placement, SiteFlag
+from tracer.model.operations import FunctionSpec, Location, Operation, Placement, SiteFlag
+from tracer.model.preload_names import C_LIBRARY
 from tracer.model.snapshot import Records, SiteInfo
 
 
@@ -39,7 +40,8 @@ class SiteTable:
                 continue
             spec = placement.site.function
             self._rows[index : index + 1] = self._row(placement)
-            self.infos.append(SiteInfo(spec.operation, spec.function, Path(binary.path).name, spec.type_name,
+            name, module = _shown(spec, binary)
+            self.infos.append(SiteInfo(spec.operation, name, module, spec.type_name,
                                        bool(spec.flags & SiteFlag.COUNTER), placement.site.link_address))  # fmt: skip
             binary.placements.append((index, placement))
 
@@ -57,6 +59,13 @@ class SiteTable:
         for name in ("object", "counter", "count", "size", "name", "holder"):
             row[name] = _location(getattr(placement, name))
         return row
+
+
+def _shown(spec: FunctionSpec, binary: OpenBinary) -> tuple[str, str]:
+    """Return the function that a site is of and the name of its binary: of a wrapper, the function that it wraps."""
+    if spec.flags & SiteFlag.WRAPPER and spec.type_name is not None:
+        return spec.type_name, C_LIBRARY
+    return spec.function, Path(binary.path).name
 
 
 def _location(at: Location) -> tuple[int, int, int, int, int, int]:
