@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Refleak
+from test_sampled_blocks import SIGMAS, SIZES, N
 from traced_report import Run, functions
 
 from tracer.model.preload_names import SONAME
@@ -118,3 +120,28 @@ def test_nothing_of_the_library_is_in_a_stack(refleak: Refleak) -> None:
     modules = {frame["module"] for leak in _both(refleak, "cpp")[1].leaks for frame in leak["stack"]}
     assert modules
     assert SONAME not in modules
+
+
+def test_a_sample_is_drawn_in_the_process(refleak: Refleak) -> None:
+    run = refleak("--preload", "--sample-bytes", N, target=("sampled",))
+    assert (run.status, run.report["lost"], run.report["errors"]) == (0, [], [])
+    assert run.blocks[0] < 20_000  # the others came to no probe
+    for function in ("leak_small", "leak_calloc", "leak_reallocated"):
+        [leak] = run.below(function)
+        sizes = SIZES[function]
+        p = -math.expm1(-sizes[0] / N)
+        sigma = math.sqrt(len(sizes) * (1 - p) / p)
+        assert abs(leak["estimated"]["count"] - len(sizes)) < SIGMAS * sigma
+        assert 0.5 * sigma < leak["estimated"]["count_error"] < 2 * sigma
+    [big] = run.below("leak_big")
+    assert big["estimated"] == {"count": 5, "bytes": 5 << 20, "count_error": 0, "bytes_error": 0}
+
+
+def test_a_distance_of_one_byte_draws_all_and_finds_all_frees(refleak: Refleak) -> None:
+    """Of blocks of 37 bytes and more: each is missed with a probability of 10^-16."""
+    run = refleak("--preload", "--sample-bytes", 1, target=("fork_no_exec",))
+    assert sorted((leak["state"], leak["count"], leak["bytes"]) for leak in run.leaks) == [
+        ("inherited", 8, 296), ("leaked", 7, 287), ("leaked", 11, 407),
+    ]  # fmt: skip
+    [leak] = refleak("--preload", "--sample-bytes", 1, target=("threads",)).below("allocate_in_thread", "allocation")
+    assert (leak["count"], leak["bytes"]) == (31, 31 * 67)

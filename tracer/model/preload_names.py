@@ -25,6 +25,8 @@ class PreloadLibrary:
     """Of its file, without links."""
     name: str
     """By which LD_PRELOAD is to name it."""
+    is_sampled: bool = False
+    """Only blocks that are drawn come to a probe."""
 
     def variables(self, given: str) -> dict[str, str]:
         """Return the variable; `given`: what it is without this library, which comes first, so that others call it."""

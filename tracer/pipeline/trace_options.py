@@ -59,8 +59,6 @@ class TraceOptions:
             raise UsageError("--min-size is more than --max-size: no block is kept", "swap them")
         if self.preload and not self.heap:
             raise UsageError("--preload is for blocks, of which --refs-only counts none", "give one of them")
-        if self.preload and self.selection.is_sampled:
-            raise UsageError("--preload keeps every block, and --sample-bytes some of them", "give one of them")
 
     @cached_property
     def catalogue(self) -> Catalogue:

@@ -50,7 +50,7 @@ def preload_library(cache: Path, source: Path, sampler: Path, sample_bytes: int)
             _make(path, folder, flags, sources)
     except OSError as error:
         raise CannotWrite(f"cannot keep the library of --preload in {folder}: {error.strerror}") from None
-    return PreloadLibrary(os.path.realpath(path), f"{folder}/$LIB/{SONAME}")
+    return PreloadLibrary(os.path.realpath(path), f"{folder}/$LIB/{SONAME}", sample_bytes > 0)
 
 
 def is_open_to_all(path: str) -> bool:

@@ -128,16 +128,15 @@ refleak_next_\name:
 	END	refleak_preloaded
 
 #ifdef REFLEAK_SAMPLE_BYTES
-	/* Count the bytes of a block down; on to the end unless it is drawn. A block of 0 bytes counts as 1. */
-	.macro DRAW
+	/* Count the bytes of a block down, and go to `other` unless it is drawn. A block of 0 bytes counts as 1. */
+	.macro DRAW other
 	mov	refleak_countdown@gottpoff(%rip), %rcx
 	mov	%rsi, %r8
 	cmp	$1, %r8
 	adc	$0, %r8
 	sub	%r8, %fs:(%rcx)
-	jle	1f
-	ret
-1:	SAVE	%rax
+	jg	\other
+	SAVE	%rax
 	SAVE	%rdi
 	SAVE	%rsi
 	SAVE	%rdx
@@ -149,6 +148,8 @@ refleak_next_\name:
 	RESTORE	%rsi
 	RESTORE	%rdi
 	RESTORE	%rax
+	test	%ecx, %ecx
+	je	\other
 	.endm
 
 	/* Go to `other` with a block that was not drawn. The filter is a byte for all blocks of a hash. */
@@ -177,9 +178,7 @@ refleak_next_\name:
 	/* The end of a function that made a block: %rdi is the block, %rsi its size, %rdx its alignment. */
 	.macro MADE name
 #ifdef REFLEAK_SAMPLE_BYTES
-	DRAW
-	test	%ecx, %ecx
-	je	2f
+	DRAW	2f
 #endif
 	PLACE	refleak_made_\name
 2:	ret
@@ -275,9 +274,8 @@ refleak_pass_free:
 	call	refleak_put	/* it failed, and the block is as it was */
 	RESTORE	%rax
 	jmp	4f
-3:	DRAW
-	test	%ecx, %ecx
-	jne	refleak_made_\name
+3:	DRAW	4f
+	jmp	refleak_made_\name
 4:	PLACE	refleak_dropped_\name
 	ret
 	PLACED	refleak_dropped_\name

@@ -11,6 +11,7 @@ from tracer.model.preload_names import C_LIBRARY, VARIABLE, WRAPPED, PreloadLibr
 
 _HEAP = (Operation.ALLOC, Operation.REALLOC, Operation.FREE)
 _OTHER_NAMES = ("__libc_malloc", "__libc_free", "__libc_calloc", "__libc_realloc", "__libc_memalign")
+_DRAWN_ONLY = "of what was preloaded, the totals of blocks made and freed are those of drawn blocks"
 Placed = tuple[int, Placement]
 
 
@@ -37,7 +38,8 @@ class Preloading:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return tuple(f"not preloaded: {path}: {reason}" for path, reason in self.refusals.items())
+        refused = tuple(f"not preloaded: {path}: {reason}" for path, reason in self.refusals.items())
+        return (*refused, _DRAWN_ONLY) if self._library is not None and self._library.is_sampled else refused
 
     def has(self, pid: int) -> bool:
         return pid in self._processes
