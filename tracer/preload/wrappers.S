@@ -3,8 +3,8 @@
  * The library of --preload: the malloc family, passed on to the next one, with
  * nops where probes are put.
  *
- * A probe on a nop of 5 or 10 bytes costs no trap where the kernel can make a
- * call of it. One behind the real call sees the result, the size and, on top of
+ * A probe on a nop of 10 bytes costs no trap where the kernel can make a call of
+ * it. One behind the real call sees the result, the size and, on top of
  * the stack, the caller's return address: no return probe is needed, and no frame
  * of this library is in the stack of a block. Hence assembly.
  *
@@ -44,15 +44,15 @@
 	.endm
 
 	/*
-	 * A place for a probe, for whichever nop is cheapest: Linux 6.18 makes a call of the one of 5 bytes, 7.2 of that
-	 * of 10, and all emulate the one of 1. It is found as a function that ends where PLACED says.
+	 * A place for a probe, for the cheaper nop: Linux 7.2 makes a call of that of 10 bytes, and all emulate that of 1.
+	 * Not one of 5 bytes, of which 6.18 makes a call into a page that forked children do not have: one that runs on
+	 * before its own probes are in place crashes there. It is found as a function that ends where PLACED says.
 	 */
 	.macro PLACE name
 	.globl	\name
 	.hidden	\name
 	.type	\name, @function
 \name:
-	.byte	0x0f, 0x1f, 0x44, 0x00, 0x00
 	.byte	0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0
 	.byte	0x90
 	.endm
