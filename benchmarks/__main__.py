@@ -17,6 +17,7 @@ from benchmarks.attach import attach
 from benchmarks.bystanders import bystanders
 from benchmarks.commands import Unmeasured
 from benchmarks.document import fill, markdown
+from benchmarks.families import families
 from benchmarks.floor import instruction_costs
 from benchmarks.goals import goals_table
 from benchmarks.machine import description
@@ -45,6 +46,7 @@ BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
     "rates": (first_loss, tracer_share),
     "bystanders": (bystanders,),
     "servers": (servers,),
+    "families": (families,),
 }
 
 
