@@ -79,10 +79,12 @@ REFLEAK_STUB void refcnt__delete(void *obj);
 
 /*
  * The stubs in assembly: a probe reads the argument registers at one of the
- * first two instructions, which must be these nops for the kernel to make the
- * probe trap-free: Linux 6.18 does so with the one of 5 bytes, 7.2 with that of
- * 10. A compiler would put endbr64, a frame or a profiling call first, clone
- * the function, or drop arguments that it proves unused.
+ * first three instructions. On a nop of one byte it costs one trap; on one of the
+ * others none where the kernel makes a call of it: Linux 6.18 of 5 bytes, 7.2 of
+ * 10. refleak uses these only where forked children live on with such a call:
+ * with that of 6.18 they do not. A compiler would put endbr64, a frame or a
+ * profiling call first, clone the function, or drop arguments that it proves
+ * unused.
  *
  * Weak and in a COMDAT group each: one copy in a program, however many files
  * include this, and through .dynsym one for the libraries too. .ifndef: link
@@ -98,6 +100,7 @@ REFLEAK_STUB void refcnt__delete(void *obj);
 		".type " #name ", @function\n"				\
 		#name ":\n"						\
 		".cfi_startproc\n"					\
+		".byte 0x90\n"						\
 		".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"			\
 		".byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0\n"	\
 		instructions						\

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The four stubs for perf, over perf's own saturating counters. Each begins
- * with a 5-byte nop and one of 10, as those of examples/refleak.h do; assembly,
+ * with nops of 1, 5 and 10 bytes, as those of examples/refleak.h do; assembly,
  * since perf keeps frame pointers and a compiler would put their push first.
  */
 #include <linux/refcount.h>
@@ -13,6 +13,7 @@
 	    ".type " #name ", @function\n"		\
 	    #name ":\n"					\
 	    ".cfi_startproc\n"				\
+	    ".byte 0x90\n"				\
 	    ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"	\
 	    ".byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0\n"	\
 	    "jmp perf" #name "\n"			\

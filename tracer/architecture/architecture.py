@@ -17,6 +17,8 @@ class TimedCode:
     """Class of instruction to (a function, offset of the instruction in it)."""
     may_be_refused: Collection[str]
     """Classes that some kernels let nobody probe."""
+    may_be_rewritten: Collection[str]
+    """Classes that some kernels make a call of, in the memory of who hits the probe."""
     snippet: Callable[[bytes], bytes]
     """Gives code that calls a function as often as its own argument says."""
     snippet_bytes: int

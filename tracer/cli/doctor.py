@@ -13,13 +13,14 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 
 from tracer.cli import options, self_trace
 from tracer.errors import ProgramRefused
 from tracer.files.cache_folder import Refused, cache_directory, open_folder
 from tracer.kernel.abilities import bcc_check, kernel_checks
-from tracer.kernel.instruction_costs import known_costs
+from tracer.kernel.instruction_costs import NEVER, known_costs
 from tracer.kernel.program_checks import programs_check, programs_untested, verified_programs
 from tracer.model.checks import Check, CheckState
 from tracer.pipeline.target_check import check_privileges, missing_capabilities
@@ -95,7 +96,10 @@ def _costs(unprivileged: bool) -> Iterator[Check]:
     with suppress(OSError, RuntimeError):
         costs = known_costs(cache_directory())
         if costs:
-            shown = ", ".join(f"{costs[key] / 1000:.1f} us {words}" for key, words in _COSTS.items() if key in costs)
+            shown = ", ".join(f"{costs[key] / 1000:.1f} us {words}" for key, words in _COSTS.items()
+                              if isfinite(costs.get(key, NEVER)))  # fmt: skip
+            shown += "".join(f"; none {_COSTS[key]}: forked children would crash" for key in _COSTS
+                             if key in costs and not isfinite(costs[key]))  # fmt: skip
             yield Check("costs", CheckState.OK, f"an empty probe: {shown}")
 
 

@@ -7,9 +7,10 @@ branch_setup_xol_ops, push_setup_xol_ops, can_optimize): rewritten into a call, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import isinf
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import InstructionClass
@@ -36,6 +37,8 @@ class CostModel:
     """The cost of each class on the running kernel; a class that is not given is single-stepped."""
 
     costs: Mapping[InstructionClass, Cost]
+    forbidden: Collection[InstructionClass] = frozenset()
+    """Classes on which a probe would do harm."""
 
     def cost_of(self, raw: bytes, link_address: int) -> Cost:
         """Return the cost of a probe on the instruction `raw`; its address matters modulo the page size."""
@@ -46,8 +49,11 @@ class CostModel:
         return cost
 
     def refuses(self, raw: bytes) -> bool:
-        """Tell whether the kernel refuses a probe on this instruction; the 10-byte nop only where it is not given."""
-        is_given_nop = ARCHITECTURE.classify(raw) is InstructionClass.NOP10 and InstructionClass.NOP10 in self.costs
+        """Tell whether no probe may stand on this instruction; the 10-byte nop only where it is not given."""
+        kind = ARCHITECTURE.classify(raw)
+        if kind in self.forbidden:
+            return True
+        is_given_nop = kind is InstructionClass.NOP10 and InstructionClass.NOP10 in self.costs
         return ARCHITECTURE.is_refused(raw) and not is_given_nop
 
 
@@ -70,11 +76,13 @@ def measured_costs(nanoseconds: Mapping[InstructionClass, float]) -> CostModel:
     """Return the costs that measured times per hit show, by ratios within the one measurement.
 
     `nanoseconds` must hold OTHER, which is single-stepped everywhere, and NOP; not a class that the kernel refuses.
+    What takes infinitely long is forbidden.
     """
     step, trap = nanoseconds[InstructionClass.OTHER], nanoseconds[InstructionClass.NOP]
+    forbidden = frozenset(kind for kind, time in nanoseconds.items() if isinf(time))
     costs = {kind: Cost.TRAP if time < 0.75 * step else Cost.STEP for kind, time in nanoseconds.items()}
     for nop in LONG_NOPS:
         if nanoseconds.get(nop, step) < 0.75 * min(trap, step):
             costs[nop] = Cost.CALL
     costs[InstructionClass.OTHER] = Cost.STEP
-    return CostModel(costs)
+    return CostModel({kind: cost for kind, cost in costs.items() if kind not in forbidden}, forbidden)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import Flow, Instruction, InstructionClass, Memory
@@ -24,6 +25,7 @@ _FIELDS = ("object", "counter", "count", "size", "name", "holder")
 _REFUSED = "the kernel probes no instruction with such a prefix"
 _LOCKED = ("lock inc", "lock dec", "lock add", "lock sub")
 """They write their memory operand and the flags, and nothing else."""
+_NOPS = ("nop", "endbr64")
 _CHANGES = {Operation.GET: 1, Operation.PUT: -1}
 _NULL_IS_NO_CALL = (Operation.FREE, Operation.GET, Operation.PUT, Operation.DELETE)
 
@@ -89,7 +91,7 @@ class _Walk:
                 return
             if (only_nops or self._is_passed_once(instruction)) and self._is_fit(instruction):
                 yield self._candidate(instruction)
-            only_nops = only_nops and instruction.mnemonic in ("nop", "endbr64")
+            only_nops = only_nops and instruction.mnemonic in _NOPS
             if self._crosses_for_null(instruction):
                 self.past_null = True
                 continue
@@ -144,14 +146,17 @@ def _placed_once(site: Site, candidates: list[_Candidate], end: str) -> Placemen
 def _placed_past_change(site: Site, start: list[Instruction], flow: Flow, costs: CostModel) -> Placement:
     """Probe a stub that begins with its `lock inc` behind it, and say by what the counter has changed there.
 
+    Nops that must not be probed may stand before it.
+
     A stub that is nothing but an atomic operation is what compilers make of the plainest source.
     """
     refused = replace(place_at_entry(site), reason=_REFUSED)
     spec, counter = site.function, _plain_value(site.function.counter)
     change = _CHANGES.get(spec.operation)
-    if len(start) < 2 or change is None or counter is None or not flow.certain:
+    body = list(dropwhile(lambda instruction: instruction.mnemonic in _NOPS, start))
+    if len(body) < 2 or change is None or counter is None or not flow.certain:
         return refused
-    locked, behind = start[0], start[1]
+    locked, behind = body[0], body[1]
     memory = locked.operands[0].memory if locked.operands else None
     if (
         locked.mnemonic not in _LOCKED

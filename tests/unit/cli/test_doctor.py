@@ -127,6 +127,11 @@ def test_costs_are_said_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None
     measured["nop10"] = 180.0
     (check,) = doctor._costs(False)
     assert check.meaning == f"an empty probe: 0.2 us on a 5-byte nop, 0.2 us on a 10-byte nop, {others}"
+    measured["nop5"] = float("inf")
+    (check,) = doctor._costs(False)
+    assert check.meaning == (
+        f"an empty probe: 0.2 us on a 10-byte nop, {others}; none on a 5-byte nop: forked children would crash"
+    )
 
 
 def test_kernel_without_type_information(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,3 +86,10 @@ def test_measured_times_are_judged_by_their_ratios(nop5: float, cost: Cost) -> N
 
 def test_measured_times_without_a_difference_are_all_steps() -> None:
     assert set(measured_costs(dict.fromkeys(InstructionClass, 900.0)).costs.values()) == {Cost.STEP}
+
+
+def test_what_children_would_not_survive_is_forbidden() -> None:
+    times = dict.fromkeys(InstructionClass, 460.0) | {InstructionClass.OTHER: 17_000.0}
+    model = measured_costs(times | {InstructionClass.NOP5: float("inf")})
+    assert (model.refuses(bytes.fromhex("0f1f440000")), model.refuses(NOP10)) == (True, False)
+    assert InstructionClass.NOP5 not in model.costs

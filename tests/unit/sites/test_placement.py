@@ -150,6 +150,20 @@ def test_a_stub_is_probed_at_the_nop_that_the_kernel_makes_cheaper(
     assert (placement.counter, placement.object, placement.name) == (argument(0), argument(1), argument(2))
 
 
+GET = replace(PUT, function="get", operation=Operation.GET)
+NO_NOP5 = CostModel({InstructionClass.NOP: Cost.TRAP}, frozenset({InstructionClass.NOP5}))
+
+
+def test_a_stub_whose_nops_must_not_be_probed_is_probed_behind_its_change(folder: Path) -> None:
+    """Those that were built with stubs of before, on a kernel whose calls forked children do not survive."""
+    get = placed(folder, f"{NOP5}; {NOP10}; lock inc dword ptr [rdi]; ret", GET, NO_NOP5)
+    assert (get.file_offset - CODE_AT, get.instruction, get.size.offset) == (18, "ret", 1)
+    put = placed(folder, f"{NOP5}; {NOP10}; xor eax,eax; lock dec dword ptr [rdi]; sete al; ret", PUT, NO_NOP5)
+    assert (put.file_offset - CODE_AT, put.cost) == (15, "step")
+    now = placed(folder, f"nop; {NOP5}; {NOP10}; lock inc dword ptr [rdi]; ret", GET, NO_NOP5)
+    assert (now.file_offset - CODE_AT, now.cost) == (0, "trap")
+
+
 def test_no_nop_is_taken_that_is_rewritten_above_values_below_the_stack(folder: Path) -> None:
     costs = CostModel({InstructionClass.NOP10: Cost.CALL, InstructionClass.NOP5: Cost.CALL})
     assert placed(folder, f"mov [rsp-8],rsi; {NOP10}; {NOP5}; ret", PUT, costs).file_offset == CODE_AT

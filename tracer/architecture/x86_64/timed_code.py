@@ -27,6 +27,6 @@ TIMED_CODE = TimedCode(
         "branch": (bytes.fromhex("4885c07400c3"), 3),
         "other": (bytes.fromhex("31c0c3"), 0),
     },
-    may_be_refused=frozenset(("nop10",)),
+    may_be_refused=frozenset(("nop10",)), may_be_rewritten=frozenset(("nop5", "nop10")),
     snippet=_snippet, snippet_bytes=_SNIPPET_BYTES, function_at=_FUNCTION_AT, trap=b"\xcc",
 )  # fmt: skip
