@@ -122,7 +122,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--preload", action="store_true",
         help="have CMD, and what it starts, call malloc and its kin through a library (LD_PRELOAD), where a probe "
-        "costs half: docs/preload.md",
+        "costs less: docs/preload.md",
     )
     which.add_argument("--user", metavar="NAME", help="run CMD as this user (under sudo: the one who called it)")
     which.add_argument(
