@@ -269,7 +269,7 @@ links         missing   uprobe_multi: all probes of a binary in one link; else
                         one perf event for each
                         -> Linux 6.6 has it
 holds         ok        children and new libraries wait
-nops          missing   a probe on a long nop (refleak.h has them) costs no trap
+nops          missing   a probed long nop becomes a call, without a trap (see costs)
 programs      ok        23 BPF programs, which the verifier took in 153,693
                         steps
 debuginfod    missing   fetches debug files of distributions

@@ -166,7 +166,7 @@ def _forks(privileged: bool) -> Check:
 
 
 def _optimised_nops() -> Check:
-    meaning = "a probe on a long nop (refleak.h has them) costs no trap"
+    meaning = "a probed long nop becomes a call, without a trap (see costs)"
     if optimises_nops():
         return Check("nops", CheckState.OK, meaning)
     return Check("nops", CheckState.MISSING, meaning, "Linux 6.18 has it; without, such a probe is slower")
