@@ -59,7 +59,7 @@ add_stubs() {
 share() {
     local other=$1 tree=$2 file
     cp -a "$other/output" "$tree/output"
-    grep -rlIF "$other/" "$tree/output" | while read -r file; do
+    { grep -rlIF "$other/" "$tree/output" || true; } | while read -r file; do
         touch -r "$file" "$tree/date"
         sed -i "s|$other/|$tree/|g" "$file"
         touch -r "$tree/date" "$file"
