@@ -17,7 +17,7 @@ SOURCES = Path(__file__).parent / "refleak_h"
 STUBS = (
     "__refcnt__init", "__refcnt__get", "__refcnt__put", "__refcnt__get_by", "__refcnt__put_by", "refcnt__delete",
 )  # fmt: skip
-NOPS = bytes.fromhex("0f1f440000662e0f1f840000000000")
+NOPS = bytes.fromhex("900f1f440000662e0f1f840000000000")
 COMPILERS = {"gcc": "c", "g++": "c++", "clang": "c", "clang++": "c++"}
 BEHAVIOUR = ["counts 3 2", "puts 0 0 0 1 0", "counts 0 1", "calls 2"]
 LEVELS = (

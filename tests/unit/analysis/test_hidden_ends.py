@@ -21,7 +21,7 @@ HIDES = {
     LossKind.LIVE_FULL: "", LossKind.STACKS_FULL: "", LossKind.TOTALS_FULL: "", LossKind.TYPES_FULL: "",
     LossKind.INTERPRETERS_FULL: "", LossKind.OBJECTS_FULL: "reference", LossKind.PENDING_STALE: "reference",
     LossKind.EVENTS_FULL: "mapping", LossKind.PENDING_FULL: "reference allocation",
-    LossKind.ARGUMENT_UNREAD: "reference allocation",
+    LossKind.ARGUMENT_UNREAD: "reference allocation", LossKind.DEEP_BOUND: "allocation",
 }  # fmt: skip
 """The rest hide the ends of all kinds."""
 
