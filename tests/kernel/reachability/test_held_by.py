@@ -53,9 +53,11 @@ def test_holders(refleak: Refleak, program: Path, case: str, maker: str, expecte
 
 def test_a_stack_is_told_by_thread_and_function(refleak: Refleak, program: Path) -> None:
     (leak,) = traced(refleak, program, "thread").below("make_item")
-    (holder,) = leak["holders"]
-    assert (holder["kind"], holder["thread"]) == ("stack", leak["instances"][0]["thread"])
-    assert functions(holder["stack"])[:2] == ["keep_on_stack", "run"]
+    # What it calls may have saved the register with the pointer: then that is a holder too.
+    assert {(h["kind"], h["thread"]) for h in leak["holders"]} == {("stack", leak["instances"][0]["thread"])}
+    stacks = [functions(holder["stack"]) for holder in leak["holders"]]
+    assert [stack[:2] for stack in stacks if stack[0] == "keep_on_stack"] == [["keep_on_stack", "run"]]
+    assert all(stack[stack.index("keep_on_stack") :][:2] == ["keep_on_stack", "run"] for stack in stacks)
 
 
 def test_the_stack_of_a_thread_that_ended_holds_nothing(refleak: Refleak, program: Path) -> None:
