@@ -257,6 +257,13 @@ class Image:
                 return link_address - s.link_address + s.file_offset
         return None
 
+    def is_code(self, link_address: int) -> bool:
+        """Tell whether a link address is in what is loaded as code; a damaged file may point elsewhere."""
+        return any(
+            s.type == PT_LOAD and s.flags & PF_X and s.link_address <= link_address < s.link_address + s.file_size
+            for s in self.segments
+        )
+
     def link_address_of(self, file_offset: int, executable: bool = True) -> int | None:
         """Return the link address of a file offset; executable segments first where two overlap in a page."""
         for s in sorted(self.segments, key=lambda s: bool(s.flags & PF_X) != executable):

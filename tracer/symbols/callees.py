@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from tracer.elf.image import PF_X, PT_LOAD, Image
+from tracer.elf.image import Image
 from tracer.elf.imported_slots import imported_slots
 from tracer.elf.symbol_table import Symbol
 from tracer.symbols.source import Source
@@ -97,11 +97,7 @@ class Callees:
         return frozenset(names) or _UNKNOWN
 
     def _is_code(self, address: int) -> bool:
-        image = self._image
-        return image is not None and any(
-            s.type == PT_LOAD and s.flags & PF_X and s.link_address <= address < s.link_address + s.file_size
-            for s in image.segments
-        )
+        return self._image is not None and self._image.is_code(address)
 
     def _code(self, address: int, size: int) -> bytes:
         offset = self._image.file_offset_of(address) if self._image is not None else None

@@ -7,7 +7,7 @@ It is a local function, for which a stripped Python has no symbol. The type of c
 from __future__ import annotations
 
 from tracer.architecture.current import argument
-from tracer.elf.image import PF_X, Image
+from tracer.elf.image import Image
 from tracer.elf.stored_pointers import stored_pointer
 from tracer.elf.symbol_table import read_symbol_table
 from tracer.model.operations import FunctionSpec, Operation, Site, SiteFlag
@@ -27,12 +27,7 @@ def python_code_end(image: Image) -> Site | None:
         return None
     address = stored_pointer(image, addresses.pop() + _DEALLOC)
     offset = None if address is None else image.file_offset_of(address)
-    if address is None or offset is None or not _is_code(image, address):
+    if address is None or offset is None or not image.is_code(address):
         return None
     function = FunctionSpec(_NAME, Operation.CODE_END, object=argument(0), flags=SiteFlag.ENTRY_RESULT)
     return Site(function, str(image.path), offset, address)
-
-
-def _is_code(image: Image, address: int) -> bool:
-    """Tell code from data, which a damaged file may point to."""
-    return any(s.flags & PF_X and s.link_address <= address < s.link_address + s.file_size for s in image.segments)
