@@ -136,13 +136,16 @@ _refleak()
             COMPREPLY=()
             return ;;
         diff:--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html sarif" -- "$current")
             return ;;
         diff:-o|diff:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         diff:--top)
             COMPREPLY=()
+            return ;;
+        diff:--source-root)
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
         diff:--suppressions)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -323,7 +326,7 @@ _refleak()
             fi ;;
         diff)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --source-root --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;

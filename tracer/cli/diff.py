@@ -9,23 +9,28 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from tracer.cli import options
 from tracer.cli.choices import judge_options
-from tracer.cli.reporting import output_stream
+from tracer.cli.reporting import output_stream, source_root
 from tracer.errors import UsageError
+from tracer.lazy_names import called_later
+from tracer.model.comparison import Comparison
 from tracer.pipeline.report import report_of_file
 from tracer.report.comparison_report import write_comparison, write_comparison_json
 from tracer.report.formats import format_for
 
 NAME = "diff"
-_FORMATS = ("text", "json")
+_FORMATS = ("text", "json", "html", "sarif")
+_write_html = called_later("tracer.report.comparison_page", "write_comparison_html")
+_write_sarif = called_later("tracer.report.comparison_sarif", "write_comparison_sarif")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", type=Path, metavar="A", help="recording or JSON report of the run before")
     parser.add_argument("after", type=Path, metavar="B", help="recording or JSON report of the run after")
-    options.add_formats(parser, _FORMATS)
+    options.add_source_root(options.add_formats(parser, _FORMATS), "sarif")
     options.add_analysis(parser)
     options.add_error_exitcode(parser, "exit with N if anything is new or has grown")
     options.add_verbosity(parser)
@@ -41,8 +46,16 @@ def run(arguments: argparse.Namespace) -> int:
     before, after = (report_of_file(path, judging) for path in (arguments.before, arguments.after))
     comparison = after.compared_to(before)
     with output_stream(arguments.output, sys.stdout) as stream:
-        if format_ == "json":
-            write_comparison_json(comparison, stream)
-        else:
-            write_comparison(comparison, stream, arguments.top)
+        _write(comparison, format_, stream, arguments)
     return int(arguments.error_exitcode) if arguments.error_exitcode is not None and comparison.worse else 0
+
+
+def _write(comparison: Comparison, format_: str, stream: TextIO, arguments: argparse.Namespace) -> None:
+    if format_ == "json":
+        write_comparison_json(comparison, stream)
+    elif format_ == "html":
+        _write_html(comparison, stream, (str(arguments.before), str(arguments.after)))
+    elif format_ == "sarif":
+        _write_sarif(comparison, stream, source_root(arguments))
+    else:
+        write_comparison(comparison, stream, arguments.top)

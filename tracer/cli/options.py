@@ -202,10 +202,14 @@ def add_formats(parser: argparse.ArgumentParser, names: Sequence[str]) -> argpar
 
 def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     report = add_formats(parser, NAMES)
-    report.add_argument(
-        "--source-root", type=Path, metavar="DIR", help="name source files below DIR relative to it (sarif, junit)"
-    )
+    add_source_root(report, "sarif, junit")
     return report
+
+
+def add_source_root(report: argparse._ArgumentGroup, formats: str) -> None:
+    report.add_argument(
+        "--source-root", type=Path, metavar="DIR", help=f"name source files below DIR relative to it ({formats})"
+    )
 
 
 def add_analysis(parser: argparse.ArgumentParser) -> None:

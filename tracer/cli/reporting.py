@@ -47,9 +47,13 @@ def _report_output(arguments: argparse.Namespace) -> Path | None:
 def _report_options(arguments: argparse.Namespace) -> ReportOptions:
     from tracer.report.text import TextOptions
 
-    root = arguments.source_root.resolve() if arguments.source_root is not None else None
     text = TextOptions(top=arguments.top, tree=arguments.balance, show=arguments.show)
-    return ReportOptions(text, str(root) if root is not None else None)
+    return ReportOptions(text, source_root(arguments))
+
+
+def source_root(arguments: argparse.Namespace) -> str | None:
+    """Return --source-root as an absolute path."""
+    return None if arguments.source_root is None else str(arguments.source_root.resolve())
 
 
 def check_output(arguments: argparse.Namespace, judging: JudgeOptions) -> None:

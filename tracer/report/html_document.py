@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak, StackCount
-from tracer.model.frames import Frame
+from tracer.model.findings import ErrorFinding, Findings, Leak, StackCount
 from tracer.report.address_words import address_word, counts_references
 from tracer.report.amount_words import amount
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
 from tracer.report.class_words import CLASSES
 from tracer.report.entry_sentence import error_sentence
+from tracer.report.frame_table import FrameTable
 from tracer.report.holder_words import held_by
 from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end
 from tracer.report.selection_words import limits, rate
-from tracer.report.stack_lines import name, place
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.verdict_line import REMARKS, verdict
 from tracer.report.weights import process_names, reported
@@ -26,9 +25,9 @@ Json = dict[str, object]
 def html_document(findings: Findings) -> Json:
     """Return what web/*.js reads.
 
-    Frames are [name, place, module, whole path, inlined]; stacks are lists of their numbers, leaf first.
+    Frames are a FrameTable's; stacks are lists of their numbers, leaf first.
     """
-    frames, said = _Frames(), verdict(findings)
+    frames, said = FrameTable(), verdict(findings)
     return {
         "verdict": said.text,
         "style": said.style,
@@ -66,25 +65,7 @@ def html_document(findings: Findings) -> Json:
     }
 
 
-class _Frames:
-    def __init__(self) -> None:
-        self.documents: list[list[object]] = []
-        self._numbers: dict[Frame, int] = {}
-
-    def of(self, stack: FrameList) -> list[int]:
-        return [self._number(frame) for frame in stack]
-
-    def _number(self, frame: Frame) -> int:
-        number = self._numbers.get(frame)
-        if number is None:
-            number = self._numbers[frame] = len(self.documents)
-            line = "" if frame.line is None else f":{frame.line}"
-            whole = f"{frame.file}{line}" if frame.file else frame.path or ""
-            self.documents.append([name(frame), place(frame), frame.module, whole, int(frame.inlined)])
-        return number
-
-
-def _leaks(entry: CauseEntry, frames: _Frames) -> list[Json]:
+def _leaks(entry: CauseEntry, frames: FrameTable) -> list[Json]:
     """Return what is listed, and after it what stands below it: `below` of these is how many they are."""
     lead = _leak(entry.lead, frames) | {
         "below": len(entry.leaks) - 1,
@@ -96,7 +77,7 @@ def _leaks(entry: CauseEntry, frames: _Frames) -> list[Json]:
     return [lead, *(_leak(leak, frames) for leak in entry.leaks[1:])]
 
 
-def _leak(leak: Leak, frames: _Frames) -> Json:
+def _leak(leak: Leak, frames: FrameTable) -> Json:
     return {
         "id": leak.id,
         "kind": leak.kind,
@@ -127,11 +108,11 @@ def _leak(leak: Leak, frames: _Frames) -> Json:
     }
 
 
-def _calls(calls: Iterable[StackCount], frames: _Frames) -> list[object]:
+def _calls(calls: Iterable[StackCount], frames: FrameTable) -> list[object]:
     return [[frames.of(call.stack), call.count] for call in calls]
 
 
-def _error(error: ErrorFinding, frames: _Frames) -> Json:
+def _error(error: ErrorFinding, frames: FrameTable) -> Json:
     stacks = [
         ("at", error.stack), ("released at", error.released_at),
         ("last got at", error.last_get), ("made at", error.created_at),

@@ -22,17 +22,22 @@ _SCRIPTS = ("elements.js", "flame.js", "leaks.js", "balance.js", "page.js")
 
 
 def write_html(findings: Findings, stream: TextIO) -> None:
-    """Write the page."""
-    script = "'use strict';\n(() => {\n" + "".join(_part(name) for name in _SCRIPTS) + "})();\n"
+    """Write the page of a report."""
+    write_page(_title(findings), html_document(findings), _SCRIPTS, stream)
+
+
+def write_page(title: str, document: dict[str, object], scripts: tuple[str, ...], stream: TextIO) -> None:
+    """Write a page that these scripts of web/ draw from the document."""
+    script = "'use strict';\n(() => {\n" + "".join(_part(name) for name in scripts) + "})();\n"
     style = _part("page.css")
     stream.write(
         Template(_part("page.html")).substitute(
-            title=html.escape(_title(findings)),
+            title=html.escape(title),
             script=script,
             style=style,
             script_hash=_hash(script),
             style_hash=_hash(style),
-            data=_harmless(json.dumps(html_document(findings), separators=(",", ":"))),
+            data=_harmless(json.dumps(document, separators=(",", ":"))),
         )
     )
 

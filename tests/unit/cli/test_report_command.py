@@ -166,7 +166,7 @@ def test_diff_in_text(capsys: pytest.CaptureFixture[str], recording: Path) -> No
     assert said == "shrunk: 28.0 KiB in 7 blocks then, 20.0 KiB in 5 blocks now (malloc): -2, -8.0 KiB"
 
 
-@pytest.mark.parametrize("how", [("--format", "html"), ("-o", "x.html"), ("-o", "x.sarif"), ("-o", "x.pb.gz")])
+@pytest.mark.parametrize("how", [("--format", "junit"), ("-o", "x.md"), ("-o", "x.folded"), ("-o", "x.pb.gz")])
 def test_diff_refuses_what_it_cannot_write(
     capsys: pytest.CaptureFixture[str], recording: Path, how: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,8 +182,18 @@ def test_diff_offers_what_it_can_write(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         main(["diff", "--help"])
     said = capsys.readouterr().out
-    assert "text, json; by default" in said
-    assert "html" not in said and "--source-root" not in said
+    assert "text, json, html, sarif; by default" in said
+    assert "markdown" not in said and "junit" not in said
+
+
+def test_diff_as_a_page_and_for_code_scanning(capsys: pytest.CaptureFixture[str], recording: Path) -> None:
+    old = written(recording.with_name("old.refleak"), without_blocks=7, objects=False)
+    page, log = recording.with_name("x.html"), recording.with_name("x.sarif")
+    assert run(capsys, "diff", old, recording, "-o", page, "--error-exitcode", "9")[0] == 9
+    assert "refleak: WORSE: 2 new, 4 same" in page.read_text() and str(old) in page.read_text()
+    assert run(capsys, "diff", old, recording, "-o", log, "--source-root", "/src")[0] == 0
+    results = json.loads(log.read_text())["runs"][0]["results"]
+    assert [result["baselineState"] for result in results] == ["new", "new", *["unchanged"] * 4]
 
 
 def test_diff_has_references_first(capsys: pytest.CaptureFixture[str], recording: Path) -> None:
