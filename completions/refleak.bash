@@ -332,7 +332,7 @@ _refleak()
             fi ;;
         discover)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -o --output --counted --no-headers --debug-dir" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -o --output --counted --no-headers --debug-dir --try" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;

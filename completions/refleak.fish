@@ -115,6 +115,7 @@ complete -c refleak -n 'test (__refleak_command) = discover' -s o -l output -r -
 complete -c refleak -n 'test (__refleak_command) = discover' -l counted -d 'only types that have gets and puts'
 complete -c refleak -n 'test (__refleak_command) = discover' -l no-headers -d 'do not look for the library\'s headers'
 complete -c refleak -n 'test (__refleak_command) = discover' -l debug-dir -r -F -d 'look for separate debug files there too'
+complete -c refleak -n 'test (__refleak_command) = discover' -l try -x -a '(__fish_complete_command)' -d 'run CMD under the spec, and comment out what that disproves'
 complete -c refleak -n 'test (__refleak_command) = doctor' -s h -d 'show the options that are used most'
 complete -c refleak -n 'test (__refleak_command) = doctor' -l help -d 'show all options'
 complete -c refleak -n 'test (__refleak_command) = doctor' -l version -d 'show the version'

@@ -14,6 +14,7 @@ from tracer.aggregation.condensed import Condensed
 from tracer.aggregation.courses import Courses
 from tracer.aggregation.fates import ABSENT, Fate, Fates, judge
 from tracer.aggregation.grouping import REORDER_NS, Grouping, Indices, chosen, group, in_time_order
+from tracer.aggregation.site_calls import SiteCalls
 from tracer.aggregation.suspects import Suspects
 from tracer.model.events import ERROR_EVENT, EVENT, EventFlag
 from tracer.model.operations import Operation
@@ -62,6 +63,7 @@ class History:
         self._broken = BrokenRules()
         self._suspects = Suspects()
         self._types = type_counts.type_tally()
+        self.calls = SiteCalls()
         self.events_seen = 0
 
     def add(self, events: Records) -> None:
@@ -72,6 +74,7 @@ class History:
         self._suspects.accuse(broken)
         counted = chosen(events, (operation >= Operation.CREATE) & (operation <= Operation.DELETE))
         self.events_seen += len(counted)
+        self.calls.add(counted)
         unknown = (counted["flags"] & EventFlag.UNKNOWN != 0) | (counted["serial"] == 0)
         deletes = counted["operation"] == Operation.DELETE
         self._types.add(type_counts.of_unknown(chosen(counted, unknown & ~deletes)))

@@ -4,24 +4,33 @@ Functions that pair by their names (x__get and x__put, x_ref and x_unref, x_new 
 DWARF where there is some: they work on the same struct, and it has a counter. Of a library without DWARF the installed
 headers tell the types, as gcc reads them: what is returned, what is stored where a parameter points, and what is ended.
 The output is a spec in TOML, ready for `refleak --spec FILE`.
+
+With --try a command is traced under that spec: one that makes and ends such objects, and does it right, such as a test
+of the library. What it disproves is commented out with the reason; each function has its number of calls beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
+from tracer.cli.standard_streams import stdout_is_stderr
 from tracer.dwarf.debug_facts import DebugFacts, read_debug_facts
 from tracer.elf.debug_files import DebugFiles, has_dwarf
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
-from tracer.errors import NothingToProbe
+from tracer.errors import NothingToProbe, UsageError
+from tracer.model.trial import Trial
+from tracer.model.visible import visible
 from tracer.pipeline.report_file import report_file
 from tracer.specs.discovery import Proposal, discover
 from tracer.specs.headers import read_prototypes
 from tracer.specs.toml_text import spec_text
+from tracer.specs.trial_verdict import TypeVerdict, disproved, judge_proposal
 
 NAME = "discover"
 
@@ -33,10 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-headers", action="store_true", help="do not look for the library's headers")
     parser.add_argument("--debug-dir", action="append", default=[], metavar="DIR",
                         help="look for separate debug files there too")  # fmt: skip
+    parser.add_argument("--try", dest="trial", nargs=argparse.REMAINDER, metavar="CMD ...",
+                        help="run CMD under the spec, and comment out what that disproves")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the spec; raises NothingToProbe where nothing pairs."""
+    """Write the spec; raises NothingToProbe where nothing pairs, or where the command of --try has none of it."""
+    if arguments.trial is not None and not arguments.trial:
+        raise UsageError("--try without a command", "give it last: refleak discover LIBRARY --try CMD ...")
     with Image.open(arguments.binary) as image:
         names = {symbol.name for symbol in read_symbol_table(image).matching("*") if symbol.kind == STT_FUNC}
         pattern = image.soname.partition(".so")[0] + ".so*" if image.soname else arguments.binary.name
@@ -49,9 +62,39 @@ def run(arguments: argparse.Namespace) -> int:
         raise NothingToProbe(
             f"{arguments.binary} has no functions that pair", "describe them yourself: see docs/specs.md"
         )
-    _write(spec_text(arguments.binary.name, pattern, proposals), arguments.output)
+    text = spec_text(arguments.binary.name, pattern, proposals)
     _summarise(proposals, facts, declared)
+    if arguments.trial:
+        trial = _tried(arguments, text)
+        verdicts = [judge_proposal(proposal, trial) for proposal in proposals]
+        text = spec_text(arguments.binary.name, pattern, proposals, verdicts, _how_it_went(trial))
+        _summarise_trial(trial, verdicts)
+    _write(text, arguments.output)
     return 0
+
+
+def _tried(arguments: argparse.Namespace, spec: str) -> Trial:
+    """Run the command; what it prints is kept apart from a spec that goes to standard output."""
+    from tracer.cli.step_line import StepLine
+    from tracer.cli.trace import handle_signals
+    from tracer.pipeline.trial import run_trial
+
+    line = StepLine(sys.stderr, enabled=True)
+    with nullcontext() if arguments.output is not None else stdout_is_stderr():
+        return run_trial(arguments.trial, spec, line.show, handle_signals)
+
+
+def _how_it_went(trial: Trial) -> str:
+    ended = "it did not end" if trial.exit_status is None else f"exit status {trial.exit_status}"
+    lost = f"; nothing is disproved: {'; '.join(trial.losses)}" if trial.losses else ""
+    return f"Tried with: {visible(shlex.join(trial.command))} ({ended}){lost}"
+
+
+def _summarise_trial(trial: Trial, verdicts: Sequence[TypeVerdict]) -> None:
+    called = sum(bool(row.calls) for row in trial.functions.values())
+    of_all = sum(len(verdict.remarks) for verdict in verdicts)
+    said = f"{called} of {of_all} functions were called, {disproved(verdicts)} are disproved"
+    print(f"refleak: {_how_it_went(trial)}: {said}", file=sys.stderr)
 
 
 def _facts(image: Image, directories: list[str]) -> DebugFacts:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def open_missing_streams() -> None:
@@ -40,3 +42,17 @@ def give_up_streams() -> None:
 def complain(what: str) -> None:
     """Say at once what goes wrong beside a trace that goes on."""
     print(f"refleak: {what}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def stdout_is_stderr() -> Iterator[None]:
+    """Let whatever writes to standard output in the body, children too, write to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -123,7 +123,7 @@ def _begun(arguments: argparse.Namespace, chosen: TraceOptions, times: TimeLine)
     else:
         trace = Trace.attached(pids_of(arguments), chosen, recorder, line.show)
     times.mark("maps and programs in the kernel")
-    _handle_signals(trace)
+    handle_signals(trace)
     trace.begin()
     times.mark("sites found, probes in place")
     return trace
@@ -161,7 +161,7 @@ def _write(report: Report, arguments: argparse.Namespace) -> CannotWrite | None:
     return None
 
 
-def _handle_signals(trace: Trace) -> None:
+def handle_signals(trace: Trace) -> None:
     """Let the first Ctrl-C end an attached trace. A launched target gets it from the terminal itself, and the trace
     goes on to its end; a second one reports what is there. Other requests to end are passed on to it."""
 

@@ -188,6 +188,10 @@ class Trace:
             self.recording_failure = error
         self._recorder.close()
 
+    def calls_of(self, site: int, operation: int) -> tuple[int, int]:
+        """Return the calls of a described function, and those for objects that nothing was seen to create."""
+        return self._session.events.history.calls.of(site, operation)
+
     def progress(self) -> Progress:
         return self._session.progress()
 

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from tracer.specs.discovery import Proposal
+from tracer.specs.trial_verdict import TypeVerdict
 
 _WIDTH = 118
 
 
-def spec_text(binary: str, pattern: str, proposals: Sequence[Proposal]) -> str:
-    """Return the TOML text; `pattern` says which libraries it is for."""
+def spec_text(
+    binary: str, pattern: str, proposals: Sequence[Proposal], verdicts: Sequence[TypeVerdict] = (), tried: str = ""
+) -> str:
+    """Return the TOML text; `pattern` says which libraries it is for.
+
+    `verdicts`: of a trial on each proposal; what it disproves is commented out. `tried`: how the trial went.
+    """
     lines = [f'description = "What refleak discovered in {_plain(binary)}"', f'libraries = ["{_plain(pattern)}"]']
-    for proposal in proposals:
-        lines += ["", *_reasons(proposal), "[[type]]", f'name = "{_plain(proposal.name)}"']
+    if tried:
+        lines[:0] = [f"# {_plain(tried)}", "# Not tried: it was not called, or it only calls another of its type."]
+    for proposal, verdict in zip_longest(proposals, verdicts):
+        table = ["[[type]]", f'name = "{_plain(proposal.name)}"']
         if proposal.counter is not None:
-            lines.append(f"counter = {proposal.counter.offset}")
+            table.append(f"counter = {proposal.counter.offset}")
         for key in ("create", "get", "put", "delete"):
             names: tuple[str, ...] = getattr(proposal, key + "s")
             if names:
-                lines += _list(key, names)
+                table += _list(key, names) if verdict is None else _remarked(key, names, verdict)
+        if verdict is not None and verdict.disproved:
+            table = [f"# disproved: {verdict.disproved}", *(f"# {line}" for line in table)]
+        lines += ["", *_reasons(proposal), *table]
     return "\n".join(lines) + "\n"
 
 
@@ -46,6 +58,19 @@ def _list(key: str, names: Sequence[str]) -> Iterator[str]:
         return
     yield f"{key} = ["
     yield from (f"  {item}," for item in items)
+    yield "]"
+
+
+def _remarked(key: str, names: Sequence[str], verdict: TypeVerdict) -> Iterator[str]:
+    """Yield a list with a function on each line and what is said of it."""
+    remarks = [(name, verdict.remarks[key, name]) for name in names]
+    if all(remark.disproved for _, remark in remarks) and not verdict.disproved:
+        yield from (f'# {key} = "{_plain(name)}"  # {remark.text}' for name, remark in remarks)
+        return
+    yield f"{key} = ["
+    for name, remark in remarks:
+        out = "# " if remark.disproved and not verdict.disproved else ""
+        yield f'  {out}"{_plain(name)}",  # {remark.text}'
     yield "]"
 
 
