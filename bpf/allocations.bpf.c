@@ -37,6 +37,8 @@ int freed(struct pt_regs *ctx)
 	}
 	keep_release(thread, SITES->at[index].group, key.freed);
 	key.made = thread->intent.object;
+	if (!key.made) /* what the function was given is not judged */
+		return 0;
 	key.given = thread->intent.count;
 	first.address = thread->intent.address;
 	first.size = thread->intent.size;
@@ -58,7 +60,8 @@ int mapped(struct pt_regs *ctx)
 		return 0;
 	intent = &thread->intent;
 	totals = intern_stack(thread, &stack);
-	count_made(totals, intent->size, intent->site);
+	if (intent->operation != OP_UNMAP)
+		count_made(totals, intent->size, intent->site);
 	event = new_event(thread, intent->operation, intent->address);
 	if (!event)
 		return 0;
@@ -67,7 +70,7 @@ int mapped(struct pt_regs *ctx)
 	if (intent->operation == OP_REMAP) {
 		event->old_address = intent->object;
 		event->remap = REMAP_RETURN;
-	} else {
+	} else if (intent->operation == OP_MAP) {
 		event->mapping_flags = intent->value;
 	}
 	send_event(event);

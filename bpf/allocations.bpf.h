@@ -151,6 +151,21 @@ INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site
 	walk_from_entry(ctx, thread, site, PROGRAM_FREED);
 }
 
+/* Have the stack walked where a described function frees a block, as often; of what it was given nothing is judged. */
+INLINE void look_at_described_free(struct thread *thread, struct site *site, struct allocation *block, u64 slot)
+{
+	struct intent *intent = &thread->intent;
+	u64 caller = 0, freed;
+
+	bpf_probe_read_user(&caller, sizeof(caller), (void *)slot);
+	freed = block_ended(thread, intent->address, site->group, block, caller);
+	if (!freed || (freed > 16 && (bpf_get_prandom_u32() * freed) >> 32 >= 16))
+		return;
+	intent->object = 0;
+	intent->flags = ERROR_NONE;
+	intent->then = PROGRAM_FREED;
+}
+
 /* Count a pair of stacks, the birth of a block and its free. */
 INLINE void note_free_site(struct thread *thread, struct free_site *key, struct free_seen *first)
 {
@@ -167,7 +182,10 @@ INLINE void note_free_site(struct thread *thread, struct free_site *key, struct 
 	map_update(FREE_SITES, key, first, NOEXIST);
 }
 
-/* Judge a free or realloc of what is not alive, in a program of its own: it is rare, and much to verify. */
+/*
+ * Judge a free or realloc of what is not alive, or say where memory is
+ * unmapped, in a program of its own: both are rare, and much to verify.
+ */
 INLINE void judge_unknown(struct pt_regs *ctx, struct thread *thread, u64 address)
 {
 	thread->intent.address = address;
@@ -236,7 +254,8 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 		if (!pending->had_old)
 			judge_unknown(ctx, thread, pending->address);
 	} else if (operation == OP_UNMAP) {
-		send_range(thread, OP_UNMAP, 0, 0, 0);
+		thread->intent.size = pending->size;
+		judge_unknown(ctx, thread, pending->address);
 	} else if (operation == OP_REMAP) {
 		send_range(thread, OP_REMAP, REMAP_ENTRY, pending->address, count);
 	}

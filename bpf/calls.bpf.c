@@ -90,7 +90,7 @@ INLINE void block_entered(struct thread *thread, struct site *site, struct call 
 		thread->intent.then = PROGRAM_UNKNOWN_FREE;
 	} else if (site->operation == OP_FREE) {
 		note_free(thread, address, slot);
-		block_ended(thread, address, site->group, &block, 0);
+		look_at_described_free(thread, site, &block, slot);
 	} else if (call) {
 		call->state |= CALL_HAD_OLD;
 		call->old = block;
@@ -177,6 +177,7 @@ int on_call(struct pt_regs *ctx)
 	struct calls *calls;
 	struct site *site;
 	struct key key;
+	u32 then;
 	int alive;
 
 	if (!thread || is_of_other(index))
@@ -202,14 +203,21 @@ int on_call(struct pt_regs *ctx)
 		keep_call(thread, site, calls, slot, object);
 	else if (site->operation == OP_FREE)
 		block_entered(thread, site, 0, intent->address, slot);
-	if (is_memory(site->operation) && intent->then)
-		judge_unknown(ctx, thread, intent->address);
-	if (!is_settled_at_entry(site) && !(site->operation == OP_CREATE && site->flags & SITE_ENTRY_RESULT))
-		return 0;
-	if (!intent->count)
-		intent->count = 1;
-	intent->name = intent->value;
-	walk_from_entry(ctx, thread, site, site->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE);
+	if (is_memory(site->operation)) {
+		then = intent->then;
+		if (then == PROGRAM_UNKNOWN_FREE)
+			judge_unknown(ctx, thread, intent->address);
+		if (then != PROGRAM_FREED)
+			return 0;
+	} else {
+		if (!is_settled_at_entry(site) && !(site->operation == OP_CREATE && site->flags & SITE_ENTRY_RESULT))
+			return 0;
+		if (!intent->count)
+			intent->count = 1;
+		intent->name = intent->value;
+		then = site->operation == OP_DELETE ? PROGRAM_DELETE : PROGRAM_REFERENCE;
+	}
+	walk_from_entry(ctx, thread, site, then);
 	return 0;
 }
 
@@ -423,7 +431,7 @@ int on_call_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* A free or realloc of what is not alive: an error, or of a block that is older than the trace, or inherited. */
+/* A free or realloc of what is not alive: an error, or of a block that is older than the trace, or inherited; or an unmap. */
 int unknown_free(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
@@ -431,6 +439,7 @@ int unknown_free(struct pt_regs *ctx)
 	struct site *site;
 	struct key key;
 	u64 index, slot;
+	u32 then = 0;
 
 	if (!thread)
 		return 0;
@@ -439,10 +448,14 @@ int unknown_free(struct pt_regs *ctx)
 	site = &SITES->at[index];
 	slot = STACK_POINTER(ctx) + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	key = key_of(thread, thread->intent.address, site->group);
-	if (is_bad_free(thread, &key, slot)) {
-		if (thread->is_copy)
+	if (site->operation == OP_UNMAP)
+		then = PROGRAM_MAPPED;
+	else if (is_bad_free(thread, &key, slot))
+		then = PROGRAM_FREED;
+	if (then) {
+		if (thread->is_copy && then == PROGRAM_FREED)
 			inherited_freed(&key); /* it may be an ancestor's, too far back to know */
-		walk_from_entry(ctx, thread, site, PROGRAM_FREED);
+		walk_from_entry(ctx, thread, site, then);
 		return 0;
 	}
 	if (site->operation == OP_FREE) {

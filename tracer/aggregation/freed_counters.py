@@ -17,7 +17,8 @@ FREED_BLOCK = np.dtype(
     ],
     align=True,
 )
-"""A block that was freed. `stack`, `release`: of its birth and of the free, 0: not kept; a realloc has no `release`."""
+"""A block that was freed, or memory that was unmapped. `stack`, `release`: of its birth and of the free, 0: not kept; a
+realloc has no `release`."""
 _MOST_OBJECTS = 10_000
 
 

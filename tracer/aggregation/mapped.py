@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.aggregation.grouping import REORDER_NS
 from tracer.aggregation.mapped_space import Birth, MappedSpace, MappedTotals
 from tracer.model.addresses import Space
@@ -97,6 +98,14 @@ class MappedMemory:
         ]
         return np.array(rows, dtype=MAPPED_RECORD)
 
+    def unmapped(self) -> Records:
+        """Return what was unmapped lately, as FREED_BLOCKs."""
+        rows = [
+            (removal.start, removal.time_ns, removal.end - removal.start, 0, removal.stack, pid, generation, 0)
+            for (pid, generation), mapped in sorted(self._spaces.items()) for removal in mapped.unmapped()
+        ]  # fmt: skip
+        return np.array(rows, FREED_BLOCK)
+
     def totals(self) -> Mapping[Space, MappedTotals]:
         """Return what each address space made and freed itself; applies all events, as `live` does."""
         self._settle(0)
@@ -125,7 +134,7 @@ class MappedMemory:
         if step.operation == Operation.MAP:
             space.map(step.address, step.length, birth.with_flags(step.old_address))
         elif step.operation == Operation.UNMAP:
-            space.remove(step.tid, step.address, step.length)
+            space.remove(step.tid, step.address, step.length, step.time_ns, step.stack)
         elif step.operation == Operation.UNDO:
             space.undo(step.tid)
         elif step.remap == RemapRecord.ENTRY:

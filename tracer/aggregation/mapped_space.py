@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from tracer.model.records import MappedFlag
 
 PAGE_BYTES = 4096
 _MMAP_FLAGS = (1 << 26) - 1
+_MOST_UNMAPPED = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +44,14 @@ class MappedTotals:
 
 
 @dataclass(frozen=True)
-class _Removal:
+class Removal:
+    """What a call took away at its entry. `stack`: of an unmap; 0: what was there is moved."""
+
     start: int
     end: int
     pieces: list[Piece[Birth]]
+    time_ns: int = 0
+    stack: int = 0
 
 
 def _whole_pages(length: int) -> int:
@@ -61,7 +67,8 @@ class MappedSpace:
 
     def __init__(self) -> None:
         self._ranges: Intervals[Birth] = Intervals()
-        self._removed: dict[int, _Removal] = {}
+        self._removed: dict[int, Removal] = {}
+        self._unmapped: deque[Removal] = deque(maxlen=_MOST_UNMAPPED)
         self._made = 0
         self._made_bytes = 0
 
@@ -73,10 +80,21 @@ class MappedSpace:
         self._made += 1
         self._made_bytes += size
 
-    def remove(self, tid: int, start: int, length: int) -> None:
-        """Free a range at the entry of thread `tid`'s call; what is there is kept for `undo` and `move`."""
+    def remove(self, tid: int, start: int, length: int, time_ns: int = 0, stack: int = 0) -> None:
+        """Free a range at the entry of thread `tid`'s call; what is there is kept for `undo` and `move`. `stack`: of
+        an unmap."""
         end = start + _whole_pages(length)
-        self._removed[tid] = _Removal(start, end, self._ranges.cut(start, end))
+        self._keep_unmapped(self._removed.get(tid))
+        self._removed[tid] = Removal(start, end, self._ranges.cut(start, end), time_ns, stack)
+
+    def _keep_unmapped(self, removal: Removal | None) -> None:
+        if removal is not None and removal.stack and removal.pieces:
+            self._unmapped.append(replace(removal, pieces=[]))
+
+    def unmapped(self) -> list[Removal]:
+        """Return the last unmaps of something that was known to be mapped, without their pieces; none that failed."""
+        last = [replace(one, pieces=[]) for one in self._removed.values() if one.stack and one.pieces]
+        return [*self._unmapped, *last]
 
     def undo(self, tid: int) -> None:
         """Give back what thread `tid` removed last, since its call failed; what came since stays."""
@@ -91,7 +109,7 @@ class MappedSpace:
         not known before count as mapped by `birth`: by this very call.
         """
         size = _whole_pages(length)
-        old = self._removed.pop(tid, _Removal(start, start, []))
+        old = self._removed.pop(tid, Removal(start, start, []))
         carried = [
             Piece(piece.start - old.start + start, min(piece.end - old.start, size) + start, piece.origin)
             for piece in old.pieces

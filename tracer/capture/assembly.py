@@ -198,7 +198,7 @@ def take_snapshot(
 
 def _joined_up(session: Session, snapshot: Snapshot, freed: Records, classes: ClassTypes, *, judges: bool) -> Snapshot:
     """Bring together what was read apart. `judges`: say what is lost."""
-    snapshot = with_freed_counters(snapshot, freed)
+    snapshot = with_freed_counters(snapshot, np.concatenate([freed, session.events.mapped_memory.unmapped()]))
     if session.completion.has_dumps:
         snapshot = merge_stacks(snapshot)
     snapshot = merge_types(snapshot, classes.types)

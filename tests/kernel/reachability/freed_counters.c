@@ -1,7 +1,9 @@
 /* Counted objects whose memory goes while they are counted: freed_counters CASE. */
+#define _GNU_SOURCE
 #include "../../../examples/refleak.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct thing {
 	long rest[20];
@@ -43,6 +45,23 @@ __attribute__((noipa)) void pool_free(void *block)
 	__asm__ volatile("" : : "r"(block) : "memory");
 }
 
+__attribute__((noipa)) void *pool_move(void *block, size_t size)
+{
+	return memcpy(pool_alloc(size), block, sizeof(struct thing));
+}
+
+#define PAGE 4096UL
+
+static __attribute__((noinline)) char *map_pages(size_t pages)
+{
+	return mmap(0, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static __attribute__((noinline)) void drop_pages(void *start, size_t pages)
+{
+	munmap(start, pages * PAGE);
+}
+
 static struct thing fixed;
 static struct thing *volatile kept;
 
@@ -71,6 +90,32 @@ int main(int count, char **arguments)
 		create(thing);
 		use(thing);
 		pool_free(thing);
+	} else if (!strcmp(what, "pool-moved")) {
+		thing = pool_alloc(sizeof(*thing));
+		create(thing);
+		use(thing);
+		kept = pool_move(thing, 1000);
+	} else if (!strncmp(what, "unmapped", 8)) {
+		char *pages = map_pages(7);
+
+		thing = (struct thing *)(pages + 3 * PAGE);
+		create(thing);
+		use(thing);
+		if (!strcmp(what, "unmapped-part"))
+			drop_pages(pages + 2 * PAGE, 3);
+		else if (!strcmp(what, "unmapped-beside"))
+			drop_pages(pages + 4 * PAGE, 3);
+		else if (!strcmp(what, "unmapped-in-vain"))
+			drop_pages(pages + 1, 6);
+		else
+			drop_pages(pages, 7);
+	} else if (!strcmp(what, "remapped")) {
+		char *pages = map_pages(2);
+
+		thing = (struct thing *)pages;
+		create(thing);
+		use(thing);
+		mremap(pages, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, map_pages(2));
 	} else if (!strcmp(what, "moved")) {
 		thing = malloc(sizeof(*thing));
 		malloc(100);

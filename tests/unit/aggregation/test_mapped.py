@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_history import batch, event
@@ -267,3 +268,32 @@ def test_other_operations_are_passed_over_and_empty_is_empty() -> None:
     memory = books(event(Operation.CREATE, 1, 1), event(Operation.FREE, 2, 0))
     assert len(memory.live()) == 0
     assert memory.totals() == {}
+
+
+def freed_places(memory: MappedMemory) -> list[tuple[int, int, int, int]]:
+    """Return what was unmapped: (first page, pages, time, stack), in order of time."""
+    memory.live()
+    rows = np.sort(memory.unmapped(), order="time_ns")
+    return [((int(r["address"]) - BASE) // PAGE, int(r["size"]) // PAGE, int(r["time_ns"]), int(r["release"]))
+            for r in rows]  # fmt: skip
+
+
+def test_where_memory_was_unmapped() -> None:
+    memory = books(mapped(1, 0, 5), unmapped(2, 1, 2, stack=7), unmapped(3, 3, 1, tid=9, stack=8))
+    assert freed_places(memory) == [(1, 2, 2, 7), (3, 1, 3, 8)]
+
+
+def test_what_failed_moved_or_was_not_known_was_not_unmapped() -> None:
+    memory = books(
+        mapped(1, 0, 5), unmapped(2, 1, 2, stack=7), undone(3), unmapped(4, 20, 1, stack=8),
+        remap_entry(5, 0, 2), remap_return(6, 0, 9, 2),
+    )  # fmt: skip
+    assert freed_places(memory) == []
+
+
+def test_the_last_unmaps_are_kept() -> None:
+    steps = [step for n in range(1, 5001) for step in (mapped(2 * n, n, 1), unmapped(2 * n + 1, n, 1, stack=n))]
+    memory = books(*steps)
+    memory.live()
+    found = memory.unmapped()
+    assert (len(found), found["release"].max()) == (4097, 5000)
