@@ -12,7 +12,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 
+from tracer.analysis.qualified_name import qualified_name
 from tracer.analysis.runtime import is_allocator, is_heap, is_machinery
 from tracer.model.c_library_names import LIBC, LOADER, MUSL
 from tracer.model.findings import REACHABLE, FrameList, Leak
@@ -130,9 +132,35 @@ def constructor_of(modules: re.Pattern[str], most: int) -> Matcher:
     return Matcher(lambda frame: _in(frame, modules), matches)
 
 
+def own_memory(modules: re.Pattern[str], handed_out: str, users: re.Pattern[str]) -> Matcher:
+    """Match where these binaries allocate for themselves: none of the functions that hand memory to their caller is on
+    the way, or the caller is one of `users`. What libc copies for them counts as theirs."""
+    pattern = re.compile(handed_out)
+
+    def first(frame: Frame) -> bool:
+        return _in(frame, modules) or (_in(frame, LIBC) and frame.function in _COPIES)
+
+    def matches(stack: FrameList) -> bool:
+        inner = stack if _in(stack[0], modules) else stack[1:]
+        own = list(takewhile(lambda frame: _in(frame, modules), inner))
+        names = (qualified_name(frame.function) for frame in own if frame.function)
+        if not own or not any(pattern.fullmatch(name) for name in names):
+            return bool(own)
+        return len(own) < len(inner) and _in(inner[len(own)], users)
+
+    return Matcher(first, matches)
+
+
+_COPIES = ("strdup", "__strdup", "strndup", "__strndup")
 _LIBSTDCXX = re.compile(r"libstdc\+\+\.so\b.*")
 _GLIB = re.compile(r"lib(glib|gobject|gio|gmodule|gthread)-2\.0\.so.*")
 _PYTHON = re.compile(r"python3(\.\d+)?|libpython3[\w.]*\.so.*")
+_JAVA = re.compile(r"lib(jvm|jli|jimage)\.so")
+_JDK = re.compile(r"lib(java|net|nio|zip|verify|management(_ext)?|instrument|extnet|prefs|jdwp)\.so")
+_JAVA_HANDS_OUT = (
+    r"Unsafe_(Allocate|Reallocate)Memory0?|jni_Get\w*(Chars|Critical|Elements)\w*|jni_New(Weak)?GlobalRef"
+    r"|(JvmtiEnv(Base)?|JNI)::\w+|jvmti_\w+"
+)
 _STATIC_RESULTS = (
     r"(get|set|end)(pw|gr|sp|serv|proto|host|net|rpc|mnt)ent"
     r"|get(pwnam|pwuid|grnam|grgid|spnam|servbyname|servbyport|protobyname|protobynumber)(_r)?"
@@ -200,6 +228,8 @@ ONE_OFFS: tuple[OneOff, ...] = (
            way_to(r"Py_Initialize(Ex|FromConfig)?|_Py_InitializeMain|Py_Finalize(Ex)?", _PYTHON)),
     OneOff("python-books", "interned strings, types and modules live until exit",
            way_to(r"_?PyUnicode_Intern\w+|PyType_Ready|PyImport_Import\w*", _PYTHON)),
+    OneOff("java", "heaps, code and books of Java's virtual machine, whose pointers are compressed or biased",
+           own_memory(_JAVA, _JAVA_HANDS_OUT, _JDK), _BOTH),
     OneOff(_PYTHON_ARENAS, "arenas of the interpreter's pools",
            way_to(r"_?Py(Object|Mem)_(Malloc|Calloc|Realloc)|_PyObject_(Arena\w+|New|GC_\w+)", _PYTHON), ("mapping",)),
 )  # fmt: skip

@@ -35,6 +35,13 @@ _WRAPPER_FUNCTION = re.compile(
     r"|ngx_(alloc|calloc|memalign)|apr_(palloc|pcalloc)|bfd_(z?malloc|z?alloc|realloc)|php_?(m|c|re)alloc|_em?alloc"
     r"|g_(try_)?(malloc|malloc0|realloc|malloc_n|malloc0_n|realloc_n)|g_slice_alloc0?|g_str(n)?dup|g_memdup2?"
 )
+_JAVA_MODULE = "libjvm.so"
+_JAVA_WRAPPER = re.compile(
+    r"os::(pd_)?(malloc|realloc|strdup(_check_oom)?|(try_)?(reserve|commit|uncommit|map|attempt_reserve)_memory\w*)"
+    r"|(Allocate|Reallocate)Heap|ResourceArea::\w+|(resource_)?(re)?allocate_bytes"
+    r"|(Arena|Chunk|ChunkPool|AllocateHeap)::(allocate\w*|grow|Arena|Amalloc\w*|operator)"
+    r"|(CHeapObj\w*|ResourceObj|AnyObj|ArenaObj|StackObj)::operator|ArrayAllocator::\w+|anon_mmap\w*"
+)
 _STUB_FUNCTION = re.compile(r"__refcnt__\w+|refcnt__\w+")
 _LIBRARY_SCOPES = ("std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::", "hashbrown::")
 _LIBRARY_FUNCTION = re.compile(
@@ -90,6 +97,8 @@ def _is_machinery(function: str | None, module: str | None) -> bool:
         return True
     if function is None:
         return False
+    if module == _JAVA_MODULE and _JAVA_WRAPPER.fullmatch(qualified_name(function)):
+        return True
     if any(p.fullmatch(function) for p in (_STUB_FUNCTION, _WRAPPER_FUNCTION, _LIBRARY_FUNCTION)):
         return True
     return "::" in function and qualified_name(function).startswith(_LIBRARY_SCOPES)

@@ -142,6 +142,20 @@ def test_a_wrapper_of_malloc_is_passed_over(wrapper: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "wrapper",
+    ["os::malloc(unsigned long, MEMFLAGS, NativeCallStack const&)", "AllocateHeap(unsigned long, MEMFLAGS)",
+     "Arena::grow(unsigned long, AllocFailStrategy::AllocFailEnum)",
+     "CHeapObj<(MEMFLAGS)5>::operator new(unsigned long)",
+     "os::pd_commit_memory_or_exit(char*, unsigned long, bool, char const*)", "os::strdup(char const*, MEMFLAGS)"],
+)  # fmt: skip
+def test_what_java_allocates_by_is_passed_over(wrapper: str) -> None:
+    library = {"path": "/usr/lib/jvm/lib/server/libjvm.so"}
+    stack = frame("malloc", "libc.so.6"), frame(wrapper, "libjvm.so", **library)
+    assert own_frame((*stack, frame("Unsafe_AllocateMemory0", "libjvm.so", **library))) == 2
+    assert own_frame((frame("malloc", "libc.so.6"), frame(wrapper, "srv"), frame("main", "srv"))) == 1
+
+
+@pytest.mark.parametrize(
     "function", ["Ns<std::string>::visit()", "void Ns<std::string>::visit()", "Foo<int, std::string>::bar()",
                  "std::string Foo::name(int) const", "malloc_page", "normalloc", "std_init", "alloc_node"],
 )  # fmt: skip

@@ -187,6 +187,45 @@ def test_memory_of_the_program_is_never_taken_for_a_one_off(frames: list[tuple[s
     assert one_off(leak(*frames)) is None
 
 
+JVM, JLI = "libjvm.so", "libjli.so"
+VM = [("Threads::create_vm(JavaVMInitArgs*, bool*)", JVM), ("JNI_CreateJavaVM", JVM), ("JavaMain", JLI)]
+OS = ("os::malloc(unsigned long, MEMFLAGS)", JVM)
+NEW_HANDLE = [M, OS, ("OopStorage::allocate()", JVM), ("jni_NewGlobalRef", JVM)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "frames"),
+    [
+        ("mapping", [MMAP, ("os::pd_reserve_memory(unsigned long, bool)", JVM), ("universe_init()", JVM), *VM]),
+        ("mapping", [MMAP, ("os::pd_commit_memory(char*, unsigned long, bool)", JVM), (None, None)]),
+        ("mapping", [MMAP, ("JIMAGE_Open", "libjimage.so"), ("ClassLoader::setup()", JVM), *VM]),
+        ("allocation", [M, OS, ("Arena::grow(unsigned long)", JVM), *VM]),
+        ("allocation", [M, OS, ("JVM_StartThread", JVM), (None, None)]),
+        ("allocation", [*NEW_HANDLE, ("JNU_ClassString", "libjava.so")]),
+        ("allocation", [M, ("strdup", LIBC), ("JLI_StringDup", JLI), ("main", "java")]),
+    ],
+)  # fmt: skip
+def test_the_virtual_machine_of_java_has_memory_of_its_own(kind: str, frames: list[tuple[str, str]]) -> None:
+    rule = one_off(leak(*frames, kind=kind))
+    assert rule is not None and rule.name == "java"
+
+
+@pytest.mark.parametrize(
+    ("kind", "frames"),
+    [
+        ("allocation", [M, OS, ("Unsafe_AllocateMemory0", JVM), (None, None)]),
+        ("allocation", [M, ("AllocateHeap(unsigned long)", JVM), ("jni_GetStringUTFChars", JVM), ("f", "libn.so")]),
+        ("allocation", [*NEW_HANDLE, ("f", "libn.so")]),
+        ("allocation", [M, ("f", "libn.so"), (None, None), *VM]),
+        ("allocation", [M, ("strdup", LIBC), ("f", "libn.so"), *VM]),
+        ("allocation", [M, ("JvmtiEnv::Allocate(long, unsigned char**)", JVM), ("f", "libagent.so")]),
+        ("mapping", [MMAP, ("Java_sun_nio_ch_FileChannelImpl_map0", "libnio.so"), (None, None)]),
+    ],
+)  # fmt: skip
+def test_memory_that_java_hands_out_is_not_its_own(kind: str, frames: list[tuple[str, str]]) -> None:
+    assert one_off(leak(*frames, kind=kind)) is None
+
+
 def test_one_offs_are_no_references_and_have_reasons() -> None:
     assert one_off(leak(*KNOWN["locale"], kind="reference")) is None
     assert len({rule.name for rule in ONE_OFFS}) == len(ONE_OFFS)
