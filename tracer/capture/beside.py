@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+
+from tracer.kernel.blocked_signals import block_signals
 
 _SWITCH_SECONDS = 0.0005
 """So long may one thread of Python keep the other waiting: between system calls of a few milliseconds."""
@@ -18,13 +19,9 @@ def beside(work: Callable[[], None]) -> Iterator[None]:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
-        with ThreadPoolExecutor(1, "beside", _ignore_signals) as worker:
+        with ThreadPoolExecutor(1, "beside", block_signals) as worker:
             done = worker.submit(work)
             yield
         done.result()
     finally:
         sys.setswitchinterval(interval)
-
-
-def _ignore_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # a signal is to wake who waits for it

@@ -24,7 +24,7 @@ from tracer.model.records import ControlKind, ProcessState
 from tracer.probing.copied_code import mend_copies
 from tracer.probing.prober import Prober
 from tracer.procfs.maps import MapsEntry
-from tracer.procfs.process import executes, has_other_rights, variables
+from tracer.procfs.process import executes, has_other_rights, variables, waits_in_kernel
 from tracer.procfs.roots import path_of_process, root_of
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces
@@ -73,6 +73,8 @@ class Follower:
         """Processes that turn system calls into signals, those that end a return probe too: they lost their probes."""
         self.patching: set[Space] = set()
         """Processes that write to probed code, over breakpoints too, and their children: they lost their probes."""
+        self._sharing: dict[int, int] = {}
+        """Children that share the memory of a process that waits for them, which may get its probes by events."""
         self._expected: set[int] = set()
         """Processes that are about to exec what has been linked."""
         self._waiting: deque[np.void] = deque()
@@ -80,7 +82,7 @@ class Follower:
         self._handlers: dict[int, Callable[[np.void], None]] = {
             ControlKind.FORK: self._forked,
             ControlKind.FORKED: self._arrives,
-            ControlKind.FORKS: lambda _: None,
+            ControlKind.FORKS: self._makes,
             ControlKind.EXECUTES: self._executes,
             ControlKind.EXECUTES_AT: self._executes,
             ControlKind.EXEC: self._execed,
@@ -167,10 +169,28 @@ class Follower:
                 listener.forked(parent, child, moment)
             if parent in self.patching:
                 self.patching.add(child)
-        self._prober.forked(parent[0], child[0])
+        if shares and waits_in_kernel(parent[0]) and self._prober.can_change_over(parent[0]):
+            self._sharing[child[0]] = parent[0]  # its next step is a hold, or nothing that has a probe
+        else:
+            self._prober.forked(parent[0], child[0], shares_memory=shares)
 
     def _arrives(self, control: np.void) -> None:
         self._arrived[int(control["pid"])] = True
+        self._shares(control)
+
+    def _shares(self, control: np.void) -> None:
+        """A vfork child is held, and so its maker waits for it."""
+        pid = int(control["pid"])
+        maker = self._sharing.pop(pid, None)
+        if maker is not None:
+            if control["ticket"]:
+                self._prober.change_over(maker)
+            self._prober.forked(maker, pid, shares_memory=True)
+
+    def _makes(self, control: np.void) -> None:
+        """A process that has forked a child is held."""
+        if control["ticket"]:
+            self._prober.change_over(int(control["pid"]))
 
     def expect_exec(self, pid: int) -> None:
         """Take it that what a process executes next has its probes already."""
@@ -180,6 +200,7 @@ class Follower:
         """Before an exec: find the probes of what is going to run, and link those that would come too late."""
         pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
         self._arrived.pop(pid, None)
+        self._shares(control)
         self._binaries.recheck()
         if path:
             path = path_of_process(pid, path)
@@ -200,6 +221,8 @@ class Follower:
         path = bytes(control["path"]).decode(errors="surrogateescape")
         self._processes.execed(pid, generation, path, moment.trace_ns)
         self._arrived.pop(pid, None)
+        if (maker := self._sharing.pop(pid, None)) is not None:
+            self._prober.forked(maker, pid)
         self._binaries.recheck()
         if has_other_rights(pid):
             self._prober.gained_rights(pid)
@@ -286,6 +309,7 @@ class Follower:
         space, moment = _space(control), self._moment(control)
         if self._arrived.pop(space[0], True) is False:
             self.not_followed += 1
+        self._sharing.pop(space[0], None)
         self._expected.discard(space[0])
         self._processes.exited(space[0], int(control["wait_status"]), moment.trace_ns)
         self._ended(space, moment)

@@ -82,8 +82,9 @@ class Session:
     def _open(self, options: CaptureOptions) -> None:
         self._uprobe_events = UprobeEvents()
         self._closer = Closer(self._uprobe_events)
-        self._leaves_links = False
+        self._leaves_rest = False
         self._opened.callback(self._end_closer)
+        self._uprobe_events.claim()
         self.options = options
         self.mode = "attached"
         self.stopped = False
@@ -180,6 +181,7 @@ class Session:
         self._shared["follow"] = int(self.options.follow)
         self._started_ns = time.monotonic_ns()
         self._shared["armed"] = 1
+        self._uprobe_events.release()
 
     def launch(self, launched: Launched, path: str) -> None:
         """Put all probes on a held child and let it go; raises NothingToProbe, or NoSuchTarget if it cannot exec."""
@@ -244,6 +246,7 @@ class Session:
                     self.drain()
                     if is_quiet:
                         self.stacks.settle(_SPARE_SECONDS)
+                        self.attacher.rest()
                     self._take_checkpoints()
                     if on_turn is not None:
                         on_turn()
@@ -363,21 +366,21 @@ class Session:
     def close(self, *, exits: bool = False) -> None:
         """Detach everything from the target, which runs on if it still does, and close all that was opened.
 
-        `exits`: this process is about to end. The links of a target that has ended are then left to the closer: to
-        wait for the kernel, some 0.4 s, is of no use to anybody.
+        `exits`: this process is about to end. What no running process meets is then left to the closer: to wait for
+        the kernel, 0.4 s and more, is of no use to anybody.
         """
-        self._leaves_links = exits and self.target_ended and self._closer.is_ready
+        self._leaves_rest = exits and self._closer.is_ready
         self._shared["armed"] = 0
         self._opened.close()
         self.mishaps.calm()
 
     def _detach(self) -> None:
-        if self._leaves_links:
+        if self._leaves_rest and self.target_ended:
             self.attacher.leave_all()
         else:
-            self.attacher.detach_all()
+            self.attacher.detach_all(leaves_places=self._leaves_rest)
 
     def _end_closer(self) -> None:
-        """End it, unless it has links to close, or to remove names that the kernel still has in use."""
-        if not self._leaves_links and self._uprobe_events.close():
+        """End it, unless it has something to close, or to remove names that the kernel still has in use."""
+        if not self._leaves_rest and self._uprobe_events.close():
             self._closer.stop()

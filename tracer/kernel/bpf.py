@@ -23,7 +23,8 @@ F_NO_PREALLOC, F_MMAPABLE, F_SLEEPABLE = 1, 1 << 10, 1 << 4
 F_READ_ONLY = 1 << 7
 """Of a map: programs do not write to it."""
 PERF_FLAG_FD_CLOEXEC = 8
-_PERF_TYPE_TRACEPOINT = 2
+_PERF_TYPE_SOFTWARE, _PERF_TYPE_TRACEPOINT = 1, 2
+_SOFTWARE_DUMMY = 9
 _DISABLED, _INHERIT, _ENABLE_ON_EXEC = 1, 1 << 1, 1 << 12
 ATTACH_PERF_EVENT, ATTACH_UPROBE_MULTI = 41, 48
 UPROBE_MULTI_RETURN = 1
@@ -236,16 +237,25 @@ def open_uprobe_event(path: str, file_offset: int, pid: int, *, at_return: bool)
     return _check(_libc.syscall(NR_PERF_EVENT_OPEN, buffer, pid, 0 if pid == -1 else -1, -1, PERF_FLAG_FD_CLOEXEC))
 
 
-def open_trace_event(number: int, tid: int, *, inherit: bool) -> int:
+def open_trace_event(number: int, tid: int, *, inherit: bool = False, enables: bool = True, group: int = -1) -> int:
     """Open a perf event on an event of tracefs, for a thread (0: the current one); return its descriptor.
 
-    It is never switched on, which would cost the thread each time it is scheduled: programs run all the same. One that
-    is inherited puts breakpoints into the thread's process at once; one that is not, only into what it would map later.
+    It is not switched on, which would cost the thread each time it is scheduled: programs run all the same. One that
+    is inherited, or that an exec does not enable, puts breakpoints into the thread's process at once; else only into
+    what it will map. `group`: the event that leads its group.
     """
-    flags = _DISABLED | (_INHERIT if inherit else _ENABLE_ON_EXEC)
-    attributes = struct.pack("<IIQQQQQ", _PERF_TYPE_TRACEPOINT, 128, number, 0, 0, 0, flags).ljust(128, b"\0")
-    buffer = ctypes.create_string_buffer(attributes, 128)
-    return _check(_libc.syscall(NR_PERF_EVENT_OPEN, buffer, tid, -1, -1, PERF_FLAG_FD_CLOEXEC))
+    flags = _DISABLED | (_INHERIT if inherit else _ENABLE_ON_EXEC if enables else 0)
+    return _open_event(_PERF_TYPE_TRACEPOINT, number, flags, tid, group)
+
+
+def open_dummy_event(tid: int) -> int:
+    """Open a perf event that counts nothing, and is not switched on, for a thread; return its descriptor."""
+    return _open_event(_PERF_TYPE_SOFTWARE, _SOFTWARE_DUMMY, _DISABLED, tid, -1)
+
+
+def _open_event(kind: int, config: int, flags: int, tid: int, group: int) -> int:
+    attributes = struct.pack("<IIQQQQQ", kind, 128, config, 0, 0, 0, flags).ljust(128, b"\0")
+    return _check(_libc.syscall(NR_PERF_EVENT_OPEN, attributes, tid, -1, group, PERF_FLAG_FD_CLOEXEC))
 
 
 def link_perf_event(program_fd: int, event_fd: int, cookie: int) -> int:

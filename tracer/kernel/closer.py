@@ -12,7 +12,7 @@ import ctypes
 import os
 import select
 import signal
-from collections.abc import Collection
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -21,12 +21,17 @@ from tracer.kernel.uprobe_events import UprobeEvents
 
 _NR_CLONE = 56
 _CLONE_FILES = 0x400
-_SLOW = ("anon_inode:bpf_link", "anon_inode:bpf-link", "anon_inode:[perf_event]")
+_LINKS = ("anon_inode:bpf_link", "anon_inode:bpf-link")
+_EVENT = "anon_inode:[perf_event]"
 """What /proc/PID/fd shows for what takes its time to close."""
 _AT_ONCE = 16
 """More are sooner done, but each takes a lock that a fork of the target waits for in the same queue."""
 _PATIENCE_SECONDS = 5.0
 """So long may the kernel take to let go of the events in tracefs."""
+_WAY_SECONDS = 60.0
+"""So long in all, and no longer, other runs that use events are given the way."""
+_PAUSE_SECONDS = 0.005
+"""Between two turns, for those who wait to begin."""
 
 
 class Closer:
@@ -36,6 +41,7 @@ class Closer:
         tracer = os.getpid()
         self._handle = os.pidfd_open(tracer)  # here: the copy's files are this process's own
         self._pid: int = ctypes.PyDLL(None).syscall(_NR_CLONE, _CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0)
+        events.are_outlived_by(tracer, self._pid or os.getpid())
         if self._pid == 0:
             _work(tracer, self._handle, events)
 
@@ -63,7 +69,7 @@ def _work(tracer: int, handle: int, events: UprobeEvents) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         os.setsid()
         _wait_for_end(tracer, handle)
-        close_all(events.descriptors)
+        close_all(events)
         events.remove_all(_PATIENCE_SECONDS)
     finally:
         os._exit(0)
@@ -76,16 +82,27 @@ def _wait_for_end(tracer: int, handle: int) -> None:
         end.poll()
 
 
-def close_all(but: Collection[int] = ()) -> None:
-    """Close every other file: first what somebody may wait for the end of, as a terminal or a pipe."""
-    slow = []
-    for place in list(Path("/proc/self/fd").iterdir()):
+def close_all(events: UprobeEvents) -> None:
+    """Close every file but those of `events`: first what somebody may wait for the end of, as a terminal or a pipe;
+    then links, and at last perf events, one after the other: those that keep breakpoints take no time, and come before
+    those that have the programs (tracer.kernel.place_events)."""
+    links, perf_events = [], []
+    for fd in sorted(int(place.name) for place in list(Path("/proc/self/fd").iterdir())):
         with suppress(OSError):
-            if int(place.name) in but:
+            if fd in events.descriptors:
                 continue
-            if str(place.readlink()) in _SLOW:
-                slow.append(int(place.name))
+            what = str(Path(f"/proc/self/fd/{fd}").readlink())
+            if what in _LINKS:
+                links.append(fd)
+            elif what == _EVENT:
+                perf_events.append(fd)
             else:
-                os.close(int(place.name))
+                os.close(fd)
     with ThreadPoolExecutor(_AT_ONCE) as closers:
-        closers.map(os.close, slow)
+        closers.map(os.close, links)
+    patience = _WAY_SECONDS
+    for fd in perf_events:
+        with events.turn(patience) as waited, suppress(OSError):
+            os.close(fd)
+        patience = max(patience - waited, 0.0)
+        time.sleep(_PAUSE_SECONDS)

@@ -37,11 +37,18 @@ class InterpreterPrograms(LaterPrograms):
     refused = ""
     """Why frames of interpreters cannot be walked, once that is known."""
 
+    def __init__(self, load: Callable[[], Mapping[str, int]]) -> None:
+        super().__init__(load)
+        self.then: Callable[[], None] = lambda: None
+        """Called when they were loaded."""
+
     @cached_property
     def fds(self) -> Mapping[str, int]:
         """The programs; none where they were refused."""
         try:
-            return self._load()
+            programs = self._load()
         except RefleakError as error:
             self.refused = str(error)
             return {}
+        self.then()
+        return programs

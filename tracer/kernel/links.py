@@ -1,4 +1,5 @@
-"""Attach probes to a process: by uprobe_multi links where the kernel has them, else by a perf event per site.
+"""Attach probes to a process: by uprobe_multi links where the kernel has them, else by a perf event per site; to
+forked children by events on places that all of them have in common (tracer.kernel.place_events).
 
 Every link and event is a file descriptor, so whatever ends the tracer removes all of its probes. Each holds for one
 process: others that map the same files get no breakpoint. The places where forks and execs are followed have one in the
@@ -10,9 +11,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 
@@ -20,7 +21,8 @@ from tracer.binaries.open_binaries import OpenBinary
 from tracer.errors import KernelLacks
 from tracer.kernel import bpf
 from tracer.kernel.breakpoints import remove_breakpoints
-from tracer.kernel.programs import HOLD_OF_TREE, Programs
+from tracer.kernel.place_events import Breakpoints, PlaceEvents
+from tracer.kernel.programs import Programs
 from tracer.kernel.tree_holds import TreeHolds
 from tracer.kernel.uprobe_events import UprobeEvents
 from tracer.model.operations import INTERPRETED, Operation, Placement, SiteFlag
@@ -33,6 +35,8 @@ _MOST_ENDED = 32
 _Placed = tuple[int, Placement]
 _Links = dict[int, list[int]]
 """Descriptors by the binary that they are in; 0 for those in none."""
+_FEW_CHILDREN = 4
+"""As many have links: events cost each child less, but some seconds in the background when the trace has ended."""
 _CLOSERS = 128
 """Links closed at a time at the end. Each close waits some 40 ms for the kernel's readers, all for the same ones."""
 _PATIENCE_SECONDS = 0.1
@@ -58,8 +62,14 @@ class Attacher:
 
     def __init__(self, programs: Programs, events: UprobeEvents) -> None:
         self._programs = programs
-        self._tree = TreeHolds(events, programs.get(HOLD_OF_TREE), self._keep_for_all)
+        self._places = PlaceEvents(events)
+        self._tree = TreeHolds(self._places, programs.hold_of_tree, self._keep_for_all)
         self._fds: dict[int, _Links] = {}
+        self._by_events: set[int] = set()
+        """Processes that have their probes by events, as far as there was time for that."""
+        self._expected: Breakpoints | None = None
+        """What a process has of the breakpoints of events that are attached now; None: links are."""
+        self._children = 0
         self._ended: deque[_Links] = deque()
         self._to_close: deque[tuple[int, int]] = deque()
         self._being_closed: tuple[int, int] | None = None
@@ -73,7 +83,62 @@ class Attacher:
     def waits_for_the_held(self) -> bool:
         """Whether to attach to a place takes until everybody who is held there goes on: the kernel's lock of a place is
         taken while its programs run (register_rwsem in kernel/events/uprobes.c), up to Linux 6.11."""
-        return not self._programs.multi
+        return not self._programs.probes.multi
+
+    def note_child(self) -> None:
+        """Where there are many children, begin to load what probes by events need."""
+        self._children += 1
+        if self._children == _FEW_CHILDREN and self._places.can_be_had:
+            self._programs.prepare_events()
+
+    @property
+    def can_use_events(self) -> bool:
+        """Whether processes can have their probes by events by now."""
+        return self._children > _FEW_CHILDREN and self._places.can_be_had and self._programs.of_events is not None
+
+    def share_events(self, pid: int) -> None:
+        """Take it that a process, which shares its maker's memory, meets its maker's events; attach by events what is
+        attached to it from now on."""
+        self._by_events.add(pid)
+
+    def has_events(self, pid: int) -> bool:
+        """Tell whether a process has its probes by events."""
+        return pid in self._by_events
+
+    @contextmanager
+    def expecting(self, pid: int, breakpoints: Breakpoints) -> Iterator[None]:
+        """Say what a process has of the breakpoints of what the body attaches, where that is done by events."""
+        if pid not in self._by_events:
+            yield
+            return
+        if self._places.claim() or self._fds.get(pid):
+            self._expected = breakpoints
+        else:
+            self._by_events.discard(pid)
+        try:
+            yield
+        finally:
+            self._expected = None
+
+    @contextmanager
+    def beginning(self, pid: int) -> Iterator[bool]:
+        """Give a process that has all breakpoints events in the body, if that takes no longer than it can be held; tell
+        the body so."""
+        if by_events := self._places.claim():
+            self._by_events.add(pid)
+            self._expected = Breakpoints.THERE
+        try:
+            yield by_events
+        finally:
+            self._expected = None
+
+    def rest(self) -> None:
+        """Nobody is held."""
+        self._places.release()
+
+    def give_links(self, pid: int) -> list[int]:
+        """Give away what is attached to a process, to be removed."""
+        return list(chain(*self._fds.pop(pid, {}).values()))
 
     def attach_sites(self, pid: int, binary: OpenBinary, placed: Sequence[_Placed]) -> None:
         """Attach sites of a binary to a process; returns first, so that no entry goes without its return.
@@ -96,24 +161,31 @@ class Attacher:
         self.attached += len(all_placed)
 
     def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
-        program = self._programs.get(name) if placed else None
-        if program is None:
-            return
-        whose = 0 if self._programs.multi else pid << 32  # a perf event's come from whoever shares the memory too
+        # A perf event's come from whoever shares the memory too, a link's and those of places are not seen twice.
+        whose = 0 if self._expected is not None or self._programs.probes.multi else pid << 32
         places = [(_offset(placement, at_return), whose | index) for index, placement in placed]
-        self._link(pid, binary, program, places, at_return=at_return)
+        if places:
+            self._link(pid, binary, name, places, at_return=at_return)
 
     def _link(
-        self, pid: int, binary: OpenBinary, program: int, places: Sequence[tuple[int, int]], *, at_return: bool
+        self, pid: int, binary: OpenBinary, name: str, places: Sequence[tuple[int, int]], *, at_return: bool
     ) -> None:
-        """Attach a program to (file offset, cookie) each, by one link or by a perf event each."""
+        """Attach a program to (file offset, cookie) each: by one link, a perf event each, or the places' events."""
+        programs = self._programs.of_events if self._expected is not None else self._programs.probes
+        program = programs.get(name) if programs is not None else None
+        if program is None:
+            return
         fds = self._fds.setdefault(pid, {}).setdefault(binary.id, [])
-        if self._programs.multi:
+        if self._expected is not None:
+            for at, cookie in places:
+                number = self._places.number(binary.id, binary.open_path, at, program, cookie, at_return=at_return)
+                fds.append(self._places.open(number, pid, self._expected))
+        elif self._programs.probes.multi:
             offsets, cookies = [offset for offset, _ in places], [cookie for _, cookie in places]
             fds.append(bpf.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=at_return))
-            return
-        for offset, cookie in places:
-            fds.extend(self._perf(program, binary.open_path, offset, cookie, pid or -1, at_return))
+        else:
+            for offset, cookie in places:
+                fds.extend(self._perf(program, binary.open_path, offset, cookie, pid or -1, at_return))
 
     def _perf(self, program: int, path: str, offset: int, cookie: int, pid: int, at_return: bool) -> tuple[int, int]:
         event = bpf.open_uprobe_event(path, offset, pid, at_return=at_return)
@@ -127,7 +199,7 @@ class Attacher:
         """Hold a process each time it comes to this place; with pid EVERY_PROCESS, whatever traced process does."""
         if self._programs.can_hold:
             places = [(hold.file_offset, hold.cookie)]
-            self._link(pid, binary, self._programs["on_hold"], places, at_return=hold.at_return)
+            self._link(pid, binary, "on_hold", places, at_return=hold.at_return)
 
     def attach_tree_holds(self, pid: int, binary: OpenBinary, holds: Sequence[Hold]) -> None:
         """Hold a process, and those that it makes from now on, at these places.
@@ -147,16 +219,15 @@ class Attacher:
 
     def attach_unwinders(self, pid: int, binary: OpenBinary) -> None:
         """Have true return addresses stand on a process's stacks while this binary's unwinders run."""
-        program = self._programs.get("on_unwinding")
         for at_return in (False, True):
             places = [(p.file_offset, int(p.moment)) for p in binary.unwinders if p.at_return == at_return]
-            if places and program is not None:
-                self._link(pid, binary, program, places, at_return=at_return)
+            if places:
+                self._link(pid, binary, "on_unwinding", places, at_return=at_return)
 
     def attach_watch(self, pid: int, binary: OpenBinary, calls: Sequence[tuple[int, int]]) -> None:
         """Follow what a process does to its executable memory: (file offset behind a system call, its number) each."""
         places = [(offset, number << 8) for offset, number in calls]
-        self._link(pid, binary, self._programs["on_mapping"], places, at_return=False)
+        self._link(pid, binary, "on_mapping", places, at_return=False)
 
     def attach_tracepoints(self) -> None:
         """Watch forks, execs and exits; raises KernelLacks."""
@@ -171,7 +242,15 @@ class Attacher:
 
     def detach(self, pid: int) -> None:
         """Close what is attached to a process that ended, but not yet: each close takes the locks that an attach needs
-        too, for which someone may be held. Only when many wait, the oldest are closed, one after the other."""
+        too, for which someone may be held. Only when many wait, the oldest are closed, one after the other. Events are
+        closed soon, which costs little: each costs all others at its place some time."""
+        if pid in self._by_events:
+            self._by_events.discard(pid)
+            self._places.forget(pid)
+            for binary, fds in self._fds.pop(pid, {}).items():
+                self._to_close.extend((binary, fd) for fd in fds)
+                self._closer.submit(self._close_many, len(fds))
+            return
         self._ended.append(self._fds.pop(pid, {}))
         if len(self._ended) > _MOST_ENDED:
             for binary, fds in self._ended.popleft().items():
@@ -190,7 +269,7 @@ class Attacher:
         with suppress(IndexError):
             while True:
                 waiting.append(self._to_close.popleft())
-        fds += [fd for of, fd in waiting if of == binary.id]
+        fds += [*self._places.take(binary.id), *(fd for of, fd in waiting if of == binary.id)]
         self._to_close.extend((of, fd) for of, fd in waiting if of != binary.id)
         closed = self._being_closed
         remove_breakpoints(fds, [closed[1]] if closed is not None and closed[0] == binary.id else [])
@@ -198,10 +277,11 @@ class Attacher:
     def leave(self, pid: int) -> None:
         """Take all breakpoints out of a process that goes on, and the holds of the tree out of all of it: what was
         inherited goes only with what it was inherited from."""
-        self._tree.forget()
         everywhere = self._fds.get(EVERY_PROCESS, {})
         shared = [everywhere.pop(binary) for binary in list(everywhere) if binary != _NO_BINARY]
         remove_breakpoints(list(chain(*self._fds.pop(pid, {}).values(), *shared)))
+        self._by_events.discard(pid)
+        self._places.forget(pid)
 
     def _close_next(self) -> None:
         self._quiet.wait(_PATIENCE_SECONDS)
@@ -211,17 +291,26 @@ class Attacher:
             _close_quietly(fd)
             self._being_closed = None
 
+    def _close_many(self, count: int) -> None:
+        for _ in range(count):
+            self._close_next()
+
     def leave_all(self) -> None:
         """Leave all open, for who closes it when this process has ended."""
+        self._places.close()
         self._closer.shutdown(wait=True, cancel_futures=True)
         self._ended.clear()
         self._fds.clear()
         self._to_close.clear()
 
-    def detach_all(self) -> None:
-        """Close everything and wait for it."""
+    def detach_all(self, *, leaves_places: bool = False) -> None:
+        """Close everything and wait for it; `leaves_places`: but for the programs at places with events, which are met
+        by nobody then: this process is about to end, and another one closes them."""
+        self._places.close()
         self._closer.shutdown(wait=False, cancel_futures=True)
         left = list(chain(*(fds for links in (*self._ended, *self._fds.values()) for fds in links.values())))
+        if not leaves_places:
+            left += self._places.take_all()
         with suppress(IndexError):
             while True:  # one by one: none may be closed twice, since its number may be another's by then
                 left.append(self._to_close.popleft()[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tracer.errors import ProgramRefused
 from tracer.kernel import bpf
+from tracer.kernel.blocked_signals import block_signals
 from tracer.kernel.bpf import ProgramType
 from tracer.kernel.bytecode import (
     cache_key,
@@ -49,7 +50,8 @@ _ON_WRAPPER = "on_wrapper"
 """For the library of --preload."""
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
-HOLD_OF_TREE = "on_hold_of_tree"
+_EVENT_PROGRAMS = "EVENT_PROGRAMS"
+_HOLD_OF_TREE = "on_hold_of_tree"
 """on_hold once more, to be attached to perf events, which uprobe_multi programs cannot."""
 _ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
 _NAMES = (
@@ -75,9 +77,13 @@ def compiler_flags(maps: Sequence[str], offsets: Mapping[str, int]) -> list[str]
 
 
 def compiled(
-    maps: Maps, offsets: Mapping[str, int], cache: Path, on_compile: Callable[[], None] = lambda: None
+    maps: Maps, offsets: Mapping[str, int], cache: Path, on_compile: Callable[[], None] = lambda: None, *,
+    tail_calls: str = "PROGRAMS",
 ) -> dict[str, Linked]:  # fmt: skip
-    """Return the programs' code by name, made for these maps; from the cache where it was compiled before."""
+    """Return the programs' code by name, made for these maps; from the cache where it was compiled before.
+
+    `tail_calls`: the map that they find each other in.
+    """
     directory = bpf_directory()
     source = source_text(directory)
     flags = compiler_flags(list(maps.fds), offsets)
@@ -94,13 +100,14 @@ def compiled(
             [*_NAMES, *turns], include,
         )
         write_cached(path, found)
-    code = {name: relocate(function, list(maps.fds.values())) for name, function in found.items()}
+    fds = {**maps.fds, "PROGRAMS": maps.fds[tail_calls]}
+    code = {name: relocate(function, list(fds.values())) for name, function in found.items()}
     return {name: link(name, code, turns) for name in _NAMES}
 
 
 @dataclass(frozen=True)
-class Programs:
-    """File descriptors of the programs by name."""
+class ProbePrograms:
+    """What probes of one kind run, by name: the kernel wants the kind to be one for all that call each other."""
 
     fds: Mapping[str, int]
     """Of those that every trace needs."""
@@ -121,40 +128,121 @@ class Programs:
                 return later.fds[name]
         return self.fds.get(name)
 
-    def __getitem__(self, name: str) -> int:
-        return self.fds[name]
-
     def close(self) -> None:
         for later in (self.described, self.wrappers, self.interpreters):
             if later is not None:
                 later.close()
-        for fd in set(self.fds.values()):  # with perf events, both holds are one program
+        for fd in self.fds.values():
             os.close(fd)
 
 
-def _load_all(code: Mapping[str, Linked], maps: Maps, multi: bool, interpreters: bool) -> Programs:
+class Programs:
+    """The programs of a trace: its tracepoints' and its probes'. Those of probes once more for perf events, where most
+    go through uprobe_multi links: from when `prepare_events` was called on they are loaded, beside the trace."""
+
+    def __init__(
+        self, points: Mapping[str, int], probes: ProbePrograms, load_of_events: Callable[[], ProbePrograms]
+    ) -> None:
+        self._points, self.probes, self._load_of_events = points, probes, load_of_events
+        self._worker = ThreadPoolExecutor(1, "programs", block_signals)
+        self._loading: Future[ProbePrograms] | None = None
+        if probes.interpreters is not None:
+            probes.interpreters.then = self._load_interpreters_of_events
+
+    def __getitem__(self, tracepoint: str) -> int:
+        return self._points[tracepoint]
+
+    @property
+    def hold_of_tree(self) -> int | None:
+        """The program of holds, for perf events; None where nobody can be held."""
+        return self._points.get(_HOLD_OF_TREE) or (self.probes.get("on_hold") if self.can_hold else None)
+
+    @property
+    def can_hold(self) -> bool:
+        return self.probes.can_hold
+
+    @property
+    def interpreters(self) -> InterpreterPrograms | None:
+        return self.probes.interpreters
+
+    def prepare_events(self) -> None:
+        """Begin to load the programs for perf events, unless that was begun before."""
+        if self._loading is None and self.probes.multi:
+            self._loading = self._worker.submit(self._load_of_events)
+
+    @property
+    def of_events(self) -> ProbePrograms | None:
+        """The programs for perf events; None while they are not loaded, or where the kernel refused them."""
+        if not self.probes.multi:
+            return self.probes
+        if self._loading is None or not self._loading.done() or self._loading.exception() is not None:
+            return None
+        if self.interpreters is not None and self.interpreters.is_loaded:
+            self._load_interpreters_of_events()
+        return self._loading.result()
+
+    def _load_interpreters_of_events(self) -> None:
+        """Whoever has a probe of either kind may run an interpreter."""
+        if self._loading is not None and self._loading.done() and self._loading.exception() is None:
+            interpreters = self._loading.result().interpreters
+            if interpreters is not None:
+                _ = interpreters.fds
+
+    def close(self) -> None:
+        self._worker.shutdown(wait=True)
+        if self._loading is not None and self._loading.exception() is None:
+            self._loading.result().close()
+        self.probes.close()
+        for fd in self._points.values():
+            os.close(fd)
+
+
+def _load_probes(
+    code: Mapping[str, Linked], maps: Maps, *, multi: bool, interpreters: bool, tail_calls: str = "PROGRAMS"
+) -> ProbePrograms:
     load_one = partial(load, code, attach=bpf.ATTACH_UPROBE_MULTI if multi else 0)
     hold = partial(load_one, kind=ProgramType.KPROBE, sleepable=True)
+    table = maps.fds[tail_calls]
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # those that the verifier takes longest over first
         holds = [pool.submit(hold, name) for name in _HOLDS]
         probes = [pool.submit(load_one, name, ProgramType.KPROBE) for name in (*_PROBES, *_TAIL_CALLED)]
-        points = [pool.submit(load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
         unwinding = pool.submit(_load_unwinding, hold, partial(load_one, kind=ProgramType.KPROBE))
     fds = {name: made.result() for name, made in zip((*_PROBES, *_TAIL_CALLED), probes, strict=True)}
     if (unwinder := unwinding.result()) is not None:
         fds[_ON_UNWINDING[0]] = unwinder
-    fds |= {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
-    _enter(maps, _TAIL_CALLED, fds)
+    _enter(table, _TAIL_CALLED, fds)
     described = LaterPrograms(partial(_load_described, load_one))
     wrappers = LaterPrograms(lambda: {_ON_WRAPPER: load_one(_ON_WRAPPER, ProgramType.KPROBE)})
-    walkers = InterpreterPrograms(partial(_load_interpreters, load_one, maps)) if interpreters else None
+    walkers = InterpreterPrograms(partial(_load_interpreters, load_one, table)) if interpreters else None
+    can_hold = True
     try:
         fds |= {name: made.result() for name, made in zip(_HOLDS, holds, strict=True)}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
+        can_hold = False
         fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
-        return Programs(fds, multi, can_hold=False, described=described, wrappers=wrappers, interpreters=walkers)
-    fds[HOLD_OF_TREE] = load(code, "on_hold", ProgramType.KPROBE, sleepable=True) if multi else fds["on_hold"]
-    return Programs(fds, multi, can_hold=True, described=described, wrappers=wrappers, interpreters=walkers)
+    return ProbePrograms(fds, multi, can_hold, described, wrappers, walkers)
+
+
+def _load_all(
+    code: Mapping[str, Linked],
+    maps: Maps,
+    *,
+    multi: bool,
+    interpreters: bool,
+    code_of_events: Callable[[], Mapping[str, Linked]],
+) -> Programs:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        points = [pool.submit(load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
+        probes = _load_probes(code, maps, multi=multi, interpreters=interpreters)
+    fds = {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
+    if multi and probes.can_hold:
+        fds[_HOLD_OF_TREE] = load(code, "on_hold", ProgramType.KPROBE, sleepable=True)
+    return Programs(
+        fds, probes,
+        lambda: _load_probes(
+            code_of_events(), maps, multi=False, interpreters=interpreters, tail_calls=_EVENT_PROGRAMS
+        ),
+    )  # fmt: skip
 
 
 def _load_unwinding(hold: Callable[[str], int], load_one: Callable[[str], int]) -> int | None:
@@ -172,17 +260,17 @@ def _load_described(load_one: Callable[[str, ProgramType], int]) -> dict[str, in
         return dict(zip(_DESCRIBED, pool.map(lambda name: load_one(name, ProgramType.KPROBE), _DESCRIBED), strict=True))
 
 
-def _load_interpreters(load_one: Callable[[str, ProgramType], int], maps: Maps) -> dict[str, int]:
+def _load_interpreters(load_one: Callable[[str, ProgramType], int], table: int) -> dict[str, int]:
     fds = {name: load_one(name, ProgramType.KPROBE) for name in (*_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER)}
-    _enter(maps, _INTERPRETERS_TAIL_CALLED, fds, len(_TAIL_CALLED))
+    _enter(table, _INTERPRETERS_TAIL_CALLED, fds, len(_TAIL_CALLED))
     return fds
 
 
-def _enter(maps: Maps, names: Sequence[str], programs: Mapping[str, int], first: int = 0) -> None:
+def _enter(table: int, names: Sequence[str], programs: Mapping[str, int], first: int = 0) -> None:
     """Put programs where tail calls find them."""
     for index, name in enumerate(names, start=first):
         key, value = index.to_bytes(4, "little"), programs[name].to_bytes(4, "little")
-        bpf.update_element(maps.fds["PROGRAMS"], key, value)
+        bpf.update_element(table, key, value)
 
 
 def has_uprobe_multi() -> bool:
@@ -214,7 +302,11 @@ def load_programs(
     numbers of processes are those of this process's pid namespace.
     Raises BccMissing, ProgramRefused, NotPermitted.
     """
-    return _load_all(compiled(maps, _in_own_namespace(maps, offsets), cache, on_compile), maps, multi, interpreters)
+    offsets = _in_own_namespace(maps, offsets)
+    return _load_all(
+        compiled(maps, offsets, cache, on_compile), maps, multi=multi, interpreters=interpreters,
+        code_of_events=lambda: compiled(maps, offsets, cache, tail_calls=_EVENT_PROGRAMS),
+    )  # fmt: skip
 
 
 def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:

@@ -3,16 +3,22 @@
 The names there are one list for the whole machine, and outlive who made them. Those of a run are in a group of its
 own, are removed at its end, and at the next start where it could not (Documentation/trace/uprobetracer.rst). The
 kernel refuses to remove what is in use: so each event has one place, for of several it looks at the last one only.
+
+To take an event out of use the kernel waits some 80 ms for its readers, and whoever makes or opens one waits meanwhile
+(event_mutex of kernel/trace/trace_events.c): for ever, if it holds a thread in a program, which is such a reader. So
+runs that make or open events `claim` them, and those that end close theirs in turns of their own (`turn`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 _MOUNTED = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _LIST = "uprobe_events"
@@ -23,6 +29,7 @@ _TRIES = 5
 """Another run may take a new name, which is not in use yet, for one of a dead run."""
 _CHUNK = 1 << 16
 _STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 1.0
+_LOCK_STEP_SECONDS = 0.002
 
 
 def _open_tracefs() -> int | None:
@@ -55,7 +62,10 @@ class UprobeEvents:
 
     def __init__(self) -> None:
         self._root = _open_tracefs()
-        self.group = f"{_PREFIX}{os.getpid()}_{secrets.token_hex(8)}"
+        self._turn = self._open_list(os.O_RDONLY) if self._root is not None else None
+        self._token = secrets.token_hex(8)
+        self.group = self._group(os.getpid())
+        self._is_claimed = False
         self._count = 0
         self._remove_dead()
 
@@ -63,10 +73,55 @@ class UprobeEvents:
     def can_be_had(self) -> bool:
         return self._root is not None
 
+    def _group(self, *pids: int) -> str:
+        """Return a name that tells who keeps the events in use while it lives."""
+        return f"{_PREFIX}{'_'.join(map(str, pids))}_{self._token}"
+
+    def are_outlived_by(self, tracer: int, closer: int) -> None:
+        """Say, before any is made, which process closes them."""
+        self.group = self._group(tracer, closer)
+
     @property
     def descriptors(self) -> tuple[int, ...]:
         """Return the open files that are needed to remove the events."""
-        return (self._root,) if self._root is not None else ()
+        return tuple(fd for fd in (self._root, self._turn) if fd is not None)
+
+    def claim(self, patience_seconds: float = 1.0) -> bool:
+        """Have runs that end wait from now on; tell whether none of them closes an event just now."""
+        if self._turn is None:
+            return False
+        self._is_claimed = self._is_claimed or self._locked(fcntl.LOCK_SH, patience_seconds)
+        return self._is_claimed
+
+    def release(self) -> None:
+        """Let runs that end go on."""
+        if self._turn is not None and self._is_claimed:
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+            self._is_claimed = False
+
+    @contextmanager
+    def turn(self, patience_seconds: float) -> Iterator[float]:
+        """Wait until no other run makes or opens events, so long at most, and have them wait while the body closes one;
+        give the body how long it was."""
+        began = time.monotonic()
+        is_locked = self._turn is not None and self._locked(fcntl.LOCK_EX, patience_seconds)
+        try:
+            yield time.monotonic() - began
+        finally:
+            if is_locked:
+                assert self._turn is not None
+                fcntl.flock(self._turn, fcntl.LOCK_UN)
+
+    def _locked(self, kind: int, patience_seconds: float) -> bool:
+        assert self._turn is not None
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            with suppress(OSError):
+                fcntl.flock(self._turn, kind | fcntl.LOCK_NB)
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOCK_STEP_SECONDS)
 
     def add(self, path: str, file_offset: int, *, at_return: bool = False) -> int:
         """Make an event of one place of a file; return its number, by which perf_event_open(2) knows it."""
@@ -93,9 +148,9 @@ class UprobeEvents:
         return True
 
     def _remove_dead(self) -> None:
-        """Remove what runs that were killed left behind: the kernel keeps those that are in use."""
+        """Remove what runs that were killed left behind, but not while their events are still being closed."""
         if self._root is not None:
-            self._remove(lambda group: group != self.group)
+            self._remove(lambda group: not any(map(_lives, group.removeprefix(_PREFIX).split("_")[:-1])))
 
     def _remove(self, is_meant: Callable[[str], bool]) -> bool:
         is_done = True
@@ -117,8 +172,11 @@ class UprobeEvents:
                 if group.startswith(_PREFIX):
                     yield group, name
 
+    def _open_list(self, flags: int) -> int:
+        return os.open(_LIST, flags | os.O_CLOEXEC, dir_fd=self._root)
+
     def _tell(self, command: str) -> None:
-        file = os.open(_LIST, os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._root)
+        file = self._open_list(os.O_WRONLY)
         try:
             os.write(file, command.encode())
         finally:
@@ -138,7 +196,11 @@ class UprobeEvents:
         """Remove this run's events and let go of tracefs; return whether that is done: none is in use any more."""
         if not self.remove_all(_PATIENCE_SECONDS):
             return False
-        if self._root is not None:
-            os.close(self._root)
-            self._root = None
+        for fd in self.descriptors:
+            os.close(fd)
+        self._root = self._turn = None
         return True
+
+
+def _lives(pid: str) -> bool:
+    return Path("/proc", pid).exists()

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from tracer.binaries.open_binaries import FindSites, OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
 from tracer.errors import NothingToProbe, UnsuitableTarget
+from tracer.kernel.breakpoints import remove_breakpoints
 from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
+from tracer.kernel.place_events import Breakpoints
 from tracer.mishaps import Mishaps
 from tracer.model.operations import Operation
 from tracer.model.preload_names import PreloadLibrary
@@ -22,6 +24,7 @@ from tracer.probing.preloading import Placed, Preloading
 from tracer.probing.restored_code import restore_code
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import why_untraced
+from tracer.procfs.process import has_one_thread
 from tracer.spaces.mapping_tables import UnwindRows
 
 _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
@@ -127,14 +130,16 @@ class Prober:
         for binary in binaries:
             self.prepare(binary)
         self.preloading.starts(pid, binaries)
-        self._complete(pid)
-        self.link(pid, binaries)
+        with self._attacher.expecting(pid, Breakpoints.TO_COME):
+            self._complete(pid)
+            self.link(pid, binaries)
 
     def maps(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
         """Attach to a process what it lacks of the probes of all that it maps."""
-        if self.preloading.is_missing(pid, binaries):
-            self._complete(pid)
-        self.link(pid, binaries)
+        with self._attacher.expecting(pid, Breakpoints.MISSING):
+            if self.preloading.is_missing(pid, binaries):
+                self._complete(pid)
+            self.link(pid, binaries)
 
     def _complete(self, pid: int) -> None:
         for binary in self.linked(pid):
@@ -241,11 +246,36 @@ class Prober:
                 everywhere = hold.kind in _BEFORE_OWN_LINKS
                 self._attacher.attach_hold(EVERY_PROCESS if everywhere else pid, binary, hold)
 
-    def forked(self, parent: int, child: int) -> None:
+    def forked(self, parent: int, child: int, *, shares_memory: bool = False) -> None:
         """Give a child what its parent has: the kernel did so with the holds of the tree."""
         self._of_tree[child] = set(self._of_tree.get(parent, ()))
         self.preloading.forked(parent, child)
-        self.link(child, self.linked(parent))
+        self._attacher.note_child()
+        if shares_memory and self._attacher.has_events(parent):
+            self._attacher.share_events(child)
+            self._linked[child] = {}
+        elif not shares_memory and self._attacher.can_use_events:
+            with self._attacher.beginning(child):
+                self.link(child, self.linked(parent))
+        else:
+            self.link(child, self.linked(parent))
+
+    def can_change_over(self, pid: int) -> bool:
+        """Tell whether a process can have its probes by events, in place of links, once it is seen to wait."""
+        return self._attacher.can_use_events and not self._attacher.has_events(pid) and has_one_thread(pid)
+
+    def change_over(self, pid: int) -> None:
+        """Give a process that waits its probes by events: so have its children that share its memory, and they cost
+        nothing then."""
+        if not self.can_change_over(pid):
+            return
+        with self._attacher.beginning(pid) as by_events:
+            if not by_events:
+                return
+            links, binaries = self._attacher.give_links(pid), self.linked(pid)
+            self._linked[pid] = {}
+            self.link(pid, binaries)
+        remove_breakpoints(links)
 
     def gained_rights(self, pid: int) -> None:
         """The kernel took the holds of the tree from a process that exec'd a program with rights of its own."""

@@ -53,6 +53,21 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def waits_in_kernel(pid: int) -> bool:
+    """Tell whether a process's first thread waits, as for a vfork child (state D of proc_pid_stat(5))."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "D"
+    except (OSError, IndexError):
+        return False
+
+
+def has_one_thread(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/task").stat().st_nlink == 3
+    except OSError:
+        return False
+
+
 def has_other_rights(pid: int) -> bool:
     """Return whether the program that a process runs gave it rights, or may not be read by it.
 

@@ -144,7 +144,7 @@ def test_names_in_tracefs_go_when_it_is_killed(libc: Path, targets: Path, tmp_pa
 
 
 def test_names_of_a_dead_run_go_at_the_next_start(libc: Path, targets: Path, tmp_path: Path) -> None:
-    left = "refleak_1_0123456789abcdef/at1"
+    left = "refleak_4194398_4194399_0123456789abcdef/at1"
     events = os.open(TRACEFS / "uprobe_events", os.O_WRONLY)  # with O_TRUNC the kernel would drop all of them
     os.write(events, f"p:{left} {libc}:0x1000\n".encode())
     os.close(events)

@@ -11,8 +11,8 @@ import pytest
 from tracer.kernel import uprobe_events
 from tracer.kernel.uprobe_events import UprobeEvents
 
-OTHERS = "p:theirs/probe /bin/true:0x00001000\np:refleak_7_in_use/at1 /proc/self/fd/9:0x0000000000001000\n"
-DEAD = "r:refleak_8_dead/at1 /proc/self/fd/9:0x0000000000001000\n"
+OTHERS = "p:theirs/probe /bin/true:0x00001000\np:refleak_4194399_in_use/at1 /proc/self/fd/9:0x0000000000001000\n"
+DEAD = "r:refleak_4194398_dead/at1 /proc/self/fd/9:0x0000000000001000\n"
 
 
 class FakeTracefs:
@@ -49,9 +49,32 @@ def tracefs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTracefs:
 
 def test_a_start_removes_what_is_dead_and_nothing_else(tracefs: FakeTracefs) -> None:
     events = UprobeEvents()
-    assert tracefs.said == ["-:refleak_7_in_use/at1", "-:refleak_8_dead/at1"]
+    assert tracefs.said == ["-:refleak_4194399_in_use/at1", "-:refleak_4194398_dead/at1"]
     assert (tracefs.folder / "uprobe_events").read_text() == OTHERS
     assert events.close()
+
+
+def test_what_is_still_being_closed_is_left_alone(tracefs: FakeTracefs) -> None:
+    listed = tracefs.folder / "uprobe_events"
+    listed.write_text(f"p:refleak_4194398_{os.getppid()}_0123/at1 /bin/true:0x00001000\n")
+    events = UprobeEvents()
+    assert not tracefs.said
+    assert events.close()
+
+
+def test_a_run_that_ends_waits_for_one_that_makes_events(tracefs: FakeTracefs) -> None:
+    ends, starts = UprobeEvents(), UprobeEvents()
+    assert starts.claim()
+    assert starts.claim()
+    with ends.turn(0.05) as waited:
+        assert waited >= 0.05
+    starts.release()
+    with ends.turn(5.0) as waited:
+        assert waited < 5.0
+        assert not starts.claim(0.05)
+    assert starts.claim()
+    assert ends.close()
+    assert starts.close()
 
 
 def test_an_event_is_made_and_removed(tracefs: FakeTracefs) -> None:
@@ -71,7 +94,7 @@ def test_one_in_use_is_left_to_the_process_that_outlives_this_one(
 ) -> None:
     monkeypatch.setattr(uprobe_events, "_PATIENCE_SECONDS", 0.0)
     events = UprobeEvents()
-    events.group = "refleak_7_in_use"
+    events.group = "refleak_4194399_in_use"
     assert not events.close()
     assert events.descriptors != ()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,16 @@ class FakeAttacher:
         self.waits_for_the_held, self._has_tracefs = waits, has_tracefs
         self.own: list[tuple[int, Hold]] = []
         self.of_tree: list[tuple[int, Hold]] = []
+
+    can_use_events = False
+
+    def note_child(self) -> None: ...
+
+    def has_events(self, pid: int) -> bool:
+        return False
+
+    def expecting(self, pid: int, breakpoints: Any) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def attach_unwinders(self, pid: int, binary: Any) -> None: ...
 

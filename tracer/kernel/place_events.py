@@ -1,0 +1,161 @@
+"""Uprobe events of tracefs with a program on each, and perf events on them, which keep breakpoints in processes.
+
+The program hangs on a perf event of refleak's own. The kernel runs it for whoever comes to the place in memory that a
+perf event was opened for. Where the breakpoints of a process are there already, or come when it maps the file, such an
+event costs no walk over all that map the file, nor a lock of their memory (trace_uprobe_filter_add in
+kernel/trace/trace_uprobe.c): that is what a link costs.
+
+All events are made, opened and closed under one lock of the kernel's (event_mutex), and whoever takes the last one away
+from a place waits, with this lock, until no program of any probe runs: none either of those that hold a thread for this
+process. So nobody may be held while this process waits for the lock: `claim` tells whether it would.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from enum import Enum, auto
+
+from tracer.kernel import bpf
+from tracer.kernel.blocked_signals import block_signals
+from tracer.kernel.uprobe_events import UprobeEvents
+
+_Place = tuple[int, int, bool, int, int]
+"""Binary, offset in its file, whether at returns, program and cookie."""
+
+_PATIENCE_SECONDS = 0.05
+"""Somebody may be held meanwhile."""
+_REST_SECONDS = 1.0
+_MOST_FILES = 1 << 14
+"""As many, with lower numbers, are taken to keep breakpoints."""
+
+
+class Breakpoints(Enum):
+    """What a process has of the breakpoints that an event is opened for."""
+
+    MISSING = auto()
+    """It maps the file, and has none yet."""
+    THERE = auto()
+    """It has them since it was forked."""
+    TO_COME = auto()
+    """It is about to execute a program that maps the file."""
+
+
+class PlaceEvents:
+    """The places of a trace that have an event, and the events of processes on them."""
+
+    def __init__(self, events: UprobeEvents) -> None:
+        self._events = events
+        self._numbers: dict[_Place, int] = {}
+        self._own: dict[int, list[int]] = {}
+        self._leaders: dict[int, int] = {}
+        self._asker = ThreadPoolExecutor(1, "events", block_signals)
+        self._asked: Future[None] | None = None
+        self._claimed_at = 0.0
+
+    @property
+    def can_be_had(self) -> bool:
+        return self._events.can_be_had
+
+    def claim(self) -> bool:
+        """Tell whether events can be opened now, without waiting for the end of who is held; no other refleak takes the
+        kernel's lock for long from then on."""
+        if not self._numbers or not self._events.claim(_PATIENCE_SECONDS):
+            return False
+        self._claimed_at = time.monotonic()
+        if self._asked is None:
+            self._asked = self._asker.submit(self._open_and_close, next(iter(self._numbers.values())))
+        try:
+            self._asked.result(_PATIENCE_SECONDS)
+        except TimeoutError:
+            return False
+        except OSError:
+            pass
+        self._asked = None
+        return True
+
+    def release(self) -> None:
+        """Nobody is held: if that is so for some time, let other runs close theirs."""
+        if time.monotonic() - self._claimed_at > _REST_SECONDS:
+            self._events.release()
+
+    def _open_and_close(self, number: int) -> None:
+        os.close(bpf.open_trace_event(number, 0))
+
+    def close(self) -> None:
+        """End the thread that asks."""
+        self._asker.shutdown(wait=False, cancel_futures=True)
+
+    def number(self, binary_id: int, path: str, file_offset: int, program: int, cookie: int, *, at_return: bool) -> int:
+        """Return the number of a place's event; the first time it is made, and the program put on it.
+
+        Raises OSError where the kernel refuses, FileNotFoundError where tracefs is not to be had.
+        """
+        if not self.can_be_had:
+            raise FileNotFoundError(errno.ENOENT, "no tracefs")
+        place = binary_id, file_offset, at_return, program, cookie
+        if place not in self._numbers:
+            number = self._events.add(path, file_offset, at_return=at_return)
+            own = self._own.setdefault(binary_id, [])
+            own.append(_moved_up(bpf.open_trace_event(number, 0)))
+            own.append(bpf.link_perf_event(program, own[-1], cookie))
+            self._numbers[place] = number
+        return self._numbers[place]
+
+    def open(self, number: int, tid: int, breakpoints: Breakpoints) -> int:
+        """Open an event for a thread's memory, and for that of the programs that it executes; return its descriptor.
+
+        Raises ProcessLookupError where the thread is gone, OSError where the kernel refuses.
+        """
+        if breakpoints == Breakpoints.MISSING:
+            return bpf.open_trace_event(number, tid, enables=False)
+        try:
+            return bpf.open_trace_event(number, tid, group=self._leader(tid))
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        self.forget(tid)  # an exec took it away, as of a program with other rights
+        return bpf.open_trace_event(number, tid, group=self._leader(tid))
+
+    def _leader(self, tid: int) -> int:
+        """Return an event that is never switched on, nor are those of its group: what an exec enables is not scheduled
+        with the thread, then."""
+        if tid not in self._leaders:
+            self._leaders[tid] = bpf.open_dummy_event(tid)
+        return self._leaders[tid]
+
+    def forget(self, tid: int) -> None:
+        """Close what a thread's events had in common."""
+        if (leader := self._leaders.pop(tid, None)) is not None:
+            with suppress(OSError):
+                os.close(leader)
+
+    def take(self, binary_id: int) -> list[int]:
+        """Give away the descriptors of a binary's places, to be closed."""
+        self._numbers = {place: number for place, number in self._numbers.items() if place[0] != binary_id}
+        return self._own.pop(binary_id, [])
+
+    def take_all(self) -> list[int]:
+        """Give away all descriptors, to be closed."""
+        fds = [*self._leaders.values(), *(fd for own in self._own.values() for fd in own)]
+        self._leaders.clear()
+        self._own.clear()
+        self._numbers.clear()
+        return fds
+
+
+def _moved_up(fd: int) -> int:
+    """Return a higher number for a file, by which whoever closes all knows it from those that keep breakpoints: to
+    close it takes the kernel some 80 ms, and must come after those."""
+    floor = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, _MOST_FILES)
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, floor)
+    except OSError:
+        return os.dup(fd)
+    finally:
+        os.close(fd)
