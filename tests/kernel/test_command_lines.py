@@ -59,6 +59,28 @@ def test_what_takes_its_time_is_shown_on_a_terminal(targets: Path, private_folde
     ]  # fmt: skip
 
 
+def test_an_interrupt_of_the_compiler_says_so_and_starts_nothing(
+    private_folders: Callable[[], Path], tmp_path: Path
+) -> None:
+    """It ended without a word."""
+    ours, theirs = os.openpty()
+    began, residue = tmp_path / "began", Residue()
+    cold = {**os.environ, "REFLEAK_CACHE": str(private_folders())}
+    command = [REFLEAK, "--user", "root", "touch", began]
+    with subprocess.Popen(command, stderr=theirs, env=cold) as process:
+        os.close(theirs)
+        said = b""
+        while b"compiling" not in said:
+            said += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        with suppress(OSError):  # at the end nobody has the other side
+            while piece := os.read(ours, 4096):
+                said += piece
+    os.close(ours)
+    assert said.decode().rpartition("\x1b[K")[2] == "refleak: interrupted before touch was started\r\n"
+    assert (process.returncode, began.exists(), residue.left()) == (130, False, [])
+
+
 @pytest.mark.parametrize("twice", [False, True])
 def test_an_interrupt_at_any_moment_leaves_no_traceback(targets: Path, tmp_path: Path, twice: bool) -> None:
     """While modules are imported, programs loaded, probes placed, the target runs and ends, names are looked up."""

@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run refleak; return its exit status. No traceback reaches a user."""
     try:
         return _main(arguments)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        _say(f"refleak: interrupted {interrupt}".rstrip())
         return _INTERRUPTED
 
 

@@ -118,10 +118,14 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
 def _begun(arguments: argparse.Namespace, chosen: TraceOptions, times: TimeLine) -> Trace:
     recorder = recorder_of(arguments, chosen)
     line = StepLine(sys.stderr, enabled=not arguments.quiet)
-    if arguments.command:
-        trace = Trace.launched(arguments.command, chosen, recorder, line.show)
-    else:
-        trace = Trace.attached(pids_of(arguments), chosen, recorder, line.show)
+    try:
+        if arguments.command:
+            trace = Trace.launched(arguments.command, chosen, recorder, line.show)
+        else:
+            trace = Trace.attached(pids_of(arguments), chosen, recorder, line.show)
+    except KeyboardInterrupt:
+        what = f"{arguments.command[0]} was started" if arguments.command else "the trace began"
+        raise KeyboardInterrupt(f"before {what}") from None
     times.mark("maps and programs in the kernel")
     handle_signals(trace)
     trace.begin()
