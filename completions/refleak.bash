@@ -3,7 +3,7 @@
 _refleak()
 {
     local current=$2 previous=$3 command= word index is_value=0 target=0
-    local valued=" -p --pid --user --interpreters --guest --duration --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --balance --show --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
+    local valued=" -p --pid --user --interpreters --guest --duration --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
@@ -99,6 +99,12 @@ _refleak()
         :--top)
             COMPREPLY=()
             return ;;
+        :--color)
+            mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$current")
+            return ;;
+        :--width)
+            COMPREPLY=()
+            return ;;
         :--source-root)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
@@ -142,6 +148,12 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         diff:--top)
+            COMPREPLY=()
+            return ;;
+        diff:--color)
+            mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$current")
+            return ;;
+        diff:--width)
             COMPREPLY=()
             return ;;
         diff:--source-root)
@@ -190,6 +202,12 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         report:--top)
+            COMPREPLY=()
+            return ;;
+        report:--color)
+            mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$current")
+            return ;;
+        report:--width)
             COMPREPLY=()
             return ;;
         report:--source-root)
@@ -285,6 +303,12 @@ _refleak()
         top:--top)
             COMPREPLY=()
             return ;;
+        top:--color)
+            mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$current")
+            return ;;
+        top:--width)
+            COMPREPLY=()
+            return ;;
         top:--source-root)
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;
@@ -319,14 +343,14 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval --scan-live" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval --scan-live" -- "$current")
             else
                 ((COMP_CWORD > 1)) || mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top run" -- "$current")
                 ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;
         diff)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --source-root --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --error-exitcode -v --verbose -q --quiet --format -o --output --top --color --width --source-root --suppressions --no-default-suppressions --no-demangle --debug-dir" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
@@ -350,7 +374,7 @@ _refleak()
             fi ;;
         report)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -v --verbose -q --quiet --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi ;;
@@ -362,7 +386,7 @@ _refleak()
             fi ;;
         top)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet --interval -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet --interval -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;

@@ -13,12 +13,13 @@ from typing import TextIO
 
 from tracer.cli import options
 from tracer.cli.choices import judge_options
-from tracer.cli.reporting import output_stream, source_root
+from tracer.cli.pager import paged
+from tracer.cli.reporting import announce, output_stream, source_root, text_color, text_width
 from tracer.errors import UsageError
 from tracer.lazy_names import called_later
 from tracer.model.comparison import Comparison
 from tracer.pipeline.report import report_of_file
-from tracer.report.comparison_report import write_comparison, write_comparison_json
+from tracer.report.comparison_report import verdict_span, write_comparison, write_comparison_json
 from tracer.report.formats import format_for
 
 NAME = "diff"
@@ -45,8 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
     _ = judging.analysis  # raises what is wrong with the suppressions first
     before, after = (report_of_file(path, judging) for path in (arguments.before, arguments.after))
     comparison = after.compared_to(before)
-    with output_stream(arguments.output, sys.stdout) as stream:
+    pages = arguments.output is None and format_ == "text"
+    with paged(sys.stdout) if pages else output_stream(arguments.output, sys.stdout) as stream:
         _write(comparison, format_, stream, arguments)
+    if arguments.output is not None:
+        announce(verdict_span(comparison), arguments)
     return int(arguments.error_exitcode) if arguments.error_exitcode is not None and comparison.worse else 0
 
 
@@ -58,4 +62,5 @@ def _write(comparison: Comparison, format_: str, stream: TextIO, arguments: argp
     elif format_ == "sarif":
         _write_sarif(comparison, stream, source_root(arguments))
     else:
-        write_comparison(comparison, stream, arguments.top)
+        width, color = text_width(arguments, stream), text_color(arguments, stream)
+        write_comparison(comparison, stream, arguments.top, width=width, color=color)

@@ -16,7 +16,7 @@ from tracer.analysis.comparison import compare
 from tracer.analysis.retained import retainers
 from tracer.api import Trace
 from tracer.cli.choices import is_recording, is_stream, judge_options
-from tracer.cli.reporting import write_report
+from tracer.cli.reporting import text_color, text_width, write_report
 from tracer.cli.standard_streams import complain
 from tracer.model.findings import AllocationTotals, Findings
 from tracer.model.frames import Symbols
@@ -94,7 +94,8 @@ def _report(
     if is_stream(arguments):
         write_interval_json(number, findings, comparison, usual, growing)
     elif not arguments.quiet:
-        write_interval(number, findings, comparison, usual, arguments.top, growing)
+        width, color = text_width(arguments, usual), text_color(arguments, usual)
+        write_interval(number, findings, comparison, usual, arguments.top, growing, width=width, color=color)
     return _Memory(symbols, findings)
 
 

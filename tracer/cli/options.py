@@ -61,6 +61,10 @@ def entry_count(text: str) -> int:
     return _whole(text, 0, 1 << 30)
 
 
+def columns(text: str) -> int:
+    return _whole(text, 40, 1 << 16)
+
+
 def existing_file(text: str) -> Path:
     if not Path(text).is_file():
         raise argparse.ArgumentTypeError(f"there is no file {text}")
@@ -197,6 +201,11 @@ def add_formats(parser: argparse.ArgumentParser, names: Sequence[str]) -> argpar
     )
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
     report.add_argument("--top", type=entry_count, metavar="N", default=10, help="show the N biggest entries only (10)")
+    report.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto",
+        help="colours in text: auto is on a terminal, unless NO_COLOR is set",
+    )
+    report.add_argument("--width", type=columns, metavar="N", help="columns of text; by default the terminal's, or 80")
     return report
 
 

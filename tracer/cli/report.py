@@ -35,5 +35,5 @@ def run(arguments: argparse.Namespace) -> int:
     check_output(arguments, judging)
     line = StepLine(sys.stderr, enabled=not arguments.quiet)
     report = report_of_recording(arguments.recording, judging, line.show)
-    write_report(report, arguments, sys.stdout)
+    write_report(report, arguments, sys.stdout, pages=True)
     return failure_status(report.findings, arguments) or 0

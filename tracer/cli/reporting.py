@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, TextIO
 
 from tracer.analysis.policy import ANY_FINDING
 from tracer.cli.choices import is_recording
+from tracer.cli.pager import paged
 from tracer.errors import CannotWrite, UsageError
 from tracer.model.visible import visible
 from tracer.pipeline.judge_options import JudgeOptions, check
 from tracer.report.formats import ReportOptions, format_for
+from tracer.report.page import Page, Span, stream_color, stream_width
+from tracer.report.verdict_line import verdict
 
 if TYPE_CHECKING:
     from tracer.model.findings import Findings
@@ -25,9 +28,16 @@ _FAILED = 1
 """Exit status where --fail-on says so and --error-exitcode does not say which."""
 
 
-def write_report(report: Report, arguments: argparse.Namespace, usual: TextIO, output: Path | None = None) -> None:
-    """Write the report where the user wants it, or else to `usual`. `output`: another file than the user's."""
-    output = output or _report_output(arguments)
+def write_report(
+    report: Report, arguments: argparse.Namespace, usual: TextIO, output: Path | None = None, *, pages: bool = False
+) -> None:  # fmt: skip
+    """Write the report where the user wants it, or else to `usual`. `output`: another file than the user's.
+
+    `pages`: a text that is longer than the terminal may go through a pager.
+    """
+    chosen = _report_output(arguments)
+    announces = output is None and chosen is not None
+    output = output or chosen
     if arguments.gen_suppressions is not None:
         from tracer.report.suppression_text import write_suppressions
 
@@ -35,9 +45,35 @@ def write_report(report: Report, arguments: argparse.Namespace, usual: TextIO, o
             write_suppressions(report.findings, stream, arguments.gen_suppressions)
     elif output is not None:
         report.write(arguments.format, output, _report_options(arguments))
+    elif pages and arguments.format in (None, "text"):
+        with paged(usual) as stream:
+            report.print(stream, "text", _report_options(arguments))
     else:
         report.print(usual, arguments.format or "text", _report_options(arguments))
         usual.flush()
+    if announces:
+        announce(verdict(report.findings), arguments)
+
+
+def announce(said: Span, arguments: argparse.Namespace) -> None:
+    """Say on a terminal what the verdict is and where the report is, which nobody sees there."""
+    if arguments.quiet or not sys.stderr.isatty():
+        return
+    page = Page(text_width(arguments, sys.stderr))
+    page.heading(said.text, said.style, "         ")
+    page.line(f"refleak: the report is in {arguments.output}")
+    page.write(sys.stderr, text_color(arguments, sys.stderr))
+    sys.stderr.flush()
+
+
+def text_width(arguments: argparse.Namespace, stream: TextIO) -> int:
+    """Return the columns of a text, as --width or the terminal says."""
+    return stream_width(stream) if arguments.width is None else int(arguments.width)
+
+
+def text_color(arguments: argparse.Namespace, stream: TextIO) -> bool:
+    """Return whether a text has colours, as --color or the terminal says."""
+    return stream_color(stream) if arguments.color == "auto" else bool(arguments.color == "always")
 
 
 def _report_output(arguments: argparse.Namespace) -> Path | None:
@@ -47,7 +83,8 @@ def _report_output(arguments: argparse.Namespace) -> Path | None:
 def _report_options(arguments: argparse.Namespace) -> ReportOptions:
     from tracer.report.text import TextOptions
 
-    text = TextOptions(top=arguments.top, tree=arguments.balance, show=arguments.show)
+    color = None if arguments.color == "auto" else arguments.color == "always"
+    text = TextOptions(arguments.width, color, top=arguments.top, tree=arguments.balance, show=arguments.show)
     return ReportOptions(text, source_root(arguments))
 
 

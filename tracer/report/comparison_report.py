@@ -9,17 +9,19 @@ from tracer.model.comparison import Amount, Change, Comparison
 from tracer.report.comparison_words import SHOWN, change_words, comparison_verdict
 from tracer.report.json_report import frame_document
 from tracer.report.json_text import JsonText
-from tracer.report.page import Page, stream_color, stream_width
+from tracer.report.page import Page, Span, stream_color, stream_width
 from tracer.report.stack_lines import chain
 
 FORMAT, VERSION = "refleak-diff", 1
 
 
-def write_comparison(comparison: Comparison, stream: TextIO, top: int = 10) -> None:
+def write_comparison(
+    comparison: Comparison, stream: TextIO, top: int = 10, *, width: int | None = None, color: bool | None = None
+) -> None:  # fmt: skip
     """Write the verdict, then the new, the grown, the shrunk and the gone; at most `top` of each."""
-    page = Page(stream_width(stream))
-    verdict = comparison_verdict(comparison)
-    page.heading(f"refleak: {verdict}", "bad" if comparison.worse else "good")
+    page = Page(stream_width(stream) if width is None else width)
+    verdict = verdict_span(comparison)
+    page.heading(verdict.text, verdict.style)
     for word in SHOWN:
         changes = comparison.of(word)
         for change in changes[:top]:
@@ -27,7 +29,12 @@ def write_comparison(comparison: Comparison, stream: TextIO, top: int = 10) -> N
         if len(changes) > top:
             page.blank()
             page.line(f"and {len(changes) - top:,} more {word} (--top {len(changes)} lists all)")
-    page.write(stream, stream_color(stream))
+    page.write(stream, stream_color(stream) if color is None else color)
+
+
+def verdict_span(comparison: Comparison) -> Span:
+    """Return the first line of the report."""
+    return Span(f"refleak: {comparison_verdict(comparison)}", "bad" if comparison.worse else "good")
 
 
 def _add(page: Page, change: Change) -> None:

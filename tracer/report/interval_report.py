@@ -24,13 +24,13 @@ _MARKS = {"new": "new", "gone": "gone", "same": "="}
 
 def write_interval(
     number: int, findings: Findings, comparison: Comparison, stream: TextIO, top: int = 10,
-    growing: Growing | None = None,
+    growing: Growing | None = None, *, width: int | None = None, color: bool | None = None,
 ) -> None:  # fmt: skip
     """Write one line on what is outstanding, and at most `top` entries: first those that changed, then the biggest.
 
     `comparison`: with the report before, or with nothing.
     """
-    page = Page(stream_width(stream))
+    page = Page(stream_width(stream) if width is None else width)
     what = outstanding_amount(reported(findings)) or "nothing"
     lost = "" if findings.complete else "; data were lost"
     page.heading(f"refleak: {number}: outstanding after {duration(findings.duration_ns)}: {what}{lost}")
@@ -50,7 +50,7 @@ def write_interval(
                 page.paragraph(_reached(leak), " " * 29, " " * 27)
     if len(rows) > top:
         page.line(f"  and {counted(len(rows) - top, 'more entry', 'more entries')}")
-    page.write(stream, stream_color(stream))
+    page.write(stream, stream_color(stream) if color is None else color)
     stream.flush()
 
 
