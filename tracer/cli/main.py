@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _main(arguments)
     except KeyboardInterrupt as interrupt:
-        _say(f"refleak: interrupted {interrupt}".rstrip())
+        if interrupt.args:  # where what the user sees does not say it
+            _say(f"refleak: interrupted {interrupt}")
         return _INTERRUPTED
 
 
