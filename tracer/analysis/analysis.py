@@ -23,7 +23,7 @@ from tracer.analysis.setting_aside import set_aside, set_aside_errors
 from tracer.analysis.shown_names import shown_snapshot, shown_symbols
 from tracer.analysis.suppression import unused_notes
 from tracer.analysis.survivors import survivors
-from tracer.analysis.totals import allocation_totals, notes, type_rows
+from tracer.analysis.totals import allocation_totals, notes, type_names, type_rows
 from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
@@ -82,6 +82,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         survivors=survivors(snapshot),
         selection=snapshot.selection,
         older_ns=options.older_ns,
+        type_names=type_names(snapshot, rows),
         periods=periods(everything),
         scans=snapshot.scans,
         growing=retainers(judged, growing(judged)),

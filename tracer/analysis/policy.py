@@ -14,7 +14,7 @@ baseline set aside, what was inherited by fork and what was alive at exec never 
     bytes>SIZE    leaked or outstanding blocks and mappings exceed SIZE together (64K, 1M, 2G)
     count>N       leaked or outstanding objects, blocks and mappings are more than N together
     NAME          an object of this type leaked or is outstanding; `*` stands for anything. type:NAME for a type that
-                  is named like one of the words above
+                  is named like one of the words above, or that need not occur
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tracer.analysis.verdict import failing_errors
 from tracer.model.findings import INDIRECT, LOST, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
 
 _CLASSES = {"lost": (LOST, INDIRECT), "possible": (POSSIBLE,), "reachable": (REACHABLE,), "stack": (STACK_ONLY,)}
-_WORDS = ("leaks", "errors", "outstanding", "incomplete", *_CLASSES)
+WORDS = ("leaks", "errors", "outstanding", "incomplete", *_CLASSES)
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -38,6 +38,8 @@ class Condition:
     """One of the words, or "bytes", "count", "type"."""
     limit: int = 0
     name: str = ""
+    is_type: bool = False
+    """The user has said that it is a type's name."""
 
     def broken_by(self, findings: Findings) -> str | None:
         """Return what breaks it, as a phrase; None where nothing does."""
@@ -83,6 +85,13 @@ class Policy:
         phrases = (condition.broken_by(findings) for condition in self.conditions)
         return tuple(phrase for phrase in phrases if phrase is not None)
 
+    def unknown(self, findings: Findings) -> str | None:
+        """Return a name that no type has that was probed or occurred, None where there is none: it may be misspelt."""
+        missing = [missing.type for missing in findings.coverage.missing]
+        known = (*findings.type_names, *missing)
+        asked = (c.name for c in self.conditions if c.kind == "type" and not c.is_type)
+        return next((name for name in asked if not any(fnmatchcase(type_, name) for type_ in known)), None)
+
 
 ANY_FINDING = Policy((Condition("leaks"), Condition("errors")))
 """What --error-exitcode alone means."""
@@ -97,18 +106,18 @@ def parse_policy(text: str) -> Policy:
 
 
 def _condition(word: str) -> Condition:
-    if word in _WORDS:
+    if word in WORDS:
         return Condition(word)
-    meant = get_close_matches(word.lower(), _WORDS, 1, 0.8)
+    meant = get_close_matches(word.lower(), WORDS, 1, 0.8)
     if meant:
-        raise ValueError(f"{word!r} is not one of {', '.join(_WORDS)}: did you mean {meant[0]}? "
+        raise ValueError(f"{word!r} is not one of {', '.join(WORDS)}: did you mean {meant[0]}? "
                          f"A type of that name is type:{word}")
     kind, sign, limit = (part.strip() for part in word.partition(">"))
     if sign and kind in ("bytes", "count"):
         return Condition(kind, _number(limit, word))
     if kind in ("bytes", "count"):
         raise ValueError(f"{word!r} lacks its limit: {kind}>10")
-    return Condition("type", name=word.removeprefix("type:"))
+    return Condition("type", name=word.removeprefix("type:"), is_type=word.startswith("type:"))
 
 
 def _number(text: str, word: str) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
 from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import Evidence
 from tracer.model.findings import AllocationTotals, TypeRow
+from tracer.model.operations import Operation
 from tracer.model.snapshot import Snapshot
 
 
@@ -57,3 +59,9 @@ def notes(snapshot: Snapshot, unjudged_frees: int = 0) -> tuple[str, ...]:
     age = "older than the trace" if snapshot.mode == "attached" else "not seen to be made"
     said = [f"{count:,} {what}{'s' * (count != 1)} of something {age}" for what, count in unknown.items() if count]
     return (*snapshot.notes, *said)
+
+
+def type_names(snapshot: Snapshot, rows: Iterable[TypeRow]) -> tuple[str, ...]:
+    """Return the counted types that some probe is for, and those that occurred."""
+    probed = {site.type for site in snapshot.sites if Operation.CREATE <= site.operation <= Operation.DELETE}
+    return tuple(sorted({name for name in probed if name} | {row.type for row in rows}))

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from tracer.analysis.policy import ANY_FINDING
+from tracer.analysis.policy import ANY_FINDING, WORDS, Policy
 from tracer.cli.choices import is_recording
 from tracer.cli.pager import paged
-from tracer.errors import CannotWrite, UsageError
+from tracer.errors import CannotWrite, NothingFound, UsageError
 from tracer.model.visible import visible
 from tracer.pipeline.judge_options import JudgeOptions, check
 from tracer.report.formats import ReportOptions, format_for
@@ -128,12 +128,28 @@ def output_stream(path: Path | None, usual: TextIO) -> Iterator[TextIO]:
 
 
 def failure_status(findings: Findings, arguments: argparse.Namespace) -> int | None:
-    """Return the exit status that --fail-on and --error-exitcode ask for, or None where they do not."""
+    """Return the exit status that --fail-on and --error-exitcode ask for, or None where they do not.
+
+    Raises NothingFound where --fail-on names what is no type.
+    """
     if arguments.fail_on is None and arguments.error_exitcode is None:
         return None
-    broken = (arguments.fail_on or ANY_FINDING).broken_by(findings)
+    policy = arguments.fail_on or ANY_FINDING
+    broken = policy.broken_by(findings)
     if not broken:
+        _check_names(policy, findings)
         return None
     if arguments.fail_on is not None:
         print(f"refleak: failed: {visible('; '.join(broken))}", file=sys.stderr)
     return _FAILED if arguments.error_exitcode is None else int(arguments.error_exitcode)
+
+
+def _check_names(policy: Policy, findings: Findings) -> None:
+    name = policy.unknown(findings)
+    if name is None:
+        return
+    types = ", ".join(findings.type_names) or "none"
+    raise NothingFound(
+        f"--fail-on {name}: no type of that name was probed or occurred",
+        f"there are the words {', '.join(WORDS)}, and the types: {types}; type:{name} may be missing",
+    )

@@ -356,6 +356,8 @@ class Findings:
     """Which blocks were kept."""
     older_ns: int = 0
     """Of what is alive only what is at least so old is in `leaks`."""
+    type_names: tuple[str, ...] = ()
+    """Counted types that were probed or occurred; sorted, and none where it is not known."""
     periods: tuple[Period, ...] = ()
     """Between checkpoints, in order of time; none where there was no checkpoint."""
     scans: tuple[Scan, ...] = ()

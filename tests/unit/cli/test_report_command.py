@@ -138,6 +138,20 @@ def test_exit_status(
     assert err == ("refleak: failed: 5 entries leaked\n" if "leaks" in options else "")
 
 
+def test_a_name_of_no_type_is_an_error_that_lists_words_and_types(
+    capsys: pytest.CaptureFixture[str], recording: Path
+) -> None:
+    """A misspelt word passed every run."""
+    status, out, err = run(capsys, "report", recording, "--fail-on", "bytes>2M,leek")
+    said, hint = err.splitlines()
+    assert (status, out[:14]) == (68, "refleak: LEAK:")
+    assert said == "refleak: --fail-on leek: no type of that name was probed or occurred"
+    assert hint.strip().startswith("there are the words leaks, errors, outstanding, incomplete")
+    assert hint.endswith("and the types: dso, map; type:leek may be missing")
+    assert run(capsys, "report", recording, "--fail-on", "bytes>2M,type:leek")[0] == 0
+    assert run(capsys, "report", recording, "--fail-on", "leek,leaks")[0] == 1
+
+
 @pytest.mark.parametrize("kind", ["refleak", "json"])
 def test_a_baseline_of_either_kind(capsys: pytest.CaptureFixture[str], recording: Path, kind: str) -> None:
     old = recording.with_name("old.refleak")
