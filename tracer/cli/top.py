@@ -1,10 +1,11 @@
 """Watch what is outstanding while a command or a process runs.
 
 A live view in the terminal: outstanding bytes and objects over time, what grows, the stacks and types that most is left
-of. Keys: up and down select an entry, Enter shows its whole stack, `s` sorts by another column, `t` shows the counted
-types, `e` the errors, `m` sets a mark (a checkpoint: the column "since mark" counts what is newer), `p` pauses, `l`
-looks into the memory: the target is stopped for as long as reading it takes, and each entry says what is lost and,
-below its stack, who holds it. `q` ends the trace and leaves the report. The target runs on.
+of. Keys: `?` shows all; up and down select an entry, Enter shows its whole stack, `s` sorts by another column, `t`
+shows the counted types, `e` the errors, `m` sets a mark (a checkpoint: the column "since mark" counts what is newer),
+`p` pauses, `l` looks into the memory: the target is stopped for as long as reading it takes, and each entry says what is
+lost and, below its stack, who holds it. `q` ends the trace and leaves the report. The target runs on. A narrow terminal
+shows fewer columns.
 
 A launched command gets no terminal: its standard input is /dev/null and its output goes to a file, unless they were
 redirected.
@@ -39,7 +40,7 @@ from tracer.model.top import TopSample
 from tracer.pipeline.analyst import Analyst
 from tracer.pipeline.judgement import judge
 from tracer.pipeline.naming import symbols_so_far
-from tracer.report.top_screen import DETAILS, ENTRIES, ERRORS, SORTS, TYPES, TopState, render
+from tracer.report.top_screen import DETAILS, ENTRIES, ERRORS, HELP, SORTS, TYPES, TopState, render
 from tracer.symbols.holder_names import with_holder_names
 
 NAME = "top"
@@ -163,6 +164,8 @@ class TopView:
             state.view = ENTRIES if state.view == TYPES else TYPES
         elif key == "e":
             state.view, state.scroll = ENTRIES if state.view == ERRORS else ERRORS, 0
+        elif key == "?":
+            state.view, state.scroll = ENTRIES if state.view == HELP else HELP, 0
         elif key in ("enter", "escape"):
             state.view, state.scroll = ENTRIES if state.view != ENTRIES or key == "escape" else DETAILS, 0
             if state.view == DETAILS and state.rows():

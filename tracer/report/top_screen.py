@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,11 +18,22 @@ from tracer.report.entry_sentence import error_sentence, short_place, stack_text
 from tracer.report.holder_words import held_by
 
 SORTS = ("bytes", "count", "growth", "since mark")
-ENTRIES, TYPES, DETAILS, ERRORS = "entries", "types", "details", "errors"
+ENTRIES, TYPES, DETAILS, ERRORS, HELP = "entries", "types", "details", "errors", "help"
 _BARS = " ▁▂▃▄▅▆▇█"
 _HEAD = 6
 """Lines above the rows."""
-_KEYS = "q quit  enter stack  s sort  l lost/held  t types  e errors  m mark  p pause"
+_KEYS = "q quit  ? help  enter stack  s sort  l lost/held  t types  e errors  m mark  p pause"
+_HELP = (
+    ("up, down, k, j", "select an entry, or scroll"), ("page up, page down", "ten at a time"),
+    ("enter", "the whole stack of the entry, and who holds it"), ("escape", "back to the entries"),
+    ("s", f"sort by the next of {', '.join(SORTS)}"),
+    ("l", "look into the memory: what is lost, who holds the rest; the target stands meanwhile"),
+    ("t", "counted types"), ("e", "broken rules, with their stacks"),
+    ("m", "set a mark: \"since mark\" counts what is newer"), ("p", "pause the view; the target runs on"),
+    ("?", "this help"), ("q", "end the trace and write the report"),
+)  # fmt: skip
+_OF_WIDTH = ((80, (*SORTS, "trend")), (60, ("bytes", "count", "growth")), (0, ("bytes", "count")))
+"""From so many columns on these are shown, and what is sorted by; the rest is for the function."""
 
 
 @dataclass
@@ -57,7 +69,7 @@ class TopState:
 
     def move(self, by: int) -> None:
         """Select another entry, or scroll the details."""
-        if self.view in (DETAILS, ERRORS):
+        if self.view in (DETAILS, ERRORS, HELP):
             self.scroll = max(0, self.scroll + by)
             return
         rows = self.rows()
@@ -144,22 +156,32 @@ def _body(state: TopState, width: int, room: int) -> list[Text]:
         return _details(state, room)
     if state.view == ERRORS:
         return _errors(state, room)
+    if state.view == HELP:
+        return _help(state, width, room)
     return _entries(state, width, room)
 
 
 def _entries(state: TopState, width: int, room: int) -> list[Text]:
-    names = {"bytes": "bytes", "count": "count", "growth": "per s", "since mark": "since mark"}
-    shown = {key: f"{name}*" if key == state.sort else name for key, name in names.items()}
-    head = f"{shown['bytes']:>10}{shown['count']:>9}{shown['growth']:>11}{shown['since mark']:>12}  trend    made in"
+    shown = next(names for least, names in _OF_WIDTH if width >= least)
+    shown = shown if state.sort in shown else (*shown, state.sort)
     rows, at = state.rows(), state.index()
     first = max(0, min(at - room // 2, len(rows) - room))
-    lines = [Text(head, style="bold")]
+    lines = [Text(_head_line(shown, state.sort), style="bold")]
     for index, row in enumerate(rows[first : first + room], start=first):
-        lines.append(Text(_fitted(_row(row), width), style="reverse" if index == at else ""))
+        lines.append(Text(_fitted(_row(row, shown), width), style="reverse" if index == at else ""))
     return lines if rows else [*lines, Text("  nothing is outstanding")]
 
 
-def _row(row: TopRow) -> str:
+_WIDTHS = {"bytes": 10, "count": 9, "growth": 11, "since mark": 12}
+
+
+def _head_line(shown: Sequence[str], sort: str) -> str:
+    names = {name: "per s" if name == "growth" else name for name in SORTS}
+    heads = (f"{names[name] + '*' * (name == sort):>{_WIDTHS[name]}}" for name in shown if name in SORTS)
+    return f"{''.join(heads)}  {'trend    ' if 'trend' in shown else ''}made in"
+
+
+def _row(row: TopRow, shown: Sequence[str]) -> str:
     place = short_place(row.stack[row.own_frame or 0] if row.stack else None)
     if row.kind == "reference":
         amount, growth, since = "", f"{row.count_per_second:+,.1f}", f"{row.count_since_mark:,}"
@@ -168,7 +190,10 @@ def _row(row: TopRow) -> str:
         amount, since = _short(row.bytes or 0), _short(row.bytes_since_mark)
         growth = f"{'+' if row.bytes_per_second >= 0 else '-'}{_short(abs(round(row.bytes_per_second)))}"
     class_ = f", {CLASSES[row.classes[0][0]]}" if row.classes else ""
-    return f"{amount:>10}{row.count:>9,}{growth:>11}{since:>12}  {row.word or '':<8} {place}{class_}"
+    texts = {"bytes": amount, "count": f"{row.count:,}", "growth": growth, "since mark": since}
+    cells = "".join(f"{texts[name]:>{_WIDTHS[name]}}" for name in shown if name in SORTS)
+    trend = f"{row.word or '':<8} " if "trend" in shown else ""
+    return f"{cells}  {trend}{place}{class_}"
 
 
 def _short(size_bytes: int) -> str:
@@ -216,6 +241,16 @@ def _errors(state: TopState, room: int) -> list[Text]:
             if stack is not None:
                 lines += [Text(line) for line in filter(None, (what, *(f"    {line}" for line in stack_text(stack))))]
     return _scrolled(state, lines, room) if lines else [Text("  no rule was broken")]
+
+
+def _help(state: TopState, width: int, room: int) -> list[Text]:
+    """Return the keys, each with what it does."""
+    column = max(len(key) for key, _ in _HELP) + 2
+    lines = []
+    for key, does in _HELP:
+        first, *more = textwrap.wrap(does, max(20, width - column - 2))
+        lines += [Text(f"  {key:<{column}}{first}"), *(Text(f"  {'':<{column}}{rest}") for rest in more)]
+    return _scrolled(state, lines, room)
 
 
 def _scrolled(state: TopState, lines: list[Text], room: int) -> list[Text]:

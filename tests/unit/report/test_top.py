@@ -20,7 +20,7 @@ from tracer.model.events import ErrorKind
 from tracer.model.frames import Frame
 from tracer.model.periods import Checkpoint
 from tracer.model.top import TopRow, TopSample
-from tracer.report.top_screen import DETAILS, ERRORS, TYPES, TopState, render, sparkline
+from tracer.report.top_screen import DETAILS, ERRORS, HELP, TYPES, TopState, render, sparkline
 
 
 def samples() -> list[TopSample]:
@@ -82,8 +82,29 @@ def test_the_screen_at_80_by_24() -> None:
     assert screen[-1].startswith("q quit")
 
 
+def test_a_narrow_terminal_has_room_for_the_function() -> None:
+    """At 40 columns the amounts took all of them."""
+    state = TopState("srv", samples())
+    head, _, second = lines(state, 40)[5:8]
+    assert head.split() == ["bytes*", "count", "made", "in"]
+    assert second == "  28.0 KiB        7  parse_body (body.c…"
+    state.sort = "since mark"
+    assert lines(state, 40)[5].split() == ["bytes", "count", "since", "mark*", "made", "in"]
+    assert lines(state, 70)[5].split() == ["bytes", "count", "per", "s", "since", "mark*", "made", "in"]
+
+
+def test_the_keys_are_explained() -> None:
+    state = TopState("srv", samples(), view=HELP)
+    shown = "\n".join(lines(state))
+    assert all(f"  {key} " in shown for key in ("?", "q", "s", "l", "t", "e", "m", "p", "enter", "escape"))
+    assert "end the trace and write the report" in shown
+    narrow = [line.strip() for line in lines(state, 40, 40)]
+    assert "page up, page down  ten at a time" in narrow
+    assert "? help" in lines(TopState("srv"), 40)[-1]
+
+
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 8), (20, 3), (300, 90), (1, 2)])
-@pytest.mark.parametrize("view", ["entries", TYPES, DETAILS])
+@pytest.mark.parametrize("view", [HELP, "entries", TYPES, DETAILS])
 def test_it_fits_any_size(width: int, height: int, view: str) -> None:
     lines(TopState("a command with a long name " * 5, samples(), view=view), width, height)
     lines(TopState("nothing yet", view=view), width, height)
