@@ -1,11 +1,11 @@
 """Watch what is outstanding while a command or a process runs.
 
-A live view in the terminal: outstanding bytes and objects over time, what grows, the stacks and types that most is left
-of. Keys: `?` shows all; up and down select an entry, Enter shows its whole stack, `s` sorts by another column, `t`
-shows the counted types, `e` the errors, `m` sets a mark (a checkpoint: the column "since mark" counts what is newer),
-`p` pauses, `l` looks into the memory: the target is stopped for as long as reading it takes, and each entry says what is
-lost and, below its stack, who holds it. `q` ends the trace and leaves the report. The target runs on. A narrow terminal
-shows fewer columns.
+A live view in the terminal: outstanding bytes and objects over time, what grows, the stacks and types that most is
+left of. Keys: `?` shows all; up and down select an entry, Enter shows its whole stack, `s` sorts by another column,
+`t` shows the counted types, `e` the errors, `m` sets a mark (a checkpoint: the column "since mark" counts what is
+newer), `p` pauses, `l` looks into the memory: the target is stopped for as long as reading it takes, and each entry
+says what is lost and, below its stack, who holds it. `q` ends the trace and leaves the report. The target runs on. A
+narrow terminal shows fewer columns.
 
 A launched command gets no terminal: its standard input is /dev/null and its output goes to a file, unless they were
 redirected.

@@ -248,7 +248,7 @@ def _help(state: TopState, width: int, room: int) -> list[Text]:
     column = max(len(key) for key, _ in _HELP) + 2
     lines = []
     for key, does in _HELP:
-        first, *more = textwrap.wrap(does, max(20, width - column - 2))
+        first, *more = textwrap.wrap(does, max(10, width - column - 2))
         lines += [Text(f"  {key:<{column}}{first}"), *(Text(f"  {'':<{column}}{rest}") for rest in more)]
     return _scrolled(state, lines, room)
 
