@@ -20,6 +20,8 @@ install -d "$root/DEBIAN" "$root/usr/bin" "$root/usr/include" "$lib" "$doc/examp
 install -m 755 "$top/refleak" "$lib/refleak"
 ln -s ../lib/refleak/refleak "$root/usr/bin/refleak"
 install -m 644 "$top/examples/refleak.h" "$root/usr/include/refleak.h"
+install -d "$root/usr/share/pkgconfig"
+sed "s|^prefix=.*|prefix=/usr|; s|@VERSION@|$version|" "$top/packaging/refleak.pc.in" >"$root/usr/share/pkgconfig/refleak.pc"
 install -m 644 "$top/examples/demo/leaky.c" "$top/examples/demo/README.md" "$doc/examples/demo/"
 ln -s ../../../../include/refleak.h "$doc/examples/refleak.h"
 install -m 644 "$top/completions/refleak.bash" "$root/usr/share/bash-completion/completions/refleak"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -54,6 +55,27 @@ def test_wheel_installs_a_command_that_traces(wheel: Path, tmp_path: Path) -> No
     _check_traces(wheel.parent / "venv/bin/refleak", tmp_path)
 
 
+def _check_header(prefix: Path, folder: Path) -> None:
+    """Compile a program that finds the header by pkg-config."""
+    if shutil.which("pkg-config") is None:
+        pytest.skip("needs pkg-config")
+    search = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "share/pkgconfig")}
+    asked = ["pkg-config", "--define-prefix", "--cflags", "refleak"]
+    flags = subprocess.run(asked, capture_output=True, text=True, check=True, env=search).stdout.split()
+    source = folder / "header.c"
+    source.write_text("#include <refleak.h>\nint main(void) { return 0; }\n")
+    _run("gcc", *flags, "-o", folder / "header", source)
+
+
+def test_wheel_has_what_other_tools_look_for(wheel: Path, tmp_path: Path) -> None:
+    _run(wheel.parent / "venv/bin/pip", "install", "--quiet", "--no-deps", wheel)
+    prefix = wheel.parent / "venv"
+    _check_header(prefix, tmp_path)
+    for path in ("man/man1/refleak.1", "bash-completion/completions/refleak.bash", "zsh/site-functions/_refleak",
+                 "fish/vendor_completions.d/refleak.fish"):  # fmt: skip
+        assert (prefix / "share" / path).is_file()
+
+
 @pytest.fixture(scope="module")
 def debian_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = Path(_run(CHECKOUT / "packaging/build-deb.sh", tmp_path_factory.mktemp("deb")).strip())
@@ -93,7 +115,9 @@ def test_debian_package_installs_traces_and_goes(debian_package: Path, tmp_path:
 def test_debian_package_has_its_documents(debian_package: Path, tmp_path: Path) -> None:
     _run("dpkg-deb", "-x", debian_package, tmp_path)
     for path in ("share/man/man1/refleak.1.gz", "share/doc/refleak/copyright", "share/doc/refleak/changelog.gz",
-                 "share/bash-completion/completions/refleak", "include/refleak.h"):  # fmt: skip
+                 "share/bash-completion/completions/refleak", "include/refleak.h",
+                 "share/pkgconfig/refleak.pc"):  # fmt: skip
         assert (tmp_path / "usr" / path).stat().st_size > 0
+    _check_header(tmp_path / "usr", tmp_path)
     _run("gcc", "-o", tmp_path / "leaky",
          tmp_path / "usr/share/doc/refleak/examples/demo/leaky.c")  # fmt: skip
