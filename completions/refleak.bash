@@ -142,7 +142,7 @@ _refleak()
             COMPREPLY=()
             return ;;
         diff:--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json html sarif" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html sarif pprof" -- "$current")
             return ;;
         diff:-o|diff:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -42,7 +42,7 @@ def go_pprof(path: Path) -> RawProfile:
     samples, rest = rest.split("Locations\n")
     locations, mappings = rest.split("Mappings\n")
     head, *lines = samples.splitlines()
-    found = [re.fullmatch(r"\s*((?:\d+ *)+): ([\d ]*)", line) for line in lines]
+    found = [re.fullmatch(r"\s*((?:-?\d+ *)+): ([\d ]*)", line) for line in lines]
     locations = re.sub(r"(:\d+):0\b", r"\1", locations)  # since Go 1.22 a column stands behind the line
     return RawProfile(
         types=tuple(head.replace("[dflt]", "").split()),

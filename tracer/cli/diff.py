@@ -19,12 +19,14 @@ from tracer.errors import UsageError
 from tracer.lazy_names import called_later
 from tracer.model.comparison import Comparison
 from tracer.pipeline.report import report_of_file
+from tracer.pipeline.report_file import report_file
 from tracer.report.comparison_report import verdict_span, write_comparison, write_comparison_json
 from tracer.report.formats import format_for
 
 NAME = "diff"
-_FORMATS = ("text", "json", "html", "sarif")
+_FORMATS = ("text", "json", "html", "sarif", "pprof")
 _write_html = called_later("tracer.report.comparison_page", "write_comparison_html")
+_write_pprof = called_later("tracer.report.comparison_pprof", "write_comparison_pprof")
 _write_sarif = called_later("tracer.report.comparison_sarif", "write_comparison_sarif")
 
 
@@ -46,9 +48,17 @@ def run(arguments: argparse.Namespace) -> int:
     _ = judging.analysis  # raises what is wrong with the suppressions first
     before, after = (report_of_file(path, judging) for path in (arguments.before, arguments.after))
     comparison = after.compared_to(before)
+    if format_ == "pprof":
+        with report_file(arguments.output) as file:
+            _write_pprof(comparison, file)
+        return _ended(comparison, arguments)
     pages = arguments.output is None and format_ == "text"
     with paged(sys.stdout) if pages else output_stream(arguments.output, sys.stdout) as stream:
         _write(comparison, format_, stream, arguments)
+    return _ended(comparison, arguments)
+
+
+def _ended(comparison: Comparison, arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         announce(verdict_span(comparison), arguments)
     return int(arguments.error_exitcode) if arguments.error_exitcode is not None and comparison.worse else 0

@@ -180,7 +180,7 @@ def test_diff_in_text(capsys: pytest.CaptureFixture[str], recording: Path) -> No
     assert said == "shrunk: 28.0 KiB in 7 blocks then, 20.0 KiB in 5 blocks now (malloc): -2, -8.0 KiB"
 
 
-@pytest.mark.parametrize("how", [("--format", "junit"), ("-o", "x.md"), ("-o", "x.folded"), ("-o", "x.pb.gz")])
+@pytest.mark.parametrize("how", [("--format", "junit"), ("-o", "x.md"), ("-o", "x.folded"), ("-o", "x.heap")])
 def test_diff_refuses_what_it_cannot_write(
     capsys: pytest.CaptureFixture[str], recording: Path, how: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,7 +196,7 @@ def test_diff_offers_what_it_can_write(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         main(["diff", "--help"])
     said = capsys.readouterr().out
-    assert "text, json, html, sarif; by default" in said
+    assert "text, json, html, sarif, pprof; by default" in said
     assert "markdown" not in said and "junit" not in said
 
 

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from browser import Page, browser, needs_chromium
+from profile_readers import go_pprof, go_pprof_tags, needs_go
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as OfficialSchema
 
 from tracer.model.comparison import Amount, Change, Comparison
 from tracer.model.frames import Frame
 from tracer.report.comparison_page import write_comparison_html
+from tracer.report.comparison_pprof import write_comparison_pprof
 from tracer.report.comparison_report import write_comparison_json
 from tracer.report.comparison_sarif import write_comparison_sarif
 
@@ -97,6 +99,18 @@ def opened(page: Page, comparison: Comparison, directory: Path) -> Page:
 
 def texts(page: Page, selector: str) -> list[str]:
     return list(page.run(f"[...document.querySelectorAll({selector!r})].map((e) => e.textContent)"))
+
+
+@needs_go
+def test_a_profile_has_the_differences(tmp_path: Path) -> None:
+    path = tmp_path / "changes.pb.gz"
+    with open(path, "wb") as stream:
+        write_comparison_pprof(CHANGES, stream)
+    found = go_pprof(path)
+    assert found.types == ("objects/count", "space/bytes")
+    assert [values for values, _ in found.samples] == [(2, 0), (1, 64), (2, 8192), (-2, 0), (-1, -4096)]
+    assert any("parse /src/b.c:5" in line for lines in found.locations.values() for line in lines)
+    assert go_pprof_tags(path)["change"] == {"new", "grown", "shrunk", "gone"}
 
 
 @needs_chromium
