@@ -58,6 +58,13 @@ class NothingFound(RefleakError):
     hint = "check the spelling: `refleak probes PROGRAM` shows what is found; --allow-missing passes over it"
 
 
+class PackageMissing(RefleakError):
+    """A package of Python that refleak imports is not installed."""
+
+    exit_code = 69
+    hint = "run `make venv` in a checkout, else install the package; `refleak doctor` lists all that are missing"
+
+
 class KernelLacks(RefleakError):
     exit_code = 71
     hint = "see `refleak doctor`; Linux 6.1 or newer with uprobes, BPF and BTF is needed"

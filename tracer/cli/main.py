@@ -19,6 +19,7 @@ from tracer.errors import (
     CannotWrite,
     NoSuchTarget,
     NotPermitted,
+    PackageMissing,
     ProgramRefused,
     RefleakError,
     TooFewFiles,
@@ -34,6 +35,7 @@ _FAILED_BY_ITSELF = 70
 _VERSION = "--version"
 _INTERRUPTED = 130
 _MAIN = "trace"
+_DOCTOR = "doctor"
 _RUN = "run"
 """Before a command that is to be traced: it may have the name of a subcommand."""
 COMMANDS = ("report", "diff", "top", "doctor", "probes", "specs", "discover")
@@ -77,13 +79,16 @@ def _run(words: Sequence[str]) -> int:
     if list(words[bool(name) :][:1]) == [_VERSION]:  # before anything else is imported
         print(f"refleak {__version__}")
         return 0
-    from tracer.cli.parsing import parse
     from tracer.files.cache_folder import refusals
 
     refusals.clear()
-    command = command_module(name)
     own = words[1:] if name or words[:1] == [_RUN] else words
     try:
+        if name == _DOCTOR and (status := _without_packages()):
+            return status
+        from tracer.cli.parsing import parse
+
+        command = command_module(name)
         with interruptible():
             return int(command.run(parse(name, command, own)))
     except RefleakError as error:
@@ -95,12 +100,24 @@ def _run(words: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("tracer"):
             return _print_failure(error, words)
-        raise  # the launcher says what to do
+        return _print_error(PackageMissing(f"the Python package {error.name} is missing"), words)
     except Exception as error:
         return _print_failure(error, words)
     finally:
         for reason in refusals:
             _say(f"refleak: cache not used: {reason}")
+
+
+def _without_packages() -> int:
+    """Say what is missing of what refleak itself imports, and return that status; 0 where nothing is."""
+    from tracer.cli.packages import package_checks
+
+    checks = package_checks()
+    if checks:
+        from tracer.report.check_list import write_checks
+
+        write_checks(checks, sys.stdout)
+    return next((check.exit_code for check in checks if check.is_obstacle), 0)
 
 
 def _is_verbose(words: Sequence[str]) -> bool:
@@ -140,9 +157,9 @@ def _print_error(error: RefleakError, words: Sequence[str]) -> int:
 
 
 def _hint(error: RefleakError, words: Sequence[str]) -> str:
-    from tracer.cli.options import command_with_sudo
-
     if isinstance(error, NotPermitted) and error.hint == NotPermitted.hint:
+        from tracer.cli.options import command_with_sudo
+
         return command_with_sudo(words)
     if isinstance(error, NoSuchTarget) and words:
         if words[0].isdecimal():
