@@ -385,6 +385,8 @@ enum control_kind {
 	CONTROL_ENDING, /* _exit, abort; held */
 	CONTROL_DISPATCHES, /* prctl: signals are to take the place of system calls, the probes' too; held */
 	CONTROL_PATCHES, /* the program made code of a file writable; held */
+	CONTROL_THREAD_ENDED, /* the first thread, or one after it, while others go on */
+	CONTROL_LEAVES, /* pthread_exit by the first thread; held */
 };
 
 /* When something reads, or leaves by, the return addresses on the stack; the cookie of on_unwinding. */
@@ -468,7 +470,7 @@ struct process {
 	u32 source; /* whose memory that is, a pid, 0 for none */
 	u32 source_generation;
 	u32 is_preloaded; /* it calls the heap through the library of --preload: what else is probed of it does not count */
-	u32 reserved;
+	u32 first_ended; /* its first thread has ended before others */
 };
 
 /* What one address space did; by struct key without an address. */

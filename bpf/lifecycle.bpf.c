@@ -115,6 +115,7 @@ int on_exec(struct tracepoint *ctx)
 	process->forked_ns = 0;
 	process->is_copy = 0;
 	process->is_preloaded = 0;
+	process->first_ended = 0;
 	process->source = 0;
 	map_update(TABLE_OF, &pid, &no_table, ANY);
 	next_epoch();
@@ -126,6 +127,21 @@ int on_exec(struct tracepoint *ctx)
 		bpf_ringbuf_submit(control, WAKE_NOW);
 	}
 	return 0;
+}
+
+/* Breakpoints may be kept by what was opened for this thread. */
+INLINE void thread_ended(struct process *process, u32 pid, u32 tid)
+{
+	struct control *control;
+
+	if (!process || (tid != pid && !process->first_ended))
+		return;
+	process->first_ended = 1;
+	control = new_control(CONTROL_THREAD_ENDED, pid);
+	if (control) {
+		control->generation = process->generation;
+		bpf_ringbuf_submit(control, WAKE_NOW);
+	}
 }
 
 int on_exit(struct tracepoint *ctx)
@@ -153,8 +169,10 @@ int on_exit(struct tracepoint *ctx)
 	if (pid != (u32)SHARED->tracer && (!process || process->state == PROCESS_ENDED))
 		return 0;
 	signal = read_word(task + TASK_SIGNAL);
-	if ((s32)read_half(signal + SIGNAL_LIVE) > 0)
+	if ((s32)read_half(signal + SIGNAL_LIVE) > 0) {
+		thread_ended(process, pid, tid);
 		return 0;
+	}
 	/* Before the kernel closes its links, each of which waits for those that are held. */
 	if (pid == (u32)SHARED->tracer)
 		SHARED->armed = 0;
@@ -319,6 +337,8 @@ INLINE int hold(struct pt_regs *ctx)
 	}
 	if (kind == CONTROL_ENDING && process->space != pid)
 		return 0; /* a vfork child, in its parent's memory */
+	if (kind == CONTROL_LEAVES && pid != (u32)id)
+		return 0;
 	if (kind == CONTROL_DISPATCHES &&
 	    (FIRST_ARGUMENT(ctx) != PR_SET_SYSCALL_USER_DISPATCH || !SECOND_ARGUMENT(ctx)))
 		return 0;

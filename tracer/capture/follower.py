@@ -33,6 +33,9 @@ from tracer.spaces.processes import ProcessTable
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
 
+_ARRIVAL_SECONDS = 0.02
+"""A forked child that was not held by then will not be."""
+
 
 def _space(control: np.void) -> Space:
     return int(control["pid"]), int(control["generation"])
@@ -62,7 +65,11 @@ class Follower:
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
+        self._unheld: dict[Space, float] = {}
+        """Forked children that have not been seen to be held, and since when (s, monotonic)."""
         self.not_followed = 0
+        self.lapsed = 0
+        """Processes that ran on without probes for a moment when their first thread had ended."""
         self.started_unseen = 0
         """Programs that were exec'd without their loader's, or if static their own, first step being held."""
         self.translated: set[Space] = set()
@@ -75,6 +82,8 @@ class Follower:
         """Processes that write to probed code, over breakpoints too, and their children: they lost their probes."""
         self._sharing: dict[int, int] = {}
         """Children that share the memory of a process that waits for them, which may get its probes by events."""
+        self._renumbered: set[int] = set()
+        """Processes that are about to exec by another thread than the first, by which the kernel knows their links."""
         self._expected: set[int] = set()
         """Processes that are about to exec what has been linked."""
         self._waiting: deque[np.void] = deque()
@@ -91,6 +100,8 @@ class Follower:
             ControlKind.MAPPED: self._mapped,
             ControlKind.UNMAPPED: self._mapped,
             ControlKind.PATCHES: self._patches,
+            ControlKind.LEAVES: self._keep_on,
+            ControlKind.THREAD_ENDED: self._keep_on,
             ControlKind.EXIT: self._exited,
             ControlKind.JIT: lambda c: jit.called(_space(c), int(c["descriptor"])),
             ControlKind.ENDING: endings.held,
@@ -122,6 +133,14 @@ class Follower:
             del self._waiting_pids[pid]
         self._handle(control)
         return True
+
+    def look_after(self) -> None:
+        """See to it that children that were not held have the breakpoints that their first steps may have cost them."""
+        now = time.monotonic()
+        for space in [space for space, since in self._unheld.items() if now - since > _ARRIVAL_SECONDS]:
+            del self._unheld[space]
+            with self._mishaps.attempt():
+                self._prober.renew(space[0], self._spaces.executable(space))
 
     def _handle(self, control: np.void) -> None:
         """Handle a record; whoever is held by it is released after it, whatever happens, and the trace goes on."""
@@ -165,6 +184,7 @@ class Follower:
             self.not_followed += 1
         if not shares:
             self._arrived[child[0]] = False
+            self._unheld[child] = time.monotonic()
             for listener in self._listeners:
                 listener.forked(parent, child, moment)
             if parent in self.patching:
@@ -176,6 +196,8 @@ class Follower:
 
     def _arrives(self, control: np.void) -> None:
         self._arrived[int(control["pid"])] = True
+        if control["ticket"]:
+            self._unheld.pop(_space(control), None)
         self._shares(control)
 
     def _shares(self, control: np.void) -> None:
@@ -191,6 +213,12 @@ class Follower:
         """A process that has forked a child is held."""
         if control["ticket"]:
             self._prober.change_over(int(control["pid"]))
+
+    def _keep_on(self, control: np.void) -> None:
+        """A process goes on without its first thread, by which the kernel may know that it has probes."""
+        pid = int(control["pid"])
+        if pid not in self._expected:  # else another one executes a program, by which all others end
+            self.lapsed += self._prober.keep_on(pid, leaves=control["kind"] == ControlKind.LEAVES)
 
     def expect_exec(self, pid: int) -> None:
         """Take it that what a process executes next has its probes already."""
@@ -208,7 +236,8 @@ class Follower:
             binaries: Sequence[OpenBinary] = ()
             with self._mishaps.attempt():
                 binaries = start_up_binaries(self._binaries, path, path, root_of(pid), environment)
-            self._prober.starts(pid, binaries)
+            if not self._prober.starts(pid, binaries, int(control["tid"])):
+                self._renumbered.add(pid)
             if binaries:
                 self._expected.add(pid)
 
@@ -223,6 +252,11 @@ class Follower:
         self._arrived.pop(pid, None)
         if (maker := self._sharing.pop(pid, None)) is not None:
             self._prober.forked(maker, pid)
+        self._prober.executed(pid)
+        if pid in self._renumbered:
+            self._renumbered.discard(pid)
+            self._expected.discard(pid)
+            self._prober.detach(pid)
         self._binaries.recheck()
         if has_other_rights(pid):
             self._prober.gained_rights(pid)
@@ -310,6 +344,8 @@ class Follower:
         if self._arrived.pop(space[0], True) is False:
             self.not_followed += 1
         self._sharing.pop(space[0], None)
+        self._unheld.pop(space, None)
+        self._renumbered.discard(space[0])
         self._expected.discard(space[0])
         self._processes.exited(space[0], int(control["wait_status"]), moment.trace_ns)
         self._ended(space, moment)

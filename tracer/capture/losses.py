@@ -113,6 +113,9 @@ def losses_of(session: Session) -> Iterator[Loss]:
         if not session.programs.can_hold:
             reason = "program that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
         yield Loss(reason, session.follower.started_unseen, "none")
+    if session.follower.lapsed:
+        reason = "process that ran for a moment without probes, when its first thread had ended before others"
+        yield Loss(reason, session.follower.lapsed, "none", EVERY_KIND)
     if session.follower.translated:
         reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
         count = len({pid for pid, _ in session.follower.translated})

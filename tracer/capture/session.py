@@ -181,7 +181,6 @@ class Session:
         self._shared["follow"] = int(self.options.follow)
         self._started_ns = time.monotonic_ns()
         self._shared["armed"] = 1
-        self._uprobe_events.release()
 
     def launch(self, launched: Launched, path: str) -> None:
         """Put all probes on a held child and let it go; raises NothingToProbe, or NoSuchTarget if it cannot exec."""
@@ -246,6 +245,7 @@ class Session:
                     self.drain()
                     if is_quiet:
                         self.stacks.settle(_SPARE_SECONDS)
+                        self.follower.look_after()
                         self.attacher.rest()
                     self._take_checkpoints()
                     if on_turn is not None:

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
 
@@ -37,6 +37,7 @@ _Links = dict[int, list[int]]
 """Descriptors by the binary that they are in; 0 for those in none."""
 _FEW_CHILDREN = 4
 """As many have links: events cost each child less, but some seconds in the background when the trace has ended."""
+_CHILD_SECONDS, _MOST_SECONDS = 0.05, 2.0
 _CLOSERS = 128
 """Links closed at a time at the end. Each close waits some 40 ms for the kernel's readers, all for the same ones."""
 _PATIENCE_SECONDS = 0.1
@@ -67,9 +68,13 @@ class Attacher:
         self._fds: dict[int, _Links] = {}
         self._by_events: set[int] = set()
         """Processes that have their probes by events, as far as there was time for that."""
+        self._tasks: dict[int, tuple[int, ...]] = {}
+        """Of these the threads that have the events, where it is not the first."""
+        self._kept: dict[int, dict[int, set[int]]] = {}
+        """Of these where in which binary they have breakpoints."""
         self._expected: Breakpoints | None = None
         """What a process has of the breakpoints of events that are attached now; None: links are."""
-        self._children = 0
+        self._children_seconds = self._last_child_seconds = 0.0
         self._ended: deque[_Links] = deque()
         self._to_close: deque[tuple[int, int]] = deque()
         self._being_closed: tuple[int, int] | None = None
@@ -85,16 +90,26 @@ class Attacher:
         taken while its programs run (register_rwsem in kernel/events/uprobes.c), up to Linux 6.11."""
         return not self._programs.probes.multi
 
-    def note_child(self) -> None:
-        """Where there are many children, begin to load what probes by events need."""
-        self._children += 1
-        if self._children == _FEW_CHILDREN and self._places.can_be_had:
+    def note_child(self, seconds: float) -> None:
+        """Take it that a child got its probes in so long. Where there are many, or links take long, begin to load what
+        probes by events need."""
+        self._children_seconds += max(seconds, _CHILD_SECONDS)
+        self._last_child_seconds = seconds
+        if self._has_many_children:
             self._programs.prepare_events()
 
     @property
+    def _has_many_children(self) -> bool:
+        return self._children_seconds >= _FEW_CHILDREN * _CHILD_SECONDS and self._places.can_be_had
+
+    @property
     def can_use_events(self) -> bool:
-        """Whether processes can have their probes by events by now."""
-        return self._children > _FEW_CHILDREN and self._places.can_be_had and self._programs.of_events is not None
+        """Whether processes can have their probes by events by now. While these are loaded, waits for it as long as the
+        last child's links took."""
+        if not self._has_many_children:
+            return False
+        self._programs.wait_for_events(min(self._last_child_seconds, _MOST_SECONDS))
+        return self._programs.of_events is not None
 
     def share_events(self, pid: int) -> None:
         """Take it that a process, which shares its maker's memory, meets its maker's events; attach by events what is
@@ -131,6 +146,29 @@ class Attacher:
             yield by_events
         finally:
             self._expected = None
+
+    def tasks(self, pid: int) -> tuple[int, ...]:
+        """Return the threads that a process has its events by: while one of them lives."""
+        return self._tasks.get(pid, (pid,))
+
+    def move(self, pid: int, threads: Sequence[int]) -> None:
+        """Open what is opened next for other threads of a process; one that executes a program is its first then."""
+        self._tasks[pid] = tuple(threads)
+
+    def moved(self, pid: int) -> None:
+        """A process executes another program: its only thread has its number."""
+        self._tasks.pop(pid, None)
+
+    def kept(self, pid: int, binary_id: int) -> set[int]:
+        """Return where in a binary's file a process has breakpoints by events."""
+        return self._kept.get(pid, {}).get(binary_id, set())
+
+    def _forget_events(self, pid: int) -> None:
+        self._by_events.discard(pid)
+        self._kept.pop(pid, None)
+        self._places.forget(pid)
+        for tid in self._tasks.pop(pid, ()):
+            self._places.forget(tid)
 
     def rest(self) -> None:
         """Nobody is held."""
@@ -179,7 +217,10 @@ class Attacher:
         if self._expected is not None:
             for at, cookie in places:
                 number = self._places.number(binary.id, binary.open_path, at, program, cookie, at_return=at_return)
-                fds.append(self._places.open(number, pid, self._expected))
+                for tid in self.tasks(pid):
+                    with suppress(ProcessLookupError) if tid != pid else nullcontext():
+                        fds.append(self._places.open(number, tid, self._expected))
+            self._kept.setdefault(pid, {}).setdefault(binary.id, set()).update(at for at, _ in places)
         elif self._programs.probes.multi:
             offsets, cookies = [offset for offset, _ in places], [cookie for _, cookie in places]
             fds.append(bpf.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=at_return))
@@ -245,8 +286,7 @@ class Attacher:
         too, for which someone may be held. Only when many wait, the oldest are closed, one after the other. Events are
         closed soon, which costs little: each costs all others at its place some time."""
         if pid in self._by_events:
-            self._by_events.discard(pid)
-            self._places.forget(pid)
+            self._forget_events(pid)
             for binary, fds in self._fds.pop(pid, {}).items():
                 self._to_close.extend((binary, fd) for fd in fds)
                 self._closer.submit(self._close_many, len(fds))
@@ -280,8 +320,7 @@ class Attacher:
         everywhere = self._fds.get(EVERY_PROCESS, {})
         shared = [everywhere.pop(binary) for binary in list(everywhere) if binary != _NO_BINARY]
         remove_breakpoints(list(chain(*self._fds.pop(pid, {}).values(), *shared)))
-        self._by_events.discard(pid)
-        self._places.forget(pid)
+        self._forget_events(pid)
 
     def _close_next(self) -> None:
         self._quiet.wait(_PATIENCE_SECONDS)

@@ -56,7 +56,7 @@ class PlaceEvents:
         self._leaders: dict[int, int] = {}
         self._asker = ThreadPoolExecutor(1, "events", block_signals)
         self._asked: Future[None] | None = None
-        self._claimed_at = 0.0
+        self._claimed_at = time.monotonic()
 
     @property
     def can_be_had(self) -> bool:
@@ -65,9 +65,9 @@ class PlaceEvents:
     def claim(self) -> bool:
         """Tell whether events can be opened now, without waiting for the end of who is held; no other refleak takes the
         kernel's lock for long from then on."""
+        self._claimed_at = time.monotonic()
         if not self._numbers or not self._events.claim(_PATIENCE_SECONDS):
             return False
-        self._claimed_at = time.monotonic()
         if self._asked is None:
             self._asked = self._asker.submit(self._open_and_close, next(iter(self._numbers.values())))
         try:

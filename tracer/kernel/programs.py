@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -169,6 +169,11 @@ class Programs:
         """Begin to load the programs for perf events, unless that was begun before."""
         if self._loading is None and self.probes.multi:
             self._loading = self._worker.submit(self._load_of_events)
+
+    def wait_for_events(self, seconds: float) -> None:
+        """Wait until the programs for perf events are loaded, so long at most."""
+        if self._loading is not None:
+            wait([self._loading], seconds)
 
     @property
     def of_events(self) -> ProbePrograms | None:

@@ -15,10 +15,13 @@ import ctypes
 import fcntl
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from tracer.kernel.blocked_signals import block_signals
 
 _MOUNTED = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _LIST = "uprobe_events"
@@ -65,7 +68,9 @@ class UprobeEvents:
         self._turn = self._open_list(os.O_RDONLY) if self._root is not None else None
         self._token = secrets.token_hex(8)
         self.group = self._group(os.getpid())
-        self._is_claimed = False
+        self._claim: threading.Thread | None = None
+        """Waits for the claim: it goes on where whoever asked for it does not wait any longer."""
+        self._claimed = threading.Event()
         self._count = 0
         self._remove_dead()
 
@@ -90,14 +95,24 @@ class UprobeEvents:
         """Have runs that end wait from now on; tell whether none of them closes an event just now."""
         if self._turn is None:
             return False
-        self._is_claimed = self._is_claimed or self._locked(fcntl.LOCK_SH, patience_seconds)
-        return self._is_claimed
+        if self._claim is None:
+            self._claimed.clear()
+            self._claim = threading.Thread(target=self._wait_for_claim, args=(self._turn,), daemon=True, name="claim")
+            self._claim.start()
+        return self._claimed.wait(patience_seconds)
+
+    def _wait_for_claim(self, turn: int) -> None:
+        block_signals()
+        with suppress(OSError):
+            fcntl.flock(turn, fcntl.LOCK_SH)
+            self._claimed.set()
 
     def release(self) -> None:
         """Let runs that end go on."""
-        if self._turn is not None and self._is_claimed:
+        if self._turn is not None and self._claimed.is_set():
             fcntl.flock(self._turn, fcntl.LOCK_UN)
-            self._is_claimed = False
+            self._claimed.clear()
+            self._claim = None
 
     @contextmanager
     def turn(self, patience_seconds: float) -> Iterator[float]:

@@ -128,7 +128,7 @@ PROCESS = np.dtype(
     [
         ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
         ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("is_copy", "<u2"),
-        ("source", "<u4"), ("source_generation", "<u4"), ("is_preloaded", "<u4"), ("reserved", "<u4"),
+        ("source", "<u4"), ("source_generation", "<u4"), ("is_preloaded", "<u4"), ("first_ended", "<u4"),
     ],
     align=True,
 )
@@ -294,6 +294,8 @@ class ControlKind(IntEnum):
     ENDING = 15
     DISPATCHES = 16
     PATCHES = 17
+    THREAD_ENDED = 18
+    LEAVES = 19
 
 
 class InterpreterRecord(IntEnum):

@@ -60,6 +60,12 @@ def _dispatch_hold(binary: OpenBinary) -> list[Hold]:
     return [Hold(offset, ControlKind.DISPATCHES)] if offset is not None else []
 
 
+def _leave_hold(binary: OpenBinary) -> list[Hold]:
+    """Return where the first thread ends before others: what is opened for a process by its number ends with it."""
+    offset = binary.file_offset("pthread_exit")
+    return [Hold(offset, ControlKind.LEAVES)] if offset is not None else []
+
+
 def _start_hold(binary: OpenBinary) -> list[Hold]:
     offset = binary.image.file_offset_of(binary.image.entry)
     return [Hold(offset, ControlKind.STARTED)] if binary.is_static and offset is not None else []
@@ -99,7 +105,7 @@ def holds_of(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
     found = _loader_hold(binary) if binary.is_loader else []
     if is_libc(binary):
-        found += _fork_holds(binary) + _exec_holds(binary) + _dispatch_hold(binary)
+        found += _fork_holds(binary) + _exec_holds(binary) + _dispatch_hold(binary) + _leave_hold(binary)
         found += _end_holds(binary) if ends else []
     return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
 

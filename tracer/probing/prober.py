@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Callable, Iterable, Sequence
 
 from tracer.binaries.open_binaries import FindSites, OpenBinary
@@ -17,14 +18,14 @@ from tracer.model.preload_names import PreloadLibrary
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import Coverage, Mapping, UncoveredInstances, Unresolved
 from tracer.probing.changed_code import is_changed
-from tracer.probing.copied_code import Excerpt, excerpts
+from tracer.probing.copied_code import BREAKPOINT, Excerpt, excerpts
 from tracer.probing.holds import holds_of, is_libc
 from tracer.probing.mapping_calls import mapping_calls
 from tracer.probing.preloading import Placed, Preloading
 from tracer.probing.restored_code import restore_code
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import why_untraced
-from tracer.procfs.process import has_one_thread
+from tracer.procfs.process import has_one_thread, is_running, read_memory, running_threads
 from tracer.spaces.mapping_tables import UnwindRows
 
 _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
@@ -32,6 +33,8 @@ _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECU
 own hook for debuggers, where a breakpoint in every process would be in their way."""
 _OF_EACH = (ControlKind.LOADER, ControlKind.ENDING)
 """Held at by processes that are linked already, often several at once."""
+_MOST_TASKS = 8
+"""Threads that have the events of a process without its first one: enough if one outlives the others."""
 _OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
 
 
@@ -125,14 +128,19 @@ class Prober:
         last = min(end, mapping.end) - mapping.start + mapping.file_offset
         return any(first <= place < last for place in self._places(binary))
 
-    def starts(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
-        """Attach to a process what it lacks of the probes of a program that it is going to execute."""
+    def starts(self, pid: int, binaries: Sequence[OpenBinary], tid: int | None = None) -> bool:
+        """Attach to a process what it lacks of the probes of a program that it is going to execute; `tid`: by which
+        thread. Return whether it will have them then."""
+        if tid is not None and tid != pid and self._attacher.has_events(pid) and is_running(pid, tid):
+            self._attacher.move(pid, [tid])
+            self._linked[pid] = {}
         for binary in binaries:
             self.prepare(binary)
         self.preloading.starts(pid, binaries)
         with self._attacher.expecting(pid, Breakpoints.TO_COME):
             self._complete(pid)
             self.link(pid, binaries)
+        return tid is None or tid == pid or self._attacher.has_events(pid)
 
     def maps(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
         """Attach to a process what it lacks of the probes of all that it maps."""
@@ -250,7 +258,7 @@ class Prober:
         """Give a child what its parent has: the kernel did so with the holds of the tree."""
         self._of_tree[child] = set(self._of_tree.get(parent, ()))
         self.preloading.forked(parent, child)
-        self._attacher.note_child()
+        began = time.monotonic()
         if shares_memory and self._attacher.has_events(parent):
             self._attacher.share_events(child)
             self._linked[child] = {}
@@ -259,6 +267,7 @@ class Prober:
                 self.link(child, self.linked(parent))
         else:
             self.link(child, self.linked(parent))
+        self._attacher.note_child(time.monotonic() - began)
 
     def can_change_over(self, pid: int) -> bool:
         """Tell whether a process can have its probes by events, in place of links, once it is seen to wait."""
@@ -276,6 +285,43 @@ class Prober:
             self._linked[pid] = {}
             self.link(pid, binaries)
         remove_breakpoints(links)
+
+    def keep_on(self, pid: int, *, leaves: bool) -> bool:
+        """Have the events of a process opened for threads that go on: its first one is held before it `leaves`, or some
+        thread has ended. Return whether it may have run without probes meanwhile."""
+        if not self._attacher.has_events(pid) or not (leaves or self._has_lost_its_tasks(pid)):
+            return False
+        others = [tid for tid in running_threads(pid) if tid != pid]
+        if others:
+            self._attacher.move(pid, others[:_MOST_TASKS])
+            self._anew(pid)
+        return not leaves
+
+    def _has_lost_its_tasks(self, pid: int) -> bool:
+        return not any(is_running(pid, tid) for tid in self._attacher.tasks(pid))
+
+    def renew(self, pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]]) -> None:
+        """Give a process, that was not held when it began, the breakpoints again that the kernel may have taken away
+        then. `placed`: what it maps."""
+        if self._attacher.has_events(pid) and any(self._lacks(pid, mapping, binary) for mapping, binary, _ in placed):
+            self._anew(pid)
+
+    def _anew(self, pid: int) -> None:
+        binaries = self.linked(pid)
+        self._linked[pid] = {}
+        with self._attacher.expecting(pid, Breakpoints.MISSING):
+            self.link(pid, binaries)
+
+    def _lacks(self, pid: int, mapping: Mapping, binary: OpenBinary) -> bool:
+        """Tell whether a process lacks a breakpoint that it should have in a mapping."""
+        size = mapping.end - mapping.start
+        inside = (at - mapping.file_offset for at in self._attacher.kept(pid, binary.id))
+        found = (read_memory(pid, mapping.start + at, 1) for at in inside if 0 <= at < size)
+        return any(code is not None and code[0] != BREAKPOINT for code in found)
+
+    def executed(self, pid: int) -> None:
+        """Take it that a process has executed what `starts` was told of."""
+        self._attacher.moved(pid)
 
     def gained_rights(self, pid: int) -> None:
         """The kernel took the holds of the tree from a process that exec'd a program with rights of its own."""
@@ -327,9 +373,13 @@ class Prober:
 
     def forget(self, pid: int) -> None:
         """Detach from a process that ended."""
-        self._linked.pop(pid, None)
         self._of_tree.pop(pid, None)
         self.preloading.forget(pid)
+        self.detach(pid)
+
+    def detach(self, pid: int) -> None:
+        """Take it that the kernel has forgotten the probes of a process."""
+        self._linked.pop(pid, None)
         self._attacher.detach(pid)
 
     @property

@@ -54,11 +54,30 @@ def is_alive(pid: int) -> bool:
 
 
 def waits_in_kernel(pid: int) -> bool:
-    """Tell whether a process's first thread waits, as for a vfork child (state D of proc_pid_stat(5))."""
+    """Tell whether a process's first thread waits, as for a vfork child (state D)."""
+    return _state(f"/proc/{pid}") == "D"
+
+
+def is_running(pid: int, tid: int) -> bool:
+    """Tell whether a thread of a process has not ended."""
+    return _state(f"/proc/{pid}/task/{tid}") not in ("", "X", "Z")
+
+
+def running_threads(pid: int) -> list[int]:
+    """Return the numbers of a process's threads that have not ended, in their order."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "D"
+        threads = sorted(int(place.name) for place in Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
+    return [tid for tid in threads if is_running(pid, tid)]
+
+
+def _state(folder: str) -> str:
+    """Return the state of a process or a thread (proc_pid_stat(5)); nothing where there is none."""
+    try:
+        return Path(folder, "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except (OSError, IndexError):
-        return False
+        return ""
 
 
 def has_one_thread(pid: int) -> bool:

@@ -72,7 +72,7 @@ def test_a_run_that_ends_waits_for_one_that_makes_events(tracefs: FakeTracefs) -
     with ends.turn(5.0) as waited:
         assert waited < 5.0
         assert not starts.claim(0.05)
-    assert starts.claim()
+    assert starts.claim(5.0)
     assert ends.close()
     assert starts.close()
 

@@ -31,7 +31,7 @@ class FakeAttacher:
 
     can_use_events = False
 
-    def note_child(self) -> None: ...
+    def note_child(self, seconds: float) -> None: ...
 
     def has_events(self, pid: int) -> bool:
         return False
