@@ -343,7 +343,7 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval --scan-live" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --no-stop --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval --scan-live" -- "$current")
             else
                 ((COMP_CWORD > 1)) || mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top run" -- "$current")
                 ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -c -- "$current")
@@ -368,7 +368,7 @@ _refleak()
             fi ;;
         probes)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --reachability --allocator --type --spec --preset" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --reachability --no-stop --allocator --type --spec --preset" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;
@@ -386,7 +386,7 @@ _refleak()
             fi ;;
         top)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet --interval -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet --interval -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --no-stop --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;

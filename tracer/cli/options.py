@@ -154,6 +154,11 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
         "is lost from what something still points at (auto)",
     )
     kinds.add_argument(
+        "--no-stop", action="store_true",
+        help="never stop a process that runs on to read its memory: read it so often that nothing that is held can be "
+        "called lost",
+    )
+    kinds.add_argument(
         "--allocator", action="append", default=[], metavar="PATH", type=existing_file,
         help="a library whose malloc family is an allocator (may be given more than once)",
     )

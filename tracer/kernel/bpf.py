@@ -27,6 +27,9 @@ _PERF_TYPE_SOFTWARE, _PERF_TYPE_TRACEPOINT = 1, 2
 _SOFTWARE_DUMMY = 9
 _DISABLED, _INHERIT, _ENABLE_ON_EXEC = 1, 1 << 1, 1 << 12
 ATTACH_PERF_EVENT, ATTACH_UPROBE_MULTI = 41, 48
+TRACE_ITERATOR = 28
+"""How a program is attached that the reading of a file runs."""
+_TRACED_FUNCTION_AT = 108
 UPROBE_MULTI_RETURN = 1
 _FUNCTION_RECORD_BYTES = 8
 
@@ -44,6 +47,7 @@ class Command(IntEnum):
     MAP_FREEZE = 22
     MAP_LOOKUP_BATCH = 24
     LINK_CREATE = 28
+    ITER_CREATE = 33
 
 
 class MapType(IntEnum):
@@ -58,6 +62,7 @@ class MapType(IntEnum):
 class ProgramType(IntEnum):
     KPROBE = 2
     RAW_TRACEPOINT = 17
+    TRACING = 26
 
 
 class LogLevel(IntEnum):
@@ -167,12 +172,12 @@ def load_types(blob: bytes) -> int:
 
 def load_program(
     kind: ProgramType, name: str, code: bytes, *, attach_type: int = 0, sleepable: bool = False, log_bytes: int = 0,
-    log_level: LogLevel = LogLevel.STEPS, types_fd: int = 0, functions: bytes = b"",
+    log_level: LogLevel = LogLevel.STEPS, types_fd: int = 0, functions: bytes = b"", traced_function: int = 0,
 ) -> tuple[int, str]:
     """Load a program; return its file descriptor and the verifier's log (empty unless `log_bytes`).
 
     One of several functions needs `types_fd`, a descriptor of their BTF, and `functions`, a record of each
-    (tracer.kernel.function_types).
+    (tracer.kernel.function_types). `traced_function`: of a TRACING program, the number in the kernel's BTF.
     """
     license_name = ctypes.create_string_buffer(b"GPL")
     instructions = ctypes.create_string_buffer(code, len(code))
@@ -189,6 +194,8 @@ def load_program(
             "<IIQI", types_fd, _FUNCTION_RECORD_BYTES, ctypes.addressof(records),
             len(functions) // _FUNCTION_RECORD_BYTES,
         )  # fmt: skip
+    if traced_function:
+        attributes = attributes.ljust(_TRACED_FUNCTION_AT, b"\0") + struct.pack("<I", traced_function)
     try:
         return bpf(Command.PROG_LOAD, attributes, 128)[0], log.value.decode("utf-8", "replace")
     except OSError as error:
@@ -205,6 +212,21 @@ def run_program(program_fd: int) -> None:
 def open_raw_tracepoint(program_fd: int, name: str) -> int:
     buffer = ctypes.create_string_buffer(name.encode())
     return bpf(Command.RAW_TRACEPOINT_OPEN, struct.pack("<QII", ctypes.addressof(buffer), program_fd, 0))[0]
+
+
+def iterate_task(program_fd: int, tid: int, size: int) -> bytes:
+    """Run an iterator's program on one task, and return the first `size` bytes of what it wrote (Linux 6.1)."""
+    which = ctypes.create_string_buffer(struct.pack("<II", tid, 0), 16)  # union bpf_iter_link_info
+    attributes = struct.pack("<IIIIQI", program_fd, 0, TRACE_ITERATOR, 0, ctypes.addressof(which), 16)
+    link = bpf(Command.LINK_CREATE, attributes, 64)[0]
+    try:
+        file = bpf(Command.ITER_CREATE, struct.pack("<II", link, 0))[0]
+    finally:
+        os.close(link)
+    try:
+        return os.read(file, size)
+    finally:
+        os.close(file)
 
 
 def link_uprobes(

@@ -14,7 +14,7 @@ from tracer.errors import KernelLacks
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
 
 _TYPE = struct.Struct("<III")
-_STRUCT, _UNION = 4, 5
+_STRUCT, _UNION, _FUNCTION = 4, 5, 12
 _EXTRA_FIXED = {1: 4, 14: 4, 17: 4, 3: 12}
 _EXTRA_PER_ITEM = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 
@@ -67,6 +67,15 @@ class Btf:
             name_offset, info, _ = _TYPE.unpack_from(self._types, position)
             if name_offset == offset and info >> 24 & 31 == _STRUCT:
                 return position
+        return None
+
+    def function(self, name: str) -> int | None:
+        """Return the id of a function's type, None where the kernel has no such function."""
+        offset = self._strings.find(b"\0" + name.encode() + b"\0") + 1
+        for number, position in enumerate(self._positions[1:], 1):
+            name_offset, info, _ = _TYPE.unpack_from(self._types, position)
+            if name_offset == offset and info >> 24 & 31 == _FUNCTION:
+                return number
         return None
 
     def _member(self, position: int, name: str) -> tuple[int, int] | None:

@@ -37,6 +37,8 @@ class RootKind(IntEnum):
     BLOCK = 6
 
 
+NOT_STOPPED = "--no-stop was given"
+"""Why a process was read while it ran, as a clause."""
 AT_EXEC = "it executed another program"
 """Reason of a Scan: of what was alive then nothing is said."""
 KIND_REFERENCE, KIND_ALLOCATION, KIND_MAPPING = 0, 1, 2
@@ -94,3 +96,7 @@ class Scan:
     blocks: int = 0
     resident: Resident | None = None
     """None where it was not looked into, or could not be read."""
+    why_running: str | None = None
+    """Why it was not stopped, as a clause; None where it was, or was held."""
+    passes: int = 1
+    """How often its memory was read: more than once where it ran meanwhile."""

@@ -67,6 +67,7 @@ class Trace:
         try:
             with step(on_step, "loading the BPF programs"):
                 self._session = Session(_capture_options(options, on_step, preload, launched=child is not None))
+            self._session.endings.stops = options.stops
         except BaseException:
             self._abandon()
             raise

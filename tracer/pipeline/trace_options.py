@@ -38,6 +38,8 @@ class TraceOptions:
     """Show frames of interpreters."""
     reachability: bool = True
     """Hold what is launched at its end, and tell what is lost from what something still points at."""
+    stops: bool = True
+    """Stop processes that run on while their memory is read; else it is read often enough to be sure."""
     preload: bool = False
     """Have what is launched call the heap through a library, where a probe costs less."""
     follow_forks: bool | None = None

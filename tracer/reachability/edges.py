@@ -51,11 +51,13 @@ def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) 
 
 
 def edges_and_traces(
-    memory: Memory, blocks: BlockTable, *, free_holds: bool = False, freed: Records | None = None
-) -> tuple[Edges, Edges]:
+    memory: Memory, blocks: BlockTable, *, free_holds: bool = False, freed: Records | None = None,
+    still_held: Records | None = None,
+) -> tuple[Edges, Edges]:  # fmt: skip
     """Return all edges; and the words in free memory that still point at a block, which hold nothing.
 
     `freed`: ranges (`address`, `size`) that were seen to be freed, which hold nothing even where `free_holds`.
+    `still_held`: those that were freed after the memory was read, which hold.
     """
     words = _without_bins(memory.words)
     value = words["value"] & ADDRESS_BITS
@@ -68,6 +70,9 @@ def edges_and_traces(
     if freed is not None:
         loose = np.flatnonzero((source < 0) & (kind == RegionKind.ALLOCATOR))
         is_free[loose] = _is_within(freed["address"], freed["size"], at[loose])
+    if still_held is not None and len(still_held):
+        loose = np.flatnonzero(is_free)
+        is_free[loose] = ~_is_within(still_held["address"], still_held["size"], at[loose])
     traces = Edges(source, target, np.zeros(len(at), np.bool_), at, value, kind)[np.flatnonzero(is_free)]
     kept = np.flatnonzero(~is_free & (source != target))
     source, target, at, value, kind = source[kept], target[kept], at[kept], value[kept], kind[kept]

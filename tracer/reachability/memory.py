@@ -67,6 +67,8 @@ class Memory:
     """What each of the words in `vtables` points at."""
     threads: Records = field(default_factory=lambda: _none(THREAD))
     time_ns: int = 0
+    changed: Addresses = field(default_factory=lambda: np.zeros(0, np.uint64))
+    """Words that differed between passes, of a process that ran on: somebody has what they are in."""
 
 
 def regions_of(memory: Memory, addresses: Addresses) -> npt.NDArray[np.uint64]:

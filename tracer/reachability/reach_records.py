@@ -39,22 +39,25 @@ class Outstanding:
 
 def reach_and_holders(
     memory: Memory, alive: Outstanding, around: Surroundings, space: tuple[int, int], *, free_holds: bool,
-    knows_freed: bool = False,
+    knows_freed: bool = False, still_held: Records | None = None,
 ) -> tuple[Records, Records]:
     """Return a REACH_RECORD for each allocation, counted object and mapping, but for what was made after the memory
     was read: that is held by whoever made it; and HOLDER_RECORDs of them.
 
     `free_holds`: what is in no block may be a block that is not known, and holds. `knows_freed`: but for what was seen
-    to be freed.
+    to be freed. `still_held`: blocks (`address`, `size`) that were freed after the memory was read.
     """
     blocks = np.concatenate([alive.allocations, alive.inherited])
     table = BlockTable(blocks["address"].astype(np.uint64), blocks["size"].astype(np.uint64))
     holds = np.concatenate([alive.holds, np.zeros(len(alive.inherited), np.bool_)])[table.order]
     young = blocks["time_ns"][table.order] > memory.time_ns
     edges, traces = edges_and_traces(
-        memory, table, free_holds=free_holds, freed=around.freed if knows_freed else None
+        memory, table, free_holds=free_holds, freed=around.freed if knows_freed else None, still_held=still_held
     )
-    classes = classify(table, edges, holds | young)
+    in_use = np.zeros(len(table), np.bool_)
+    changed = table.targets(memory.changed)
+    in_use[changed[changed >= 0]] = True
+    classes = classify(table, edges, holds | young | in_use)
     holders = Holders(memory, table, blocks[table.order], alive.objects, alive.mapped, around)
     rows = [
         _of_allocations(alive.allocations, table, classes),

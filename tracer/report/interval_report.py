@@ -58,8 +58,10 @@ def _looked(scans: Sequence[Scan]) -> list[str]:
     """Return how long the processes stood whose memory was read, and why that of others was not."""
     read = [scan for scan in scans if scan.reason is None]
     why = dict.fromkeys(scan.reason for scan in scans if scan.reason is not None)
-    held = f"held {duration(max(scan.held_ns for scan in read))} while its memory was read" if read else ""
-    return [*filter(None, [held]), *(f"not looked into: {reason}" for reason in why)]
+    stood = [scan.held_ns for scan in read if scan.why_running is None]
+    held = [f"held {duration(max(stood))} while its memory was read"] if stood else []
+    ran = sorted({f"read {scan.passes} times while it ran: {scan.why_running}" for scan in read if scan.why_running})
+    return [*held, *ran, *(f"not looked into: {reason}" for reason in why)]
 
 
 def _reached(leak: Leak) -> str:

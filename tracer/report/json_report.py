@@ -219,6 +219,7 @@ def scan_document(scan: Scan) -> Json:
     return {
         "pid": scan.pid, "looked_into": scan.reason is None, "reason": scan.reason, "held_ns": scan.held_ns,
         "bytes_read": scan.bytes_read, "blocks": scan.blocks, "resident": _resident(scan.resident),
+        "why_running": scan.why_running, "passes": scan.passes,
     }  # fmt: skip
 
 

@@ -107,7 +107,10 @@ def _add_scans(page: Page, findings: Findings) -> None:
     if done:
         of = f" of {counted(len(done), 'process', 'processes')}" if len(done) > 1 else ""
         text = f"{size(sum(scan.bytes_read for scan in done))}{of} read at the end for what points where"
-        _labelled(page, "memory", f"{text}; held {duration(sum(scan.held_ns for scan in done))} for it")
+        held_ns = sum(scan.held_ns for scan in done)
+        _labelled(page, "memory", f"{text}; held {duration(held_ns)} for it" if held_ns else text)
+    for reason, passes in sorted({(scan.why_running, scan.passes) for scan in done if scan.why_running is not None}):
+        _labelled(page, "", f"{_how_it_was_read(passes)}, not stopped: {reason}")
     known = [(scan.pid, scan.resident) for scan in done if scan.resident is not None]
     pid, largest = max(known, key=lambda known: known[1].total, default=(0, None))
     if largest is not None:
@@ -117,11 +120,15 @@ def _add_scans(page: Page, findings: Findings) -> None:
             last = f"the last block, of {size(top.size)}, which is {duration(top.age_ns)} old"
             where = short_place(first_named(top.stack))
             _labelled(page, "", f"{size(top.free_bytes)} of its heap are free below {last} and from {where}")
-    why = Counter(scan.reason for scan in findings.scans if scan.reason is not None and scan.reason != AT_EXEC)
-    for reason, count in why.items():
+    reasons = Counter(scan.reason for scan in findings.scans if scan.reason is not None and scan.reason != AT_EXEC)
+    for reason, count in reasons.items():
         of = f" of {counted(count, 'process', 'processes')}" if len(findings.scans) > 1 else ""
         means = ", so that leaked means not freed" if findings.mode == "launched" and findings.target_ended else ""
         _labelled(page, "memory", f"not looked into{of}{means}: {reason}")
+
+
+def _how_it_was_read(passes: int) -> str:
+    return "read while all its threads slept" if passes == 1 else f"read {passes} times while it ran"
 
 
 def _resident(resident: Resident, of: str) -> str:

@@ -3,12 +3,10 @@ is lost is worked out later."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 
 import numpy as np
 
@@ -18,19 +16,21 @@ from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
 from tracer.model.addresses import Space
 from tracer.model.holders import HOLDER_RECORD, HolderKind
-from tracer.model.reachability import AT_EXEC, REACH_RECORD, Scan
-from tracer.model.records import FRAME_BINARY_SHIFT, ControlKind
+from tracer.model.reachability import AT_EXEC, NOT_STOPPED, REACH_RECORD, Scan
+from tracer.model.records import ControlKind
 from tracer.model.signals import signal_name
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
-from tracer.reachability.memory import REGION, THREAD, WORD, Memory, RegionKind
-from tracer.reachability.reach_records import Outstanding, reach_and_holders
-from tracer.scanning.layout import layout
+from tracer.reachability.memory import Memory
+from tracer.reachability.reach_records import reach_and_holders
+from tracer.scanning.layout import Layout, layout
+from tracer.scanning.outstanding import outstanding, rows_of
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
 from tracer.scanning.process_memory import ProcessMemory
+from tracer.scanning.register_words import register_words, thread_rows
 from tracer.scanning.resident_pages import ResidentPages, read_resident
+from tracer.scanning.running_reads import MOST_SECONDS, RunningRead, read_running, was_asleep
 from tracer.scanning.stopped_threads import (
-    REGISTERS,
     NotStopped,
     Words,
     let_go,
@@ -39,13 +39,13 @@ from tracer.scanning.stopped_threads import (
     thread_ids,
 )
 from tracer.scanning.surroundings import surroundings
+from tracer.scanning.thread_activity import tracer_of
 from tracer.scanning.thread_stacks import DumpedWalk, MakeWalk, dumped_walks, frame_spans
 
 _PATIENCE_NS = 4_000_000_000
 """Of reading: HOLD_NS of bpf/abi.h is five seconds."""
-_ENDING_AT, _RUNNING_AT = 8, 0x1000
-"""Where registers are made to stand, in the page that nothing can be mapped to."""
-_LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
+_HELD_SECONDS = 3.0
+"""So long may one be read again and again that is held for it."""
 _KILLED = "it was killed by {}"
 _WENT_ON = "it went on before its memory was read"
 _UNSEEN = "its last call was not seen"
@@ -60,10 +60,12 @@ class _Read:
     scan: Scan
     walks: list[DumpedWalk] = field(default_factory=list)
     is_unsettled: bool = False
-    """A block was on the move: what is free may be one."""
+    """A block was on the move, or the process ran meanwhile: what is free may be one."""
     since_ns: int = 0
     """Of one that was stopped: when that began."""
     pages: ResidentPages | None = None
+    running: RunningRead | None = None
+    """Of one that was not stopped."""
 
 
 class Endings:
@@ -74,6 +76,8 @@ class Endings:
         self, maps: Maps, clock: Callable[[int], int], hindrance: str | None, make_walk: MakeWalk
     ) -> None:  # fmt: skip
         self._maps, self._clock, self._hindrance, self._make_walk = maps, clock, hindrance, make_walk
+        self.stops = True
+        """Else processes are read while they run, as those are that another process traces."""
         self._read: dict[Space, _Read] = {}
         self._left: set[int] = set()
         """Threads that are still to be let go of."""
@@ -141,10 +145,16 @@ class Endings:
                 then()
             return
         stops: list[tuple[Space, int, ExitStack, dict[int, Words]]] = []
+        running = {space: why for space in spaces if (why := self._why_running(space[0])) is not None}
         try:
+            for space, why in running.items():
+                self._look_at_running(space, why, serve)
             for space in spaces:
-                self._stop(space, stops, serve)
+                if space not in running:
+                    self._stop(space, stops, serve)
             freeze()
+            if then is None:  # else it runs on until its blocks are read, and may free some
+                self._note_what_ran()
             now = time.monotonic_ns()
             for space, began, stop, others in stops:
                 self._read[space] = replace(self._look(space, others, now), since_ns=began)
@@ -159,6 +169,49 @@ class Endings:
             for _, _, stop, _ in stops:
                 stop.close()
             self._standing.clear()
+
+    def _why_running(self, pid: int) -> str | None:
+        """Return why a process is read while it runs, as a clause; None where it is stopped."""
+        tracer = tracer_of(pid)
+        return f"{tracer} traces it" if tracer is not None else None if self.stops else NOT_STOPPED
+
+    def _look_at_running(self, space: Space, why: str, serve: Callable[[], None]) -> None:
+        try:
+            read = self._read_running(space, 0, np.zeros(0, np.uint64), why, serve)
+        except (TooMuch, OSError) as error:
+            reason = str(error) if isinstance(error, TooMuch) else "its memory could not be read"
+            read = _Read(None, Scan(*space, reason=reason, why_running=why))
+        self._read.setdefault(space, read)  # it may have come to its end, where it was read
+
+    def _read_running(
+        self, space: Space, thread: int, own: Words, why: str, serve: Callable[[], None], seconds: float = MOST_SECONDS
+    ) -> _Read:
+        """Read a process that runs on, but for `thread`, held, with its registers. Raises TooMuch, OSError."""
+        memory = ProcessMemory(space[0])
+        plan = Layout((), (), (), ())
+
+        def make_pass(others: dict[int, Words], away: Collection[int]) -> Memory:
+            nonlocal plan
+            now = time.monotonic_ns()
+            unsure = [stack_pointer(words) for tid, words in others.items() if tid not in away]
+            found, plan = self._scan(memory, space, own, others, now, unsure)
+            return replace(found, time_ns=self._clock(now), threads=thread_rows(thread, own, others))
+
+        try:
+            read = read_running(space[0], thread, make_pass, serve, seconds)
+            standing = [own] if len(own) else []
+            standing += read.registers.values() if read.asleep is not None else ()
+            walks = dumped_walks(memory, space, standing, self._make_walk)
+            scan = Scan(*space, bytes_read=memory.bytes_read, why_running=why, passes=read.passes)
+            return _Read(read.memory, scan, walks, True, pages=read_resident(space[0], plan), running=read)
+        finally:
+            memory.close()
+
+    def _note_what_ran(self) -> None:
+        """Note of processes that all slept while they were read, and sleep still, that they were as if stopped."""
+        for space, read in self._read.items():
+            if read.running is not None and was_asleep(read.running, space[0]):
+                self._read[space] = replace(read, is_unsettled=self._is_unsettled(read.running.registers))
 
     def _stop(
         self, space: Space, stops: list[tuple[Space, int, ExitStack, dict[int, Words]]], serve: Callable[[], None]
@@ -229,25 +282,37 @@ class Endings:
         self, space: Space, thread: int, own: Words, others: dict[int, Words], since_ns: int
     ) -> tuple[Memory, int, list[DumpedWalk], ResidentPages | None]:
         """Read while all threads stand: `thread`, held, with its registers, and the others. Raises TooMuch, OSError."""
-        deadline = (since_ns + _PATIENCE_NS) / 1e9
-        ending = stack_pointer(own) if len(own) else 0
         memory = ProcessMemory(space[0])
         try:
-            plan = layout(read_maps(space[0]), [stack_pointer(r) for r in others.values()], ending, memory.words)
-            registers, regions = _registers(own, list(others.values()))
-            found = PointerScan(memory, plan, deadline).run(registers, regions)
+            found, plan = self._scan(memory, space, own, others, since_ns)
             standing = [own, *others.values()] if len(own) else list(others.values())
             walks = dumped_walks(memory, space, standing, self._make_walk)
             pages = read_resident(space[0], plan)
-            return replace(found, threads=_threads(thread, own, others)), memory.bytes_read, walks, pages
+            return replace(found, threads=thread_rows(thread, own, others)), memory.bytes_read, walks, pages
         finally:
             memory.close()
+
+    def _scan(
+        self, memory: ProcessMemory, space: Space, own: Words, others: dict[int, Words], since_ns: int,
+        unsure: Collection[int] = (),
+    ) -> tuple[Memory, Layout]:  # fmt: skip
+        """Read once. `unsure`: stack pointers that may be elsewhere by now. Raises TooMuch, OSError."""
+        ending = stack_pointer(own) if len(own) else 0
+        stacks = [stack_pointer(r) for r in others.values()]
+        plan = layout(read_maps(space[0]), stacks, ending, memory.words, unsure=unsure)
+        registers, regions = register_words(own, list(others.values()))
+        return PointerScan(memory, plan, (since_ns + _PATIENCE_NS) / 1e9).run(registers, regions), plan
 
     def _memory_of_held(self, control: np.void) -> _Read:
         """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
         pid, thread = int(control["pid"]), int(control["ending"]["thread"])
         own = control["ending"]["registers"]
         space = pid, int(control["generation"])
+        why = self._why_running(pid) if len(thread_ids(pid)) > 1 else None
+        if why is not None:
+            read = self._read_running(space, thread, own, why, lambda: None, _HELD_SECONDS)
+            asleep = read.running is not None and was_asleep(read.running, pid)
+            return replace(read, is_unsettled=not asleep or self._is_unsettled(thread_ids(pid)))
         with stopped_threads(pid, thread, self._left) as others:
             memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))
             return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
@@ -262,12 +327,11 @@ class Endings:
 
         `freed`: FREED_BLOCKs.
         """
-        loaders = {b.id for b in snapshot.binaries if _LOADER.match(PurePath(b.path).name)}
         found, holders, scans = [np.zeros(0, REACH_RECORD)], [np.zeros(0, HOLDER_RECORD)], []
         stacks: dict[int, Stack] = {}
         for process in snapshot.processes:
             space = process.pid, process.generation
-            alive = _outstanding(snapshot, space, loaders)
+            alive = outstanding(snapshot, space)
             read = self._read.pop(space, None)
             frames = frame_spans(read.walks if read is not None else ())
             until = read.memory.time_ns if read is not None and read.memory is not None else 0
@@ -282,6 +346,7 @@ class Endings:
                 reach, held = reach_and_holders(
                     read.memory, alive, around, space, free_holds=free_holds,
                     knows_freed=is_older and not read.is_unsettled and not snapshot.losses,
+                    still_held=rows_of(freed[freed["time_ns"] > until], space),
                 )  # fmt: skip
                 found.append(reach)
                 holders.append(held)
@@ -314,42 +379,3 @@ def _why_not(process: Process, read: _Read | None) -> str | None:
     if process.signal not in _IGNORED_SIGNALS:
         return _KILLED.format(signal_name(process.signal))
     return _UNSEEN if read is None else read.scan.reason
-
-
-def _outstanding(snapshot: Snapshot, space: Space, loaders: set[int]) -> Outstanding:
-    def own(rows: Records) -> Records:
-        of_space: Records = rows[(rows["pid"] == space[0]) & (rows["generation"] == space[1])]
-        return of_space
-
-    allocations = own(snapshot.allocations)
-    stacks, of = np.unique(allocations["stack"], return_inverse=True)
-    made_by_loader = [_is_first_in(snapshot, stack, loaders) for stack in stacks.tolist()]
-    return Outstanding(
-        allocations, own(snapshot.inherited), own(snapshot.objects), own(snapshot.mapped),
-        np.array(made_by_loader, np.bool_)[of] if len(of) else np.zeros(0, np.bool_),
-    )
-
-
-def _is_first_in(snapshot: Snapshot, stack: int, binaries: set[int]) -> bool:
-    known = snapshot.stacks.get(stack)
-    return known is not None and bool(known.frames) and known.frames[0] >> FRAME_BINARY_SHIFT in binaries
-
-
-def _threads(thread: int, own: Words, others: dict[int, Words]) -> Records:
-    """Return THREADs: of the one that ends the process, and of the others."""
-    rows = [(thread, stack_pointer(own), _ENDING_AT)] if len(own) else []
-    places = range(_RUNNING_AT, _RUNNING_AT + (len(others) << 16), 8 * REGISTERS)
-    rows += [(tid, stack_pointer(r), at) for (tid, r), at in zip(others.items(), places, strict=False)]
-    return np.array(rows, THREAD)
-
-
-def _registers(own: Words, others: list[Words]) -> tuple[Records, Records]:
-    """Return the registers as words at made-up places, and the regions of these."""
-    rest = np.concatenate(others) if others else np.zeros(0, np.uint64)
-    words = np.zeros(len(own) + len(rest), WORD)
-    words["value"][: len(own)], words["value"][len(own) :] = own, rest
-    words["at"][: len(own)] = _ENDING_AT + 8 * np.arange(len(own))
-    words["at"][len(own) :] = _RUNNING_AT + 8 * np.arange(len(rest))
-    regions = [(_ENDING_AT, _ENDING_AT + 8 * len(own), RegionKind.ENDING_REGISTER)]
-    regions += [(_RUNNING_AT, _RUNNING_AT + 8 * len(rest), RegionKind.REGISTER)]
-    return words, np.array(regions, REGION)

@@ -45,9 +45,11 @@ class Layout:
     code: tuple[tuple[int, int], ...]
 
 
-def layout(entries: Sequence[MapsEntry], stacks: Collection[int], ending: int, words: Words) -> Layout:
+def layout(
+    entries: Sequence[MapsEntry], stacks: Collection[int], ending: int, words: Words, *, unsure: Collection[int] = ()
+) -> Layout:
     """Sort the entries of /proc/PID/maps. `stacks`: stack pointers of the threads that run on; `ending`: that of the
-    one that ends the process."""
+    one that ends the process. `unsure`: those of the former that may be elsewhere by now."""
     modules = {(e.device, e.inode) for e in entries if e.inode and e.executable}
     scanned: list[Range] = []
     targets, constants, code = [], [], []
@@ -63,14 +65,15 @@ def layout(entries: Sequence[MapsEntry], stacks: Collection[int], ending: int, w
             constants.append((entry.start, entry.end))
         if entry.path != _STACK and not (is_module and not entry.writable):
             targets.append((entry.start, entry.end))
-        scanned += _ranges(entry, before, is_module, stacks, ending, words)
+        scanned += _ranges(entry, before, is_module, stacks, ending, words, unsure)
         before = entry
     return Layout(tuple(scanned), tuple(targets), tuple(constants), tuple(code))
 
 
 def _ranges(
-    entry: MapsEntry, before: MapsEntry | None, is_module: bool, stacks: Collection[int], ending: int, words: Words
-) -> list[Range]:
+    entry: MapsEntry, before: MapsEntry | None, is_module: bool, stacks: Collection[int], ending: int, words: Words,
+    unsure: Collection[int],
+) -> list[Range]:  # fmt: skip
     if not entry.readable:
         return []
     if is_module:
@@ -80,7 +83,7 @@ def _ranges(
     own_only = not entry.writable and not entry.shared
     inside = sorted(sp for sp in (*stacks, ending) if entry.start <= sp < entry.end)
     if entry.path == _STACK or (inside and _is_guard(before, entry)):
-        return [_stack(entry, inside, ending)]
+        return [_stack(entry, () if any(sp in unsure for sp in inside) else inside, ending)]
     if not inside and not entry.path and _is_guard(before, entry) and _is_ended_thread(entry, words):
         return []
     if inside and entry.path != _HEAP:

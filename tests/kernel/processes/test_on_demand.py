@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,21 @@ EXPECTED = {
 LARGE = 100 << 20
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("on_demand") / "lives_on"
-    command = ["gcc", "-O1", "-g", "-fno-builtin", "-pthread", "-w", "-o", str(path), str(SOURCE)]
+def built(source: Path, folder: Path) -> Path:
+    path = folder / source.stem
+    command = ["gcc", "-O1", "-g", "-fno-builtin", "-pthread", "-w", "-o", str(path), str(source)]
     subprocess.run(command, check=True, timeout=100)
     return path
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(SOURCE, tmp_path_factory.mktemp("on_demand"))
+
+
+@pytest.fixture(scope="module")
+def shuffles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(SOURCE.with_name("shuffles.c"), tmp_path_factory.mktemp("shuffles"))
 
 
 def answers(process: subprocess.Popen[bytes], expected: bytes) -> None:
@@ -53,6 +63,27 @@ def target(program: Path, *arguments: object) -> Iterator[subprocess.Popen[bytes
             yield process
         finally:
             process.kill()
+
+
+@contextmanager
+def traced_by(tracer: str, pid: int) -> Iterator[int]:
+    """Have all its threads traced by another program; give the number of that one."""
+    if shutil.which(tracer) is None:
+        pytest.skip(f"{tracer} is not installed")
+    commands = {
+        "strace": ["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(pid)],
+        "gdb": ["gdb", "-q", "-nx", "-batch", "-ex", f"attach {pid}", "-ex", "shell read line", "-ex", "detach"],
+    }
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.PIPE}
+    with subprocess.Popen(commands[tracer], **quiet) as holder:  # type: ignore[call-overload]
+        try:
+            tasks = Path(f"/proc/{pid}/task")
+            wait_for(lambda: all(is_stopped(int(task.name)) for task in tasks.iterdir()), tracer)
+            yield holder.pid
+        finally:
+            if tracer == "gdb":
+                holder.communicate(b"\n")
+            holder.terminate()
 
 
 def classes(run: Run) -> Counter[tuple[str, str]]:
@@ -100,22 +131,64 @@ def test_a_target_whose_tracer_is_killed_while_it_is_read_goes_on(program: Path,
             assert not is_stopped(process.pid)
 
 
-def test_one_that_another_traces_is_not_looked_into(program: Path, tmp_path: Path) -> None:
+def test_one_that_sleeps_is_read_as_if_it_was_stopped(program: Path, tmp_path: Path) -> None:
     with target(program) as process:
-        holder = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-p", str(process.pid)], stderr=subprocess.PIPE)
-        try:
-            wait_for(lambda: is_stopped(process.pid), "strace")
-            with live_refleak(tmp_path / "r.json", "--reachability", "auto", "-p", process.pid) as refleak:
-                refleak.wait_until_attached()
-                answers(process, b"built\n")
-                refleak.signal(signal.SIGINT)
-                run = refleak.end()
-        finally:
-            holder.kill()
-            holder.communicate()
+        with live_refleak(tmp_path / "r.json", "--reachability", "auto", "--no-stop", "-p", process.pid) as refleak:
+            refleak.wait_until_attached()
+            answers(process, b"built\n")
+            refleak.signal(signal.SIGINT)
+            run = refleak.end()
         answers(process, b"alive\n")
-    assert [scan["reason"] for scan in run.report["scans"]] == ["another process traces it"]
-    assert {leak["reachability"] for leak in run.leaks} == {None}
+    (scan,) = run.report["scans"]
+    assert (scan["looked_into"], scan["held_ns"], scan["why_running"]) == (True, 0, "--no-stop was given"), scan
+    found = classes(run)
+    if scan["passes"] > 1:  # a thread ran
+        assert found["reachable", "make_lost"] <= 1
+        found += Counter({("lost", "make_lost"): found.pop(("reachable", "make_lost"), 0)})
+    assert found == EXPECTED
+
+
+@pytest.mark.parametrize("tracer", [None, "strace", "gdb"])
+def test_pointers_that_move_all_the_time(shuffles: Path, tmp_path: Path, tracer: str | None) -> None:
+    """Threads exchange what they have in registers with words of eight pages, and keep one block in a register."""
+    with target(shuffles) as process, ExitStack() as traced:
+        options = ["--no-stop"] if tracer is None else []
+        with live_refleak(tmp_path / "r.json", "--reachability", "auto", *options, "-p", process.pid) as refleak:
+            refleak.wait_until_attached()
+            answers(process, b"built\n")
+            if tracer is not None:
+                holder = traced.enter_context(traced_by(tracer, process.pid))
+            refleak.signal(signal.SIGINT)
+            run = refleak.end()
+        traced.close()
+        answers(process, b"alive\n")
+    (scan,) = run.report["scans"]
+    why = f"{tracer} (pid {holder}) traces it" if tracer is not None else "--no-stop was given"
+    assert (scan["looked_into"], scan["held_ns"], scan["why_running"]) == (True, 0, why), scan
+    found = classes(run)
+    lost = {maker for (reach, maker), count in found.items() if reach != "reachable"}
+    assert lost == {"make_lost"}
+    assert found["lost", "make_lost"] >= 6  # a dead word of a stack may point at one
+    assert (found["reachable", "make_held"], found["reachable", "make_in_register"]) == (11, 3)
+
+
+def test_what_another_traces_is_looked_into_at_its_end(shuffles: Path, tmp_path: Path) -> None:
+    """Of its threads one is held; the others run on, and cannot be stopped."""
+    with target(shuffles) as process, live_refleak(
+        tmp_path / "r.json", "--reachability", "auto", "-p", process.pid
+    ) as refleak:
+        refleak.wait_until_attached()
+        answers(process, b"built\n")
+        with traced_by("strace", process.pid):
+            assert process.stdin is not None
+            process.stdin.close()
+            assert process.wait(PATIENCE_SECONDS) == 0
+            run = refleak.end()
+    (scan,) = run.report["scans"]
+    assert scan["looked_into"], scan
+    assert scan["why_running"].startswith("strace")
+    found = classes(run)
+    assert {maker for (reach, maker), count in found.items() if reach == "lost"} == {"make_lost"}
 
 
 def test_nothing_is_lost_that_is_held(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -13,7 +13,7 @@ from naive_marking import Pointer, naive_classes
 from tracer.model.reachability import Reach, RootKind
 from tracer.reachability.block_table import BlockTable
 from tracer.reachability.classes import Classes, classify
-from tracer.reachability.edges import find_edges
+from tracer.reachability.edges import edges_and_traces, find_edges
 from tracer.reachability.memory import HEAD, REGION, WORD, Memory, RegionKind
 
 HEAP, GLOBALS, STACK, POOL = 0x5555_0000_0000, 0x4000_0000, 0x7FFF_0000_0000, 0x7000_0000_0000
@@ -108,6 +108,17 @@ def test_what_is_free_holds_nothing_unless_data_were_lost() -> None:
     memory = memory_of([(free, block(0))])
     assert classes_of(blocks, memory) == [Reach.LOST]
     assert classes_of(blocks, memory, free_holds=True) == [Reach.REACHABLE]
+
+
+def test_what_was_freed_after_the_memory_was_read_holds() -> None:
+    blocks, free = blocks_of((block(0), SIZE)), HEAP + 0x10000
+    memory = memory_of([(free + 8, block(0))])
+    later = np.array([(free, 16)], [("address", "<u8"), ("size", "<u8")])
+    edges, traces = edges_and_traces(memory, blocks, still_held=later)
+    assert (len(edges), len(traces)) == (1, 0)
+    later["size"] = 8
+    edges, traces = edges_and_traces(memory, blocks, still_held=later)
+    assert (len(edges), len(traces)) == (0, 1)
 
 
 def test_a_pointer_to_itself_does_not_count() -> None:

@@ -201,7 +201,7 @@ def test_json_follows_its_schema() -> None:
     validate(report, SCHEMA)
     assert report["scans"] == [
         {"pid": 812, "looked_into": True, "reason": None, "held_ns": 2_000_000, "bytes_read": 4096, "blocks": 5,
-         "resident": None}
+         "resident": None, "why_running": None, "passes": 1}
     ]
     of = {leak["reachability"]: leak for leak in report["leaks"]}
     assert of["lost"]["below"] == {"count": 1, "bytes": 50}

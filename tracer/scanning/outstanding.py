@@ -1,0 +1,39 @@
+"""Outstanding blocks, objects and mappings of one address space, as reachability takes them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+import numpy as np
+
+from tracer.model.addresses import Space
+from tracer.model.records import FRAME_BINARY_SHIFT
+from tracer.model.snapshot import Records, Snapshot
+from tracer.reachability.reach_records import Outstanding
+
+_LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
+
+
+def rows_of(rows: Records, space: Space) -> Records:
+    """Return those rows that are of one address space."""
+    of_space: Records = rows[(rows["pid"] == space[0]) & (rows["generation"] == space[1])]
+    return of_space
+
+
+def outstanding(snapshot: Snapshot, space: Space) -> Outstanding:
+    """Return what is alive in a space; blocks that the dynamic loader made hold by themselves."""
+    loaders = {b.id for b in snapshot.binaries if _LOADER.match(PurePath(b.path).name)}
+    allocations = rows_of(snapshot.allocations, space)
+    stacks, of = np.unique(allocations["stack"], return_inverse=True)
+    made_by_loader = [_is_first_in(snapshot, stack, loaders) for stack in stacks.tolist()]
+    return Outstanding(
+        allocations, rows_of(snapshot.inherited, space), rows_of(snapshot.objects, space),
+        rows_of(snapshot.mapped, space),
+        np.array(made_by_loader, np.bool_)[of] if len(of) else np.zeros(0, np.bool_),
+    )
+
+
+def _is_first_in(snapshot: Snapshot, stack: int, binaries: set[int]) -> bool:
+    known = snapshot.stacks.get(stack)
+    return known is not None and bool(known.frames) and known.frames[0] >> FRAME_BINARY_SHIFT in binaries

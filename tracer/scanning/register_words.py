@@ -1,0 +1,32 @@
+"""Registers of threads, as words and regions of memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.model.snapshot import Records
+from tracer.reachability.memory import REGION, THREAD, WORD, RegionKind
+from tracer.scanning.stopped_threads import REGISTERS, Words, stack_pointer
+
+_ENDING_AT, _RUNNING_AT = 8, 0x1000
+"""Where registers are made to stand, in the page that nothing can be mapped to."""
+
+
+def thread_rows(thread: int, own: Words, others: dict[int, Words]) -> Records:
+    """Return THREADs: of the one that ends the process, and of the others."""
+    rows = [(thread, stack_pointer(own), _ENDING_AT)] if len(own) else []
+    places = range(_RUNNING_AT, _RUNNING_AT + (len(others) << 16), 8 * REGISTERS)
+    rows += [(tid, stack_pointer(r), at) for (tid, r), at in zip(others.items(), places, strict=False)]
+    return np.array(rows, THREAD)
+
+
+def register_words(own: Words, others: list[Words]) -> tuple[Records, Records]:
+    """Return the registers as words at made-up places, and the regions of these."""
+    rest = np.concatenate(others) if others else np.zeros(0, np.uint64)
+    words = np.zeros(len(own) + len(rest), WORD)
+    words["value"][: len(own)], words["value"][len(own) :] = own, rest
+    words["at"][: len(own)] = _ENDING_AT + 8 * np.arange(len(own))
+    words["at"][len(own) :] = _RUNNING_AT + 8 * np.arange(len(rest))
+    regions = [(_ENDING_AT, _ENDING_AT + 8 * len(own), RegionKind.ENDING_REGISTER)]
+    regions += [(_RUNNING_AT, _RUNNING_AT + 8 * len(rest), RegionKind.REGISTER)]
+    return words, np.array(regions, REGION)
