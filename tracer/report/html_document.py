@@ -8,7 +8,7 @@ from tracer.model.findings import ErrorFinding, Findings, Leak, StackCount
 from tracer.report.address_words import address_word, counts_references
 from tracer.report.amount_words import amount
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
-from tracer.report.class_words import CLASSES
+from tracer.report.class_words import CLASSES, below_words
 from tracer.report.entry_sentence import error_sentence
 from tracer.report.frame_table import FrameTable
 from tracer.report.holder_words import held_by
@@ -85,6 +85,8 @@ def _leak(leak: Leak, frames: FrameTable) -> Json:
         "pid": leak.pid,
         "state": leak.state,
         "reachability": leak.reachability,
+        "owner": leak.owner,
+        "belowOwner": below_words(leak),
         "count": leak.count,
         "bytes": leak.bytes,
         "error": [leak.sample.bytes_error, leak.sample.count_error, leak.kept] if leak.sample else None,

@@ -11,6 +11,7 @@ import pytest
 from browser import Page, browser, needs_chromium
 from hand_made import Code, blocks, process, server, snapshot
 from test_cause_entries import LEAKS
+from test_reached import BELOW_AT, HELD_AT, made, only
 
 from tracer.analysis import analyse
 from tracer.model.findings import Findings
@@ -207,3 +208,29 @@ def test_the_policy_names_what_stands_in_the_page() -> None:
     assert "default-src 'none'" in out.getvalue()
     assert "http://" not in out.getvalue().replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in out.getvalue()
+
+
+@needs_chromium
+def test_what_is_lost_with_its_owner_is_a_tree_below_it(chromium: Page, tmp_path: Path) -> None:
+    code, whole = made()
+    page = opened(chromium, analyse(whole, code.symbols), tmp_path)
+    assert page.complaints == []
+    assert texts(page, "#leaks tr.entry td:first-child") == ["1,000", "100", "30", "20"]
+    assert texts(page, "#shown") == ["4 entries: 1.2 KiB in 5 objects"]
+    page.run("document.querySelectorAll('#leaks tr.entry')[1].click()")
+    inside = texts(page, "#leaks tr.inside")[1]
+    assert "and 1 block, 50 bytes below it" in inside
+    (summary,) = texts(page, "#leaks tr.inside ul.below summary")
+    assert summary.startswith("50 bytes in 1 block: ")
+    assert "make_2 srv.c:2" in summary
+    assert "make_2" in texts(page, "#leaks tr.inside ul.below details")[0].replace(summary, "")
+    typed(page, "filter", "make_2")
+    assert texts(page, "#leaks tr.entry td:first-child") == ["100"]
+
+
+@needs_chromium
+def test_where_the_owner_is_not_listed_it_stands_for_itself(chromium: Page, tmp_path: Path) -> None:
+    findings = only(*made(), BELOW_AT, HELD_AT)
+    page = opened(chromium, findings, tmp_path)
+    assert sorted(texts(page, "#leaks tr.entry td:first-child")) == ["1,000", "50"]
+    assert texts(page, "#leaks ul.below") == []

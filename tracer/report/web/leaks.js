@@ -3,8 +3,18 @@ function leaksSection() {
     section('leaks', 'Entries', element('p', {class: 'note'}, 'Nothing is outstanding.'));
     return;
   }
-  const listed = data.leaks.filter((leak) => leak.below !== undefined);
-  const withBelow = (leak) => data.leaks.slice(data.leaks.indexOf(leak)).slice(0, leak.below + 1);
+  /* What is lost with an owner that is listed stands below it; nothing hangs below what does. */
+  const key = (pid, id) => pid + ' ' + id;
+  const listedIds = new Set(data.leaks.filter((leak) => leak.below !== undefined && leak.reachability === 'lost').map((leak) => key(leak.pid, leak.id)));
+  const hangs = (leak) => leak.owner !== null && listedIds.has(key(leak.pid, leak.owner));
+  const owned = new Map();
+  for (const leak of data.leaks.filter(hangs)) {
+    const owner = key(leak.pid, leak.owner);
+    owned.set(owner, [...(owned.get(owner) || []), leak]);
+  }
+  const ownedBy = (leak) => leak.reachability === 'lost' ? owned.get(key(leak.pid, leak.id)) || [] : [];
+  const listed = data.leaks.filter((leak) => leak.below !== undefined && !hangs(leak));
+  const withBelow = (leak) => [...data.leaks.slice(data.leaks.indexOf(leak)).slice(0, leak.below + 1), ...ownedBy(leak)];
   const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.start]] : null;
   const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + (frame[1].startsWith('(') ? '' : frame[1])).trim() : '(stack not kept)'; };
   const about = (leak) => leak.error ? '~' : '';
@@ -36,6 +46,11 @@ function leaksSection() {
     if (leak.sameCause) parts.push(element('h3', null, leak.sameCause));
     for (const [stack, count] of leak.births) parts.push(element('p', {class: 'note'}, grouped(count)), stackList(stack));
     if (leak.kept) parts.push(element('p', {class: 'note'}, leak.kept));
+    if (ownedBy(leak).length) {
+      parts.push(element('h3', null, leak.belowOwner), element('ul', {class: 'tree below'}, ownedBy(leak).map((below) => element('li', null,
+        element('details', null, element('summary', null, size(below.bytes || 0) + ' in ' + counted(below.count, 'block') + ': ', element('code', null, (below.type || '?') + ' in ' + where(below)), ' ', element('code', null, below.id)),
+          inside(below))))));
+    }
     const facts = [];
     if (leak.error) facts.push('estimated from ' + counted(leak.error[2], 'block') + ' drawn: \u00b1 ' + counted(leak.error[0], 'byte') + ', \u00b1 ' + counted(leak.error[1], 'block'));
     if (leak.least !== null && leak.count > 1) facts.push(leak.least === leak.most ? 'each of ' + counted(leak.least, 'byte') : 'of ' + grouped(leak.least) + ' to ' + counted(leak.most, 'byte'));
@@ -51,7 +66,7 @@ function leaksSection() {
   const list = sortableTable(columns, listed, {inside, sortedBy: null, opened: 1});
   const summary = (leaks) => {
     shown.textContent = counted(leaks.length, 'entry').replace('entrys', 'entries') + ': '
-      + size(leaks.reduce((sum, leak) => sum + (leak.bytes || 0), 0)) + ' in ' + counted(leaks.flatMap(withBelow).reduce((sum, leak) => sum + leak.count, 0), 'object');
+      + size(leaks.flatMap(withBelow).reduce((sum, leak) => sum + (leak.bytes || 0), 0)) + ' in ' + counted(leaks.flatMap(withBelow).reduce((sum, leak) => sum + leak.count, 0), 'object');
   };
   const filter = element('input', {type: 'search', id: 'filter', placeholder: 'Filter by any frame, type or id', 'aria-label': 'Filter entries', oninput: (event) => {
     const wanted = event.target.value.toLowerCase();
