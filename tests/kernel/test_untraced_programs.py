@@ -59,6 +59,7 @@ def test_a_go_program(tmp_path: Path) -> None:
     assert run.returncode == 67
     refused = f"refleak: nothing to probe in {program}: a Go program, which allocates without malloc\n"
     assert run.stderr.startswith(refused)
+    assert "runtime/pprof" in run.stderr
 
 
 def test_nothing_to_count(refleak: Refleak, tmp_path: Path) -> None:

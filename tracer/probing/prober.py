@@ -24,7 +24,7 @@ from tracer.probing.mapping_calls import mapping_calls
 from tracer.probing.preloading import Placed, Preloading
 from tracer.probing.restored_code import restore_code
 from tracer.probing.site_table import SiteTable
-from tracer.probing.untraced import why_untraced
+from tracer.probing.untraced import what_helps, why_untraced
 from tracer.procfs.process import has_one_thread, is_running, read_memory, running_threads
 from tracer.spaces.mapping_tables import UnwindRows
 
@@ -354,7 +354,7 @@ class Prober:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
         holds = (hold.kind for binary in binaries for hold in self._holds.get(binary.id, ()))
         if binaries and not self.site_count and all(kind == ControlKind.STARTED for kind in holds):
-            raise NothingToProbe(f"nothing to probe in {name}: {why_untraced(binaries)}")
+            raise NothingToProbe(f"nothing to probe in {name}: {why_untraced(binaries)}", what_helps(binaries))
 
     def leave(self, pid: int) -> None:
         """Take all probes out of a process that goes on. What it inherited is only to be had out of all of the tree:

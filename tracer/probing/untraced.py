@@ -59,10 +59,23 @@ def why_untraced(space: Sequence[OpenBinary]) -> str:
     own = [binary for binary in space if not binary.is_vdso]
     if not own:
         return _NOT_READ
-    if any(binary.image.section(name) is not None for binary in own for name in _GO_SECTIONS):
+    if _is_go(own):
         return "a Go program, which allocates without malloc"
     if any(binary.is_loader for binary in own):
         return "neither it nor its libraries have a function that is looked for"
     if any(len(binary.symbols) for binary in own):
         return "it is static, and has no function that is looked for"
     return "it is static and has no symbols"
+
+
+def what_helps(space: Sequence[OpenBinary]) -> str | None:
+    """Return what the user can do about a program that has no probe; None where it is the usual."""
+    if _is_go(space):
+        return "runtime/pprof shows Go's own memory; of a program with cgo, refleak traces what its C code allocates"
+    return None
+
+
+def _is_go(space: Sequence[OpenBinary]) -> bool:
+    return any(
+        binary.image.section(name) is not None for binary in space if not binary.is_vdso for name in _GO_SECTIONS
+    )
