@@ -80,8 +80,11 @@ def _tried(arguments: argparse.Namespace, spec: str) -> Trial:
     from tracer.pipeline.trial import run_trial
 
     line = StepLine(sys.stderr, enabled=True)
-    with nullcontext() if arguments.output is not None else stdout_is_stderr():
-        return run_trial(arguments.trial, spec, line.show, handle_signals)
+    try:
+        with nullcontext() if arguments.output is not None else stdout_is_stderr():
+            return run_trial(arguments.trial, spec, line.show, handle_signals)
+    except KeyboardInterrupt:  # from when it runs, interrupts are handled
+        raise KeyboardInterrupt(f"before {arguments.trial[0]} was started") from None
 
 
 def _how_it_went(trial: Trial) -> str:
@@ -94,6 +97,8 @@ def _summarise_trial(trial: Trial, verdicts: Sequence[TypeVerdict]) -> None:
     called = sum(bool(row.calls) for row in trial.functions.values())
     of_all = sum(len(verdict.remarks) for verdict in verdicts)
     said = f"{called} of {of_all} functions were called, {disproved(verdicts)} are disproved"
+    if not called:
+        said = f"none of {of_all} functions was called: does it use this library?"
     print(f"refleak: {_how_it_went(trial)}: {said}", file=sys.stderr)
 
 

@@ -57,6 +57,12 @@ def test_the_output_of_the_command_is_no_part_of_the_spec(program: Path, tmp_pat
     assert kept.read_text().startswith("# Tried with: ")
 
 
+def test_a_command_that_calls_nothing_is_told(program: Path) -> None:
+    done = discovered(program, "--try", "true")
+    assert done.returncode == 0 and "disproved" not in done.stdout
+    assert done.stderr.endswith("(exit status 0): none of 15 functions was called: does it use this library?\n")
+
+
 def test_what_the_command_lacks_is_an_error(program: Path) -> None:
     done = discovered(program, "--try")
     assert (done.returncode, done.stdout) == (2, "")
