@@ -739,6 +739,9 @@ struct constants {
 #define HOLD_NS 5000000000LL
 #define HEARTBEAT_NS 700000000LL
 
+/* In the upper half of a cookie: of an event that all who have probes at the place have in common. */
+#define OF_PLACE 0xffffffff
+
 /* One value, mapped by both sides. A thread that is held waits until released[tid % HOLD_SLOTS] is its ticket. */
 #define HOLD_SLOTS 1024
 struct shared {

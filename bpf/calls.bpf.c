@@ -180,7 +180,7 @@ int on_call(struct pt_regs *ctx)
 	u32 then;
 	int alive;
 
-	if (!thread || is_of_other(index))
+	if (!thread || is_of_other(thread, index))
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->at[index];

@@ -176,7 +176,7 @@ int on_interpreter(struct pt_regs *ctx)
 	struct interpreter *interpreter;
 	struct site *site;
 
-	if (!thread)
+	if (!thread || is_of_other(thread, index))
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->at[index];

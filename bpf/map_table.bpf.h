@@ -84,6 +84,9 @@ DECLARE_MAP(PROCESSES, HASH, u32, struct process, PROCESSES);
 DECLARE_MAP(SPACE_TOTALS, HASH, struct key, struct space_totals, PROCESSES);
 DECLARE_MAP(TABLE_OF, HASH, u32, u32, PROCESSES);
 
+/* Processes that have events in place of links, by pid: their links are being closed. */
+DECLARE_MAP(BY_EVENTS, HASH, u32, u32, PROCESSES);
+
 /* Threads that are held, and code that was mapped and told of. */
 DECLARE_MAP(HOLDS, HASH, u32, struct hold, HOLD_SLOTS);
 DECLARE_MAP(CODE_SEEN, LRU_HASH, struct key, u64, 16384);

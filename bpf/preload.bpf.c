@@ -56,7 +56,7 @@ int on_wrapper(struct pt_regs *ctx)
 	struct site *site;
 	u8 operation;
 
-	if (!thread || is_of_other(index))
+	if (!thread || is_of_other(thread, index))
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->at[index];

@@ -20,7 +20,7 @@ int on_entry(struct pt_regs *ctx)
 	struct site *site;
 	u8 operation;
 
-	if (!thread || is_of_other(index))
+	if (!thread || is_of_other(thread, index))
 		return 0;
 	MASK(index, MAX_SITES);
 	site = &SITES->at[index];

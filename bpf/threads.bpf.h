@@ -167,6 +167,7 @@ struct thread {
 	struct draws draws;
 	u64 is_copy; /* its process may hold blocks of its parent's */
 	struct pending pending;
+	u64 by_events; /* its process has events in place of links */
 	u64 is_preloaded; /* its process calls the heap through the library of --preload */
 	struct last_free last_free;
 	struct intent intent;
@@ -239,6 +240,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 	thread->is_copy = process->is_copy;
 	thread->is_preloaded = process->is_preloaded;
 	space = process->space;
+	thread->by_events = map_lookup(BY_EVENTS, &space) != 0;
 	table = map_lookup(TABLE_OF, &space);
 	thread->table = table ? *table & ~TABLE_SHARED : 0;
 	thread->interpreters = interpreters_of(thread->tid, &thread->table);
@@ -276,15 +278,19 @@ INLINE struct thread *current_thread(void)
 }
 
 /*
- * Whether the probe that was hit is another process's. The kernel asks only whether
- * the memory is the same, so a vfork child meets its parent's perf events beside its
- * own. Their cookies have the process in the upper half; those of uprobe_multi, 0.
+ * Whether the probe that was hit is not the one that counts. The kernel asks only
+ * whether the memory is the same, so a vfork child meets its parent's perf events
+ * beside its own, and a process that got events at places meets its links until
+ * these are closed. The upper half of a cookie has the process of a perf event, 0
+ * for uprobe_multi, OF_PLACE for an event that all at the place have in common.
  */
-INLINE int is_of_other(u64 cookie)
+INLINE int is_of_other(struct thread *thread, u64 cookie)
 {
-	u32 pid = cookie >> 32;
+	u32 whose = cookie >> 32;
 
-	return pid && pid != current_ids() >> 32;
+	if (whose == OF_PLACE)
+		return 0;
+	return thread->by_events || (whose && whose != current_ids() >> 32);
 }
 
 /* The current thread's record, for a program that was tail-called. */

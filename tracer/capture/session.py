@@ -102,7 +102,7 @@ class Session:
         self.interpreters = InterpreterRuntimes(self.maps, self.programs.interpreters, self.mishaps)
         self.tables = MappingTables(self.maps, self.interpreters)
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
-        self.attacher = Attacher(self.programs, self._uprobe_events)
+        self.attacher = Attacher(self.programs, self._uprobe_events, self.maps)
         self.prober = Prober(
             options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow,
             misses_ends=self.interpreters.misses_ends, holds_ends=options.reachability and options.hindrance is None,
@@ -246,7 +246,7 @@ class Session:
                     if is_quiet:
                         self.stacks.settle(_SPARE_SECONDS)
                         self.follower.look_after()
-                        self.attacher.rest()
+                        self.attacher.events.rest()
                     self._take_checkpoints()
                     if on_turn is not None:
                         on_turn()

@@ -40,6 +40,7 @@ class Command(IntEnum):
     MAP_CREATE = 0
     MAP_LOOKUP = 1
     MAP_UPDATE = 2
+    MAP_DELETE = 3
     PROG_LOAD = 5
     PROG_TEST_RUN = 10
     RAW_TRACEPOINT_OPEN = 17
@@ -107,6 +108,12 @@ def update_element(map_fd: int, key: bytes, value: bytes, flags: int = 0) -> Non
     buffer = ctypes.create_string_buffer(value, len(value))
     attributes, _keep = _element(map_fd, key, ctypes.addressof(buffer), flags)
     bpf(Command.MAP_UPDATE, attributes)
+
+
+def delete_element(map_fd: int, key: bytes) -> None:
+    """Remove an element; raises FileNotFoundError where there is none."""
+    attributes, _keep = _element(map_fd, key, 0)
+    bpf(Command.MAP_DELETE, attributes)
 
 
 def freeze_map(map_fd: int) -> None:

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 
@@ -21,10 +21,13 @@ from tracer.binaries.open_binaries import OpenBinary
 from tracer.errors import KernelLacks
 from tracer.kernel import bpf
 from tracer.kernel.breakpoints import remove_breakpoints
-from tracer.kernel.place_events import Breakpoints, PlaceEvents
+from tracer.kernel.maps import Maps
+from tracer.kernel.place_events import PlaceEvents
+from tracer.kernel.process_events import ProcessEvents
 from tracer.kernel.programs import Programs
 from tracer.kernel.tree_holds import TreeHolds
 from tracer.kernel.uprobe_events import UprobeEvents
+from tracer.model import records
 from tracer.model.operations import INTERPRETED, Operation, Placement, SiteFlag
 from tracer.model.records import ControlKind
 
@@ -35,9 +38,6 @@ _MOST_ENDED = 32
 _Placed = tuple[int, Placement]
 _Links = dict[int, list[int]]
 """Descriptors by the binary that they are in; 0 for those in none."""
-_FEW_CHILDREN = 4
-"""As many have links: events cost each child less, but some seconds in the background when the trace has ended."""
-_CHILD_SECONDS, _MOST_SECONDS = 0.05, 2.0
 _CLOSERS = 128
 """Links closed at a time at the end. Each close waits some 40 ms for the kernel's readers, all for the same ones."""
 _PATIENCE_SECONDS = 0.1
@@ -61,20 +61,12 @@ class Hold:
 class Attacher:
     """Attaches sites and holds to processes, and closes what ended processes had."""
 
-    def __init__(self, programs: Programs, events: UprobeEvents) -> None:
+    def __init__(self, programs: Programs, events: UprobeEvents, maps: Maps) -> None:
         self._programs = programs
         self._places = PlaceEvents(events)
+        self.events = ProcessEvents(programs, self._places, maps)
         self._tree = TreeHolds(self._places, programs.hold_of_tree, self._keep_for_all)
         self._fds: dict[int, _Links] = {}
-        self._by_events: set[int] = set()
-        """Processes that have their probes by events, as far as there was time for that."""
-        self._tasks: dict[int, tuple[int, ...]] = {}
-        """Of these the threads that have the events, where it is not the first."""
-        self._kept: dict[int, dict[int, set[int]]] = {}
-        """Of these where in which binary they have breakpoints."""
-        self._expected: Breakpoints | None = None
-        """What a process has of the breakpoints of events that are attached now; None: links are."""
-        self._children_seconds = self._last_child_seconds = 0.0
         self._ended: deque[_Links] = deque()
         self._to_close: deque[tuple[int, int]] = deque()
         self._being_closed: tuple[int, int] | None = None
@@ -90,93 +82,21 @@ class Attacher:
         taken while its programs run (register_rwsem in kernel/events/uprobes.c), up to Linux 6.11."""
         return not self._programs.probes.multi
 
-    def note_child(self, seconds: float) -> None:
-        """Take it that a child got its probes in so long. Where there are many, or links take long, begin to load what
-        probes by events need."""
-        self._children_seconds += max(seconds, _CHILD_SECONDS)
-        self._last_child_seconds = seconds
-        if self._has_many_children:
-            self._programs.prepare_events()
-
-    @property
-    def _has_many_children(self) -> bool:
-        return self._children_seconds >= _FEW_CHILDREN * _CHILD_SECONDS and self._places.can_be_had
-
-    @property
-    def can_use_events(self) -> bool:
-        """Whether processes can have their probes by events by now. While these are loaded, waits for it as long as the
-        last child's links took."""
-        if not self._has_many_children:
-            return False
-        self._programs.wait_for_events(min(self._last_child_seconds, _MOST_SECONDS))
-        return self._programs.of_events is not None
-
-    def share_events(self, pid: int) -> None:
-        """Take it that a process, which shares its maker's memory, meets its maker's events; attach by events what is
-        attached to it from now on."""
-        self._by_events.add(pid)
-
-    def has_events(self, pid: int) -> bool:
-        """Tell whether a process has its probes by events."""
-        return pid in self._by_events
-
     @contextmanager
-    def expecting(self, pid: int, breakpoints: Breakpoints) -> Iterator[None]:
-        """Say what a process has of the breakpoints of what the body attaches, where that is done by events."""
-        if pid not in self._by_events:
-            yield
-            return
-        if self._places.claim() or self._fds.get(pid):
-            self._expected = breakpoints
-        else:
-            self._by_events.discard(pid)
-        try:
-            yield
-        finally:
-            self._expected = None
-
-    @contextmanager
-    def beginning(self, pid: int) -> Iterator[bool]:
-        """Give a process that has all breakpoints events in the body, if that takes no longer than it can be held; tell
-        the body so."""
-        if by_events := self._places.claim():
-            self._by_events.add(pid)
-            self._expected = Breakpoints.THERE
-        try:
+    def changing_over(self, pid: int) -> Iterator[bool]:
+        """Give a process that waits events in the body, in place of its links, if that takes no longer than it can be
+        held; tell the body so. What its links tell does not count from then on, and they are closed."""
+        with self.events.beginning(pid) as by_events:
+            links = self._fds.pop(pid, {}) if by_events else {}
             yield by_events
-        finally:
-            self._expected = None
+        if by_events:
+            self.events.count_alone(pid)
+            self._close_soon(links)
 
-    def tasks(self, pid: int) -> tuple[int, ...]:
-        """Return the threads that a process has its events by: while one of them lives."""
-        return self._tasks.get(pid, (pid,))
-
-    def move(self, pid: int, threads: Sequence[int]) -> None:
-        """Open what is opened next for other threads of a process; one that executes a program is its first then."""
-        self._tasks[pid] = tuple(threads)
-
-    def moved(self, pid: int) -> None:
-        """A process executes another program: its only thread has its number."""
-        self._tasks.pop(pid, None)
-
-    def kept(self, pid: int, binary_id: int) -> set[int]:
-        """Return where in a binary's file a process has breakpoints by events."""
-        return self._kept.get(pid, {}).get(binary_id, set())
-
-    def _forget_events(self, pid: int) -> None:
-        self._by_events.discard(pid)
-        self._kept.pop(pid, None)
-        self._places.forget(pid)
-        for tid in self._tasks.pop(pid, ()):
-            self._places.forget(tid)
-
-    def rest(self) -> None:
-        """Nobody is held."""
-        self._places.release()
-
-    def give_links(self, pid: int) -> list[int]:
-        """Give away what is attached to a process, to be removed."""
-        return list(chain(*self._fds.pop(pid, {}).values()))
+    def _close_soon(self, links: _Links) -> None:
+        for binary, fds in links.items():
+            self._to_close.extend((binary, fd) for fd in fds)
+            self._closer.submit(self._close_many, len(fds))
 
     def attach_sites(self, pid: int, binary: OpenBinary, placed: Sequence[_Placed]) -> None:
         """Attach sites of a binary to a process; returns first, so that no entry goes without its return.
@@ -200,7 +120,8 @@ class Attacher:
 
     def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
         # A perf event's come from whoever shares the memory too, a link's and those of places are not seen twice.
-        whose = 0 if self._expected is not None or self._programs.probes.multi else pid << 32
+        of_link = 0 if self._programs.probes.multi else pid
+        whose = (records.OF_PLACE if self.events.are_opened else of_link) << 32
         places = [(_offset(placement, at_return), whose | index) for index, placement in placed]
         if places:
             self._link(pid, binary, name, places, at_return=at_return)
@@ -209,18 +130,15 @@ class Attacher:
         self, pid: int, binary: OpenBinary, name: str, places: Sequence[tuple[int, int]], *, at_return: bool
     ) -> None:
         """Attach a program to (file offset, cookie) each: by one link, a perf event each, or the places' events."""
-        programs = self._programs.of_events if self._expected is not None else self._programs.probes
+        programs = self._programs.of_events if self.events.are_opened else self._programs.probes
         program = programs.get(name) if programs is not None else None
         if program is None:
             return
         fds = self._fds.setdefault(pid, {}).setdefault(binary.id, [])
-        if self._expected is not None:
+        if self.events.are_opened:
             for at, cookie in places:
                 number = self._places.number(binary.id, binary.open_path, at, program, cookie, at_return=at_return)
-                for tid in self.tasks(pid):
-                    with suppress(ProcessLookupError) if tid != pid else nullcontext():
-                        fds.append(self._places.open(number, tid, self._expected))
-            self._kept.setdefault(pid, {}).setdefault(binary.id, set()).update(at for at, _ in places)
+                fds += self.events.open(pid, binary.id, at, number)
         elif self._programs.probes.multi:
             offsets, cookies = [offset for offset, _ in places], [cookie for _, cookie in places]
             fds.append(bpf.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=at_return))
@@ -285,11 +203,9 @@ class Attacher:
         """Close what is attached to a process that ended, but not yet: each close takes the locks that an attach needs
         too, for which someone may be held. Only when many wait, the oldest are closed, one after the other. Events are
         closed soon, which costs little: each costs all others at its place some time."""
-        if pid in self._by_events:
-            self._forget_events(pid)
-            for binary, fds in self._fds.pop(pid, {}).items():
-                self._to_close.extend((binary, fd) for fd in fds)
-                self._closer.submit(self._close_many, len(fds))
+        if self.events.has(pid):
+            self.events.forget(pid)
+            self._close_soon(self._fds.pop(pid, {}))
             return
         self._ended.append(self._fds.pop(pid, {}))
         if len(self._ended) > _MOST_ENDED:
@@ -320,7 +236,7 @@ class Attacher:
         everywhere = self._fds.get(EVERY_PROCESS, {})
         shared = [everywhere.pop(binary) for binary in list(everywhere) if binary != _NO_BINARY]
         remove_breakpoints(list(chain(*self._fds.pop(pid, {}).values(), *shared)))
-        self._forget_events(pid)
+        self.events.forget(pid)
 
     def _close_next(self) -> None:
         self._quiet.wait(_PATIENCE_SECONDS)

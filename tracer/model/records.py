@@ -203,6 +203,7 @@ INTERPRETER_CODE = np.dtype(
     align=True,
 )
 HOLD_SLOTS = 1024
+OF_PLACE = 0xFFFFFFFF
 CONSTANTS = np.dtype([("counts", "<u4"), ("joins", "<u4")])
 
 SHARED = np.dtype(

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from tracer.binaries.open_binaries import FindSites, OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
 from tracer.errors import NothingToProbe, UnsuitableTarget
-from tracer.kernel.breakpoints import remove_breakpoints
 from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
 from tracer.kernel.place_events import Breakpoints
 from tracer.mishaps import Mishaps
@@ -131,20 +130,20 @@ class Prober:
     def starts(self, pid: int, binaries: Sequence[OpenBinary], tid: int | None = None) -> bool:
         """Attach to a process what it lacks of the probes of a program that it is going to execute; `tid`: by which
         thread. Return whether it will have them then."""
-        if tid is not None and tid != pid and self._attacher.has_events(pid) and is_running(pid, tid):
-            self._attacher.move(pid, [tid])
+        if tid is not None and tid != pid and self._attacher.events.has(pid) and is_running(pid, tid):
+            self._attacher.events.move(pid, [tid])
             self._linked[pid] = {}
         for binary in binaries:
             self.prepare(binary)
         self.preloading.starts(pid, binaries)
-        with self._attacher.expecting(pid, Breakpoints.TO_COME):
+        with self._attacher.events.expecting(pid, Breakpoints.TO_COME):
             self._complete(pid)
             self.link(pid, binaries)
-        return tid is None or tid == pid or self._attacher.has_events(pid)
+        return tid is None or tid == pid or self._attacher.events.has(pid)
 
     def maps(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
         """Attach to a process what it lacks of the probes of all that it maps."""
-        with self._attacher.expecting(pid, Breakpoints.MISSING):
+        with self._attacher.events.expecting(pid, Breakpoints.MISSING):
             if self.preloading.is_missing(pid, binaries):
                 self._complete(pid)
             self.link(pid, binaries)
@@ -259,69 +258,67 @@ class Prober:
         self._of_tree[child] = set(self._of_tree.get(parent, ()))
         self.preloading.forked(parent, child)
         began = time.monotonic()
-        if shares_memory and self._attacher.has_events(parent):
-            self._attacher.share_events(child)
+        if shares_memory and self._attacher.events.has(parent):
+            self._attacher.events.share(child)
             self._linked[child] = {}
-        elif not shares_memory and self._attacher.can_use_events:
-            with self._attacher.beginning(child):
+        elif not shares_memory and self._attacher.events.can_be_used:
+            with self._attacher.events.beginning(child):
                 self.link(child, self.linked(parent))
         else:
             self.link(child, self.linked(parent))
-        self._attacher.note_child(time.monotonic() - began)
+        self._attacher.events.note_child(time.monotonic() - began)
 
     def can_change_over(self, pid: int) -> bool:
         """Tell whether a process can have its probes by events, in place of links, once it is seen to wait."""
-        return self._attacher.can_use_events and not self._attacher.has_events(pid) and has_one_thread(pid)
+        return self._attacher.events.can_be_used and not self._attacher.events.has(pid) and has_one_thread(pid)
 
     def change_over(self, pid: int) -> None:
         """Give a process that waits its probes by events: so have its children that share its memory, and they cost
         nothing then."""
         if not self.can_change_over(pid):
             return
-        with self._attacher.beginning(pid) as by_events:
-            if not by_events:
-                return
-            links, binaries = self._attacher.give_links(pid), self.linked(pid)
-            self._linked[pid] = {}
-            self.link(pid, binaries)
-        remove_breakpoints(links)
+        with self._attacher.changing_over(pid) as by_events:
+            if by_events:
+                binaries = self.linked(pid)
+                self._linked[pid] = {}
+                self.link(pid, binaries)
 
     def keep_on(self, pid: int, *, leaves: bool) -> bool:
         """Have the events of a process opened for threads that go on: its first one is held before it `leaves`, or some
         thread has ended. Return whether it may have run without probes meanwhile."""
-        if not self._attacher.has_events(pid) or not (leaves or self._has_lost_its_tasks(pid)):
+        if not self._attacher.events.has(pid) or not (leaves or self._has_lost_its_tasks(pid)):
             return False
         others = [tid for tid in running_threads(pid) if tid != pid]
         if others:
-            self._attacher.move(pid, others[:_MOST_TASKS])
+            self._attacher.events.move(pid, others[:_MOST_TASKS])
             self._anew(pid)
         return not leaves
 
     def _has_lost_its_tasks(self, pid: int) -> bool:
-        return not any(is_running(pid, tid) for tid in self._attacher.tasks(pid))
+        return not any(is_running(pid, tid) for tid in self._attacher.events.tasks(pid))
 
     def renew(self, pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]]) -> None:
         """Give a process, that was not held when it began, the breakpoints again that the kernel may have taken away
         then. `placed`: what it maps."""
-        if self._attacher.has_events(pid) and any(self._lacks(pid, mapping, binary) for mapping, binary, _ in placed):
+        if self._attacher.events.has(pid) and any(self._lacks(pid, mapping, binary) for mapping, binary, _ in placed):
             self._anew(pid)
 
     def _anew(self, pid: int) -> None:
         binaries = self.linked(pid)
         self._linked[pid] = {}
-        with self._attacher.expecting(pid, Breakpoints.MISSING):
+        with self._attacher.events.expecting(pid, Breakpoints.MISSING):
             self.link(pid, binaries)
 
     def _lacks(self, pid: int, mapping: Mapping, binary: OpenBinary) -> bool:
         """Tell whether a process lacks a breakpoint that it should have in a mapping."""
         size = mapping.end - mapping.start
-        inside = (at - mapping.file_offset for at in self._attacher.kept(pid, binary.id))
+        inside = (at - mapping.file_offset for at in self._attacher.events.kept(pid, binary.id))
         found = (read_memory(pid, mapping.start + at, 1) for at in inside if 0 <= at < size)
         return any(code is not None and code[0] != BREAKPOINT for code in found)
 
     def executed(self, pid: int) -> None:
         """Take it that a process has executed what `starts` was told of."""
-        self._attacher.moved(pid)
+        self._attacher.events.moved(pid)
 
     def gained_rights(self, pid: int) -> None:
         """The kernel took the holds of the tree from a process that exec'd a program with rights of its own."""

@@ -38,7 +38,7 @@ from tracer.scanning.stopped_threads import (
     stopped_threads,
     thread_ids,
 )
-from tracer.scanning.surroundings import surroundings
+from tracer.scanning.surroundings import ModuleTable, surroundings
 from tracer.scanning.thread_activity import tracer_of
 from tracer.scanning.thread_stacks import DumpedWalk, MakeWalk, dumped_walks, frame_spans
 
@@ -329,6 +329,7 @@ class Endings:
         """
         found, holders, scans = [np.zeros(0, REACH_RECORD)], [np.zeros(0, HOLDER_RECORD)], []
         stacks: dict[int, Stack] = {}
+        modules = ModuleTable(snapshot)
         for process in snapshot.processes:
             space = process.pid, process.generation
             alive = outstanding(snapshot, space)
@@ -336,7 +337,7 @@ class Endings:
             frames = frame_spans(read.walks if read is not None else ())
             until = read.memory.time_ns if read is not None and read.memory is not None else 0
             by_then = freed[freed["time_ns"] <= until]  # what was freed later still held
-            around = replace(surroundings(snapshot, process, by_then), frames=frames.spans)
+            around = replace(surroundings(snapshot, process, modules, by_then), frames=frames.spans)
             if not any(map(len, (alive.allocations, alive.objects, alive.mapped, around.gone))):
                 continue
             reason = self._hindrance or _why_not(process, read)

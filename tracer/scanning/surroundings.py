@@ -14,13 +14,60 @@ from tracer.model.operations import Operation
 from tracer.model.snapshot import Binary, Mapping, Process, Records, Snapshot
 from tracer.reachability.holders import FREED, GONE, MODULE, Surroundings
 
-_THREAD_LOCAL = 7
-"""PT_TLS."""
+_LOADED, _THREAD_LOCAL = 1, 7
+"""PT_LOAD, PT_TLS."""
 _MOST_BSS = 1 << 32
 _ENDED_BY_FREE = (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
 
 
-def surroundings(snapshot: Snapshot, process: Process, freed: Records) -> Surroundings:
+class ModuleTable:
+    """The modules of all address spaces of a snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._binaries = {binary.id: binary for binary in snapshot.binaries}
+        self._mappings: dict[tuple[int, int], list[Mapping]] = {}
+        for mapping in snapshot.mappings:
+            if mapping.link_address is not None:
+                self._mappings.setdefault((mapping.pid, mapping.generation), []).append(mapping)
+        self._extents: dict[int, tuple[int, int]] = {}
+
+    def of(self, process: Process) -> Records:
+        """Return MODULEs of an address space at its end, by start."""
+        placed: dict[int, list[Mapping]] = {}
+        for mapping in self._mappings.get((process.pid, process.generation), ()):
+            if mapping.until_ns is None or (process.ended_ns is not None and mapping.until_ns >= process.ended_ns):
+                placed.setdefault(mapping.binary, []).append(mapping)
+        known = ((self._binaries[id_], found) for id_, found in placed.items() if id_ in self._binaries)
+        rows = [self._module(binary, found, process) for binary, found in known]
+        return np.sort(np.array(rows, MODULE), order="start")
+
+    def _module(
+        self, binary: Binary, placed: Iterable[Mapping], process: Process
+    ) -> tuple[int, int, int, int, int, bool]:
+        first = min(placed, key=lambda mapping: mapping.start)
+        bias = first.start - (first.link_address or 0)
+        end = max(mapping.end for mapping in placed)
+        if binary.id not in self._extents:
+            self._extents[binary.id] = _extent(binary)
+        storage, last = self._extents[binary.id]
+        if 0 < bias + last - end < _MOST_BSS:
+            end = bias + last
+        return first.start, end, bias & ((1 << 64) - 1), binary.id, storage, binary.path == process.executable
+
+
+def _extent(binary: Binary) -> tuple[int, int]:
+    """Return how many bytes of thread-local storage a file has, and the link address where its last segment ends."""
+    storage = last = 0
+    with suppress(RefleakError, OSError, ValueError), Image.open(binary.open_path or binary.path) as image:
+        for segment in image.segments:
+            if segment.type == _THREAD_LOCAL:
+                alignment = max(segment.alignment, 1)
+                storage = -(-segment.memory_size // alignment) * alignment
+        last = max((s.link_address + s.memory_size for s in image.segments if s.type == _LOADED), default=0)
+    return storage, last
+
+
+def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, freed: Records) -> Surroundings:
     """Return them as they were at the end of an address space. `freed`: FREED_BLOCKs of all."""
     space = process.pid, process.generation
     own = freed[(freed["pid"] == space[0]) & (freed["generation"] == space[1])]
@@ -28,36 +75,7 @@ def surroundings(snapshot: Snapshot, process: Process, freed: Records) -> Surrou
     for name, source in (("address", "address"), ("size", "size"), ("stack", "stack"), ("released", "release"),
                          ("time_ns", "time_ns")):  # fmt: skip
         blocks[name] = own[source]
-    return Surroundings(modules(snapshot, process), blocks, _gone(snapshot, space, own))
-
-
-def modules(snapshot: Snapshot, process: Process) -> Records:
-    """Return MODULEs, by start."""
-    placed: dict[int, list[Mapping]] = {}
-    for mapping in snapshot.mappings:
-        is_there = mapping.until_ns is None or (process.ended_ns is not None and mapping.until_ns >= process.ended_ns)
-        of_space = (mapping.pid, mapping.generation) == (process.pid, process.generation)
-        if of_space and is_there and mapping.link_address is not None:
-            placed.setdefault(mapping.binary, []).append(mapping)
-    binaries = {binary.id: binary for binary in snapshot.binaries}
-    rows = [_module(binaries[id_], found, process) for id_, found in placed.items() if id_ in binaries]
-    return np.sort(np.array(rows, MODULE), order="start")
-
-
-def _module(binary: Binary, placed: Iterable[Mapping], process: Process) -> tuple[int, int, int, int, int, bool]:
-    first = min(placed, key=lambda mapping: mapping.start)
-    bias = first.start - (first.link_address or 0)
-    end = max(mapping.end for mapping in placed)
-    storage = 0
-    with suppress(RefleakError, OSError, ValueError), Image.open(binary.open_path or binary.path) as image:
-        for segment in image.segments:
-            if segment.type == _THREAD_LOCAL:
-                alignment = max(segment.alignment, 1)
-                storage = -(-segment.memory_size // alignment) * alignment
-        last = max((s.link_address + s.memory_size for s in image.segments if s.type == 1), default=0)
-        if 0 < bias + last - end < _MOST_BSS:
-            end = bias + last
-    return first.start, end, bias & ((1 << 64) - 1), binary.id, storage, binary.path == process.executable
+    return Surroundings(modules.of(process), blocks, _gone(snapshot, space, own))
 
 
 def _gone(snapshot: Snapshot, space: tuple[int, int], freed: Records) -> Records:

@@ -21,23 +21,28 @@ FORKED, EXECUTES, LOADER, ENDING, JIT = (
 ALL = [FORKED, EXECUTES, LOADER, ENDING, JIT]
 
 
-class FakeAttacher:
-    """Notes what it is to attach."""
+class NoEvents:
+    """No process has its probes by events."""
 
-    def __init__(self, *, waits: bool, has_tracefs: bool = True) -> None:
-        self.waits_for_the_held, self._has_tracefs = waits, has_tracefs
-        self.own: list[tuple[int, Hold]] = []
-        self.of_tree: list[tuple[int, Hold]] = []
-
-    can_use_events = False
+    can_be_used = False
 
     def note_child(self, seconds: float) -> None: ...
 
-    def has_events(self, pid: int) -> bool:
+    def has(self, pid: int) -> bool:
         return False
 
     def expecting(self, pid: int, breakpoints: Any) -> AbstractContextManager[None]:
         return nullcontext()
+
+
+class FakeAttacher:
+    """Notes what it is to attach."""
+
+    def __init__(self, *, waits: bool, has_tracefs: bool = True) -> None:
+        self.events = NoEvents()
+        self.waits_for_the_held, self._has_tracefs = waits, has_tracefs
+        self.own: list[tuple[int, Hold]] = []
+        self.of_tree: list[tuple[int, Hold]] = []
 
     def attach_unwinders(self, pid: int, binary: Any) -> None: ...
 
