@@ -56,13 +56,13 @@ def _held_by_others(own: set[int]) -> Ids:
 
 
 def _uprobe_events() -> frozenset[str]:
-    """Return the lines of the events in tracefs: their groups name the process that made them (refleak_PID_...)."""
+    """Return the lines of the events in tracefs: their groups name the process that made them, and the one that closes them."""
     return frozenset(_UPROBE_EVENTS.read_text().splitlines() if _UPROBE_EVENTS.exists() else ())
 
 
 def _is_of_living(event: str) -> bool:
-    found = re.match(r"\w:refleak_(\d+)_", event)
-    return found is not None and Path("/proc", found[1]).exists()
+    found = re.match(r"\w:refleak_((?:\d+_)+)", event)
+    return found is not None and any(Path("/proc", pid).exists() for pid in found[1].split("_")[:-1])
 
 
 class Residue:

@@ -28,10 +28,10 @@ _AT_ONCE = 16
 """More are sooner done, but each takes a lock that a fork of the target waits for in the same queue."""
 _PATIENCE_SECONDS = 5.0
 """So long may the kernel take to let go of the events in tracefs."""
-_WAY_SECONDS = 60.0
+_WAY_SECONDS = 600.0
 """So long in all, and no longer, other runs that use events are given the way."""
-_PAUSE_SECONDS = 0.005
-"""Between two turns, for those who wait to begin."""
+_PAUSE_SECONDS, _LONG_PAUSE_SECONDS = 0.005, 1.0
+"""Between two turns, for those who wait to begin; and where they have been given the way for long enough."""
 
 
 class Closer:
@@ -105,4 +105,4 @@ def close_all(events: UprobeEvents) -> None:
         with events.turn(patience) as waited, suppress(OSError):
             os.close(fd)
         patience = max(patience - waited, 0.0)
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(_PAUSE_SECONDS if patience else _LONG_PAUSE_SECONDS)

@@ -31,6 +31,8 @@ _Place = tuple[int, int, bool, int, int]
 _PATIENCE_SECONDS = 0.05
 """Somebody may be held meanwhile."""
 _REST_SECONDS = 1.0
+_MOST_OTHERS = 150
+"""Events of other runs, to close which takes some ten seconds, in which no child can be had."""
 _MOST_FILES = 1 << 14
 """As many, with lower numbers, are taken to keep breakpoints."""
 
@@ -62,10 +64,15 @@ class PlaceEvents:
     def can_be_had(self) -> bool:
         return self._events.can_be_had
 
+    @property
+    def are_many(self) -> bool:
+        """Whether so many events of other runs wait to be closed that there should be no more."""
+        return self._events.others > _MOST_OTHERS
+
     def claim(self) -> bool:
         """Tell whether events can be opened now, without waiting for the end of who is held; no other refleak takes the
         kernel's lock for long from then on."""
-        self._claimed_at = time.monotonic()
+        self.stay()
         if not self._numbers or not self._events.claim(_PATIENCE_SECONDS):
             return False
         if self._asked is None:
@@ -78,6 +85,10 @@ class PlaceEvents:
             pass
         self._asked = None
         return True
+
+    def stay(self) -> None:
+        """Keep the claim, if it is had, for some time: there are children."""
+        self._claimed_at = time.monotonic()
 
     def release(self) -> None:
         """Nobody is held: if that is so for some time, let other runs close theirs."""

@@ -40,6 +40,7 @@ class ProcessEvents:
     def note_child(self, seconds: float) -> None:
         """Take it that a child got its probes in so long. Where there are many, or links take long, begin to load what
         probes by events need."""
+        self._places.stay()
         self._children_seconds += max(seconds, _CHILD_SECONDS)
         self._last_child_seconds = seconds
         if self._has_many_children:
@@ -47,7 +48,8 @@ class ProcessEvents:
 
     @property
     def _has_many_children(self) -> bool:
-        return self._children_seconds >= _FEW_CHILDREN * _CHILD_SECONDS and self._places.can_be_had
+        is_possible = self._places.can_be_had and not self._places.are_many
+        return is_possible and self._children_seconds >= _FEW_CHILDREN * _CHILD_SECONDS
 
     @property
     def can_be_used(self) -> bool:

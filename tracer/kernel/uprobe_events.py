@@ -32,7 +32,6 @@ _TRIES = 5
 """Another run may take a new name, which is not in use yet, for one of a dead run."""
 _CHUNK = 1 << 16
 _STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 1.0
-_LOCK_STEP_SECONDS = 0.002
 
 
 def _open_tracefs() -> int | None:
@@ -73,6 +72,8 @@ class UprobeEvents:
         self._claimed = threading.Event()
         self._count = 0
         self._remove_dead()
+        self.others = sum(1 for _ in self._listed()) if self._root is not None else 0
+        """Events that other runs had when this one began: most of them wait to be closed."""
 
     @property
     def can_be_had(self) -> bool:
@@ -119,7 +120,7 @@ class UprobeEvents:
         """Wait until no other run makes or opens events, so long at most, and have them wait while the body closes one;
         give the body how long it was."""
         began = time.monotonic()
-        is_locked = self._turn is not None and self._locked(fcntl.LOCK_EX, patience_seconds)
+        is_locked = self._turn is not None and self._is_locked(patience_seconds)
         try:
             yield time.monotonic() - began
         finally:
@@ -127,16 +128,17 @@ class UprobeEvents:
                 assert self._turn is not None
                 fcntl.flock(self._turn, fcntl.LOCK_UN)
 
-    def _locked(self, kind: int, patience_seconds: float) -> bool:
+    def _is_locked(self, patience_seconds: float) -> bool:
+        """Lock the list for this run alone, if that can be done in time."""
         assert self._turn is not None
         deadline = time.monotonic() + patience_seconds
         while True:
             with suppress(OSError):
-                fcntl.flock(self._turn, kind | fcntl.LOCK_NB)
+                fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(_LOCK_STEP_SECONDS)
+            time.sleep(_STEP_SECONDS)
 
     def add(self, path: str, file_offset: int, *, at_return: bool = False) -> int:
         """Make an event of one place of a file; return its number, by which perf_event_open(2) knows it."""
