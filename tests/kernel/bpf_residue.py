@@ -56,7 +56,7 @@ def _held_by_others(own: set[int]) -> Ids:
 
 
 def _uprobe_events() -> frozenset[str]:
-    """Return the lines of the events in tracefs: their groups name the process that made them, and the one that closes them."""
+    """Return the lines of the events in tracefs: groups name who made them and who closes them."""
     return frozenset(_UPROBE_EVENTS.read_text().splitlines() if _UPROBE_EVENTS.exists() else ())
 
 
