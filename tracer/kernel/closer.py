@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from tracer.kernel.place_events import lowest_number
 from tracer.kernel.uprobe_events import UprobeEvents
 
 _NR_CLONE = 56
@@ -84,8 +85,8 @@ def _wait_for_end(tracer: int, handle: int) -> None:
 
 def close_all(events: UprobeEvents) -> None:
     """Close every file but those of `events`: first what somebody may wait for the end of, as a terminal or a pipe;
-    then links, and at last perf events, one after the other: those that keep breakpoints take no time, and come before
-    those that have the programs (tracer.kernel.place_events)."""
+    then links, then perf events that keep breakpoints, and at last, in turns with other runs, those that have the
+    programs (tracer.kernel.place_events)."""
     links, perf_events = [], []
     for fd in sorted(int(place.name) for place in list(Path("/proc/self/fd").iterdir())):
         with suppress(OSError):
@@ -100,8 +101,11 @@ def close_all(events: UprobeEvents) -> None:
                 os.close(fd)
     with ThreadPoolExecutor(_AT_ONCE) as closers:
         closers.map(os.close, links)
+        closers.map(os.close, [fd for fd in perf_events if fd < lowest_number()])
     patience = _WAY_SECONDS
     for fd in perf_events:
+        if fd < lowest_number():
+            continue
         with events.turn(patience) as waited, suppress(OSError):
             os.close(fd)
         patience = max(patience - waited, 0.0)

@@ -160,12 +160,15 @@ class PlaceEvents:
         return fds
 
 
+def lowest_number() -> int:
+    """Return from which number on the files are events with programs, by which whoever closes all knows them from those
+    that keep breakpoints: to close one takes the kernel some 80 ms."""
+    return min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, _MOST_FILES)
+
+
 def _moved_up(fd: int) -> int:
-    """Return a higher number for a file, by which whoever closes all knows it from those that keep breakpoints: to
-    close it takes the kernel some 80 ms, and must come after those."""
-    floor = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, _MOST_FILES)
     try:
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, floor)
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest_number())
     except OSError:
         return os.dup(fd)
     finally:
