@@ -423,7 +423,7 @@ struct control {
 	u32 tid; /* the kernel's own number: names the slot of a hold */
 	u16 generation;
 	u16 kind;
-	u32 reserved;
+	u32 thread; /* held: as its process numbers it; else 0 */
 	union {
 		struct control_fork fork;
 		char path[PATH_BYTES]; /* exec, executes */

@@ -308,7 +308,7 @@ INLINE void note_ending(struct pt_regs *ctx, struct control *control)
 {
 	_Static_assert(sizeof(*ctx) == sizeof(control->ending.registers), "the registers are others");
 	bpf_probe_read_kernel(control->ending.registers, sizeof(*ctx), ctx);
-	control->ending.thread = (u32)current_ids();
+	control->ending.thread = control->thread;
 }
 
 /*
@@ -353,6 +353,7 @@ INLINE int hold(struct pt_regs *ctx)
 	if (!control)
 		return 0;
 	control->generation = process->generation;
+	control->thread = current_ids();
 	cookie = bpf_get_attach_cookie(ctx); /* again, rather than kept on the stack */
 	kind = control->kind;
 	path = FIRST_ARGUMENT(ctx);

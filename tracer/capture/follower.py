@@ -236,7 +236,7 @@ class Follower:
             binaries: Sequence[OpenBinary] = ()
             with self._mishaps.attempt():
                 binaries = start_up_binaries(self._binaries, path, path, root_of(pid), environment)
-            if not self._prober.starts(pid, binaries, int(control["tid"])):
+            if not self._prober.starts(pid, binaries, int(control["thread"])):
                 self._renumbered.add(pid)
             if binaries:
                 self._expected.add(pid)

@@ -113,7 +113,7 @@ CONTROL_RANGE = np.dtype([("start", "<u8"), ("length", "<u8")])
 CONTROL_ENDING = np.dtype([("thread", "<u8"), ("registers", "<u8", (HELD_REGISTERS,))])
 CONTROL = np.dtype({
     "names": [
-        "time_ns", "ticket", "pid", "tid", "generation", "kind", "reserved",
+        "time_ns", "ticket", "pid", "tid", "generation", "kind", "thread",
         "fork", "path", "wait_status", "range", "descriptor", "frames", "ending",
     ],
     "formats": [
