@@ -14,8 +14,9 @@ from tracer.kernel.place_events import Breakpoints, PlaceEvents
 from tracer.kernel.programs import Programs
 from tracer.model import records
 
-_FEW_CHILDREN = 4
-"""As many have links: events cost each child less, but some seconds in the background when the trace has ended."""
+_FEW_CHILDREN, _FEW_SECONDS = 4, 0.4
+"""As many have links, and until these took so long: events cost each child less, but some seconds in the background
+when the trace has ended."""
 _CHILD_SECONDS, _MOST_SECONDS = 0.05, 2.0
 """What a child with links counts for at least, and how long one may wait for the programs of events."""
 
@@ -35,12 +36,14 @@ class ProcessEvents:
         """Of these where in which binary they have breakpoints."""
         self._expected: Breakpoints | None = None
         """What a process has of the breakpoints of events that are opened now; None: links are attached."""
+        self._children = 0
         self._children_seconds = self._last_child_seconds = 0.0
 
     def note_child(self, seconds: float) -> None:
         """Take it that a child got its probes in so long. Where there are many, or links take long, begin to load what
         probes by events need."""
         self._places.stay()
+        self._children += 1
         self._children_seconds += max(seconds, _CHILD_SECONDS)
         self._last_child_seconds = seconds
         if self._has_many_children:
@@ -49,7 +52,7 @@ class ProcessEvents:
     @property
     def _has_many_children(self) -> bool:
         is_possible = self._places.can_be_had and not self._places.are_many
-        return is_possible and self._children_seconds >= _FEW_CHILDREN * _CHILD_SECONDS
+        return is_possible and self._children >= _FEW_CHILDREN and self._children_seconds >= _FEW_SECONDS
 
     @property
     def can_be_used(self) -> bool:

@@ -1,5 +1,5 @@
 /*
- * late_children HOW [PROGRAM]: twelve children that end at once, and half a second; then one more, which by HOW
+ * late_children HOW: twenty children that end at once; then one more, which by HOW
  *   outlives   ends its first thread, and makes 7 blocks in another one, 40 times freed and made again before
  *   executes   executes itself from another thread, and makes 7 blocks there
  *   races      does the same, and makes and frees blocks while its first thread ends
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 		in_child();
 		return 0;
 	}
-	for (int i = 0; i < 12; i++) {
+	for (int i = 0; i < 20; i++) {
 		child = fork();
 		if (child == 0)
 			_exit(0);
