@@ -1,8 +1,8 @@
 /*
  * late_children HOW: twenty children that end at once; then one more, which by HOW
- *   outlives   ends its first thread, and makes 7 blocks in another one, 40 times freed and made again before
+ *   outlives   ends its first thread; another one makes and frees 40 blocks later, and makes 7
+ *   races      the same, but the other one makes and frees blocks while the first one ends
  *   executes   executes itself from another thread, and makes 7 blocks there
- *   races      does the same, and makes and frees blocks while its first thread ends
  *   raw        is made without libc's fork, makes and frees blocks at once, and 7 blocks later
  *   spawns     spawns itself by posix_spawn twelve times, each making 7 blocks
  *   vforks     makes 7 blocks in a vfork child, frees 2 of them in the parent, and forks one that makes 7
