@@ -192,7 +192,8 @@ class Follower:
         if shares and waits_in_kernel(parent[0]) and self._prober.can_change_over(parent[0]):
             self._sharing[child[0]] = parent[0]  # its next step is a hold, or nothing that has a probe
         else:
-            self._prober.forked(parent[0], child[0], shares_memory=shares)
+            placed = () if shares else self._spaces.executable(child)
+            self._prober.forked(parent[0], child[0], shares_memory=shares, placed=placed)
 
     def _arrives(self, control: np.void) -> None:
         self._arrived[int(control["pid"])] = True

@@ -93,6 +93,11 @@ class Attacher:
             self.events.count_alone(pid)
             self._close_soon(links)
 
+    def close_events(self, pid: int) -> None:
+        """Close the events of a process now."""
+        for fd in chain(*self._fds.pop(pid, {}).values()):
+            _close_quietly(fd)
+
     def _close_soon(self, links: _Links) -> None:
         for binary, fds in links.items():
             self._to_close.extend((binary, fd) for fd in fds)

@@ -253,8 +253,11 @@ class Prober:
                 everywhere = hold.kind in _BEFORE_OWN_LINKS
                 self._attacher.attach_hold(EVERY_PROCESS if everywhere else pid, binary, hold)
 
-    def forked(self, parent: int, child: int, *, shares_memory: bool = False) -> None:
-        """Give a child what its parent has: the kernel did so with the holds of the tree."""
+    def forked(
+        self, parent: int, child: int, *, shares_memory: bool = False,
+        placed: Iterable[tuple[Mapping, OpenBinary, int]] = (),
+    ) -> None:
+        """Give a child what its parent has: the kernel did so with the holds of the tree. `placed`: what it maps."""
         self._of_tree[child] = set(self._of_tree.get(parent, ()))
         self.preloading.forked(parent, child)
         began = time.monotonic()
@@ -264,6 +267,7 @@ class Prober:
         elif not shares_memory and self._attacher.events.can_be_used:
             with self._attacher.events.beginning(child):
                 self.link(child, self.linked(parent))
+            self.renew(child, placed)  # a link of its maker's that was closed before took them out of the child too
         else:
             self.link(child, self.linked(parent))
         self._attacher.events.note_child(time.monotonic() - began)
@@ -298,9 +302,10 @@ class Prober:
         return not any(is_running(pid, tid) for tid in self._attacher.events.tasks(pid))
 
     def renew(self, pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]]) -> None:
-        """Give a process, that was not held when it began, the breakpoints again that the kernel may have taken away
-        then. `placed`: what it maps."""
+        """Give a process the breakpoints again that the kernel may have taken away before its events were opened.
+        `placed`: what it maps."""
         if self._attacher.events.has(pid) and any(self._lacks(pid, mapping, binary) for mapping, binary, _ in placed):
+            self._attacher.close_events(pid)  # else the kernel takes it that the breakpoints are there
             self._anew(pid)
 
     def _anew(self, pid: int) -> None:
@@ -312,9 +317,12 @@ class Prober:
     def _lacks(self, pid: int, mapping: Mapping, binary: OpenBinary) -> bool:
         """Tell whether a process lacks a breakpoint that it should have in a mapping."""
         size = mapping.end - mapping.start
-        inside = (at - mapping.file_offset for at in self._attacher.events.kept(pid, binary.id))
-        found = (read_memory(pid, mapping.start + at, 1) for at in inside if 0 <= at < size)
-        return any(code is not None and code[0] != BREAKPOINT for code in found)
+        inside = sorted(at - mapping.file_offset for at in self._attacher.events.kept(pid, binary.id))
+        inside = [at for at in inside if 0 <= at < size]
+        if not inside:
+            return False
+        code = read_memory(pid, mapping.start + inside[0], inside[-1] - inside[0] + 1)
+        return code is not None and any(code[at - inside[0]] != BREAKPOINT for at in inside)
 
     def executed(self, pid: int) -> None:
         """Take it that a process has executed what `starts` was told of."""
