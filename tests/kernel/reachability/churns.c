@@ -64,8 +64,7 @@ int main(int count, char **arguments)
 	pthread_t thread;
 	char byte;
 
-	puts("begun");
-	fflush(stdout);
+	tell("begun");
 	read(0, &byte, 1);
 	for (int i = 0; i < 13; i++) {
 		struct node *made = make_held();
@@ -78,11 +77,6 @@ int main(int count, char **arguments)
 	wipe();
 	for (char *kind = count > 1 ? arguments[1] : ""; *kind; kind++)
 		pthread_create(&thread, 0, *kind == 'l' ? loads : *kind == 'f' ? forks : execs, 0);
-	puts("built");
-	fflush(stdout);
-	while (read(0, &byte, 1) == 1) {
-		puts("alive");
-		fflush(stdout);
-	}
+	answer("built");
 	return 0;
 }

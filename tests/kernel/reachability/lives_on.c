@@ -75,18 +75,12 @@ int main(int count, char **arguments)
 		large = memset(malloc(atol(arguments[2])), 1, atol(arguments[2]));
 	for (int i = count > 1 ? atoi(arguments[1]) : 0; i > 0; i--)
 		pthread_create(&thread, 0, churn, 0);
-	puts("begun");
-	fflush(stdout);
+	tell("begun");
 	read(0, &byte, 1);
 	build();
 	pthread_create(&thread, 0, hold, 0);
 	read(ready[0], &byte, 1);
 	wipe();
-	puts("built");
-	fflush(stdout);
-	while (read(0, &byte, 1) == 1) {
-		puts("alive");
-		fflush(stdout);
-	}
+	answer("built");
 	return 0;
 }

@@ -53,8 +53,7 @@ int main(void)
 	pthread_t thread;
 	char byte;
 
-	puts("begun");
-	fflush(stdout);
+	tell("begun");
 	read(0, &byte, 1);
 	build();
 	wipe();
@@ -62,11 +61,6 @@ int main(void)
 	for (long i = 0; i < THREADS; i++)
 		pthread_create(&thread, 0, shuffle, (void *)i);
 	wipe();
-	puts("built");
-	fflush(stdout);
-	while (read(0, &byte, 1) == 1) {
-		puts("alive");
-		fflush(stdout);
-	}
+	answer("built");
 	return 0;
 }
