@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tracer.kernel.blocked_signals import block_signals
 
 _PERIOD_SECONDS = 0.05
 """HEARTBEAT_NS of bpf/abi.h is fourteen of these: a thread of Python may have to wait for another one's long call."""
@@ -36,7 +37,7 @@ class Heartbeat:
         self._times[0] = np.uint64(time.monotonic_ns())
 
     def _run(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # a signal is to wake who waits for it
+        block_signals()
         while not self._end.wait(_PERIOD_SECONDS):
             self._beat()
 
