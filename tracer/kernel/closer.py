@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from tracer.kernel.blocked_signals import block_signals
 from tracer.kernel.place_events import lowest_number
 from tracer.kernel.uprobe_events import UprobeEvents
 
@@ -67,7 +68,7 @@ class Closer:
 def _work(tracer: int, handle: int, events: UprobeEvents) -> None:
     """Never return: nothing of the trace may run in the copy, nor close a file that is refleak's."""
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        block_signals()
         os.setsid()
         _wait_for_end(tracer, handle)
         close_all(events)
@@ -87,7 +88,7 @@ def close_all(events: UprobeEvents) -> None:
     """Close every file but those of `events`: first what somebody may wait for the end of, as a terminal or a pipe;
     then links, then perf events that keep breakpoints, and at last, in turns with other runs, those that have the
     programs (tracer.kernel.place_events)."""
-    links, perf_events = [], []
+    links, perf_events, first = [], [], lowest_number()
     for fd in sorted(int(place.name) for place in list(Path("/proc/self/fd").iterdir())):
         with suppress(OSError):
             if fd in events.descriptors:
@@ -101,11 +102,9 @@ def close_all(events: UprobeEvents) -> None:
                 os.close(fd)
     with ThreadPoolExecutor(_AT_ONCE) as closers:
         closers.map(os.close, links)
-        closers.map(os.close, [fd for fd in perf_events if fd < lowest_number()])
+        closers.map(os.close, [fd for fd in perf_events if fd < first])
     patience = _WAY_SECONDS
-    for fd in perf_events:
-        if fd < lowest_number():
-            continue
+    for fd in (fd for fd in perf_events if fd >= first):
         with events.turn(patience) as waited, suppress(OSError):
             os.close(fd)
         patience = max(patience - waited, 0.0)

@@ -17,7 +17,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -71,8 +71,7 @@ class UprobeEvents:
         """Waits for the claim: it goes on where whoever asked for it does not wait any longer."""
         self._claimed = threading.Event()
         self._count = 0
-        self._remove_dead()
-        self.others = sum(1 for _ in self._listed()) if self._root is not None else 0
+        self.others = self._remove_dead() if self._root is not None else 0
         """Events that other runs had when this one began: most of them wait to be closed."""
 
     @property
@@ -158,28 +157,30 @@ class UprobeEvents:
         if self._root is None:
             return True
         deadline = time.monotonic() + patience_seconds
-        while not self._remove(lambda group: group == self.group):
+        while self._remove(event for event in self._listed() if event[0] == self.group):
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_STEP_SECONDS)
         return True
 
-    def _remove_dead(self) -> None:
-        """Remove what runs that were killed left behind, but not while their events are still being closed."""
-        if self._root is not None:
-            self._remove(lambda group: not any(map(_lives, group.removeprefix(_PREFIX).split("_")[:-1])))
+    def _remove_dead(self) -> int:
+        """Remove what runs that were killed left behind, but not while their events are still being closed; return how
+        many events others have."""
+        listed = list(self._listed())
+        dead = [event for event in listed if not _is_kept(event[0])]
+        return len(listed) - len(dead) + self._remove(dead)
 
-    def _remove(self, is_meant: Callable[[str], bool]) -> bool:
-        is_done = True
-        for group, name in self._listed():
-            if is_meant(group):
-                try:
-                    self._tell(f"-:{group}/{name}")
-                except FileNotFoundError:
-                    pass
-                except OSError:
-                    is_done = False
-        return is_done
+    def _remove(self, events: Iterable[tuple[str, str]]) -> int:
+        """Remove events, each with its group and name; return how many are in use."""
+        in_use = 0
+        for group, name in events:
+            try:
+                self._tell(f"-:{group}/{name}")
+            except FileNotFoundError:
+                pass
+            except OSError:
+                in_use += 1
+        return in_use
 
     def _listed(self) -> Iterator[tuple[str, str]]:
         """Give (group, name) of every run's events."""
@@ -219,5 +220,6 @@ class UprobeEvents:
         return True
 
 
-def _lives(pid: str) -> bool:
-    return Path("/proc", pid).exists()
+def _is_kept(group: str) -> bool:
+    """Tell whether one of the processes that a group is named for lives."""
+    return any(Path("/proc", pid).exists() for pid in group.removeprefix(_PREFIX).split("_")[:-1])
