@@ -13,6 +13,7 @@ from tracer.model.events import ErrorKind
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Binary, Mapping, Process, Records, Snapshot
 from tracer.reachability.holders import FREED, GONE, MODULE, Surroundings
+from tracer.scanning.outstanding import rows_of
 
 _LOADED, _THREAD_LOCAL = 1, 7
 """PT_LOAD, PT_TLS."""
@@ -70,7 +71,7 @@ def _extent(binary: Binary) -> tuple[int, int]:
 def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, freed: Records) -> Surroundings:
     """Return them as they were at the end of an address space. `freed`: FREED_BLOCKs of all."""
     space = process.pid, process.generation
-    own = freed[(freed["pid"] == space[0]) & (freed["generation"] == space[1])]
+    own = rows_of(freed, space)
     blocks = np.zeros(len(own), FREED)
     for name, source in (("address", "address"), ("size", "size"), ("stack", "stack"), ("released", "release"),
                          ("time_ns", "time_ns")):  # fmt: skip
@@ -83,7 +84,7 @@ def _gone(snapshot: Snapshot, space: tuple[int, int], freed: Records) -> Records
     errors = snapshot.errors
     chosen = (errors["operation"] == Operation.ERROR) & np.isin(errors["error"], _ENDED_BY_FREE)
     rows = []
-    for error in errors[chosen & (errors["pid"] == space[0]) & (errors["generation"] == space[1])]:
+    for error in rows_of(errors[chosen], space):
         inside = (freed["address"] <= error["address"]) & (error["address"] - freed["address"] < freed["size"])
         found = np.flatnonzero(inside & (freed["time_ns"] == error["time_ns"]))
         if len(found):
