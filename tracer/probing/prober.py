@@ -16,15 +16,15 @@ from tracer.model.operations import Operation
 from tracer.model.preload_names import PreloadLibrary
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import Coverage, Mapping, UncoveredInstances, Unresolved
-from tracer.probing.changed_code import is_changed
-from tracer.probing.copied_code import BREAKPOINT, Excerpt, excerpts
+from tracer.probing.changed_code import is_changed, lacks_breakpoint
+from tracer.probing.copied_code import Excerpt, excerpts
 from tracer.probing.holds import holds_of, is_libc
 from tracer.probing.mapping_calls import mapping_calls
 from tracer.probing.preloading import Placed, Preloading
 from tracer.probing.restored_code import restore_code
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import what_helps, why_untraced
-from tracer.procfs.process import has_one_thread, is_running, read_memory, running_threads
+from tracer.procfs.process import has_one_thread, is_running, thread_ids
 from tracer.spaces.mapping_tables import UnwindRows
 
 _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
@@ -283,19 +283,17 @@ class Prober:
             return
         with self._attacher.changing_over(pid) as by_events:
             if by_events:
-                binaries = self.linked(pid)
-                self._linked[pid] = {}
-                self.link(pid, binaries)
+                self._link_again(pid)
 
     def keep_on(self, pid: int, *, leaves: bool) -> bool:
         """Have the events of a process opened for threads that go on: its first one is held before it `leaves`, or some
         thread has ended. Return whether it may have run without probes meanwhile."""
         if not self._attacher.events.has(pid) or not (leaves or self._has_lost_its_tasks(pid)):
             return False
-        others = [tid for tid in running_threads(pid) if tid != pid]
+        others = [tid for tid in sorted(thread_ids(pid)) if tid != pid and is_running(pid, tid)]
         if others:
             self._attacher.events.move(pid, others[:_MOST_TASKS])
-            self._anew(pid)
+            self._put_in_again(pid)
         return not leaves
 
     def _has_lost_its_tasks(self, pid: int) -> bool:
@@ -304,25 +302,19 @@ class Prober:
     def renew(self, pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]]) -> None:
         """Give a process the breakpoints again that the kernel may have taken away before its events were opened.
         `placed`: what it maps."""
-        if self._attacher.events.has(pid) and any(self._lacks(pid, mapping, binary) for mapping, binary, _ in placed):
+        events = self._attacher.events
+        if events.has(pid) and any(lacks_breakpoint(pid, m, events.kept(pid, binary.id)) for m, binary, _ in placed):
             self._attacher.close_events(pid)  # else the kernel takes it that the breakpoints are there
-            self._anew(pid)
+            self._put_in_again(pid)
 
-    def _anew(self, pid: int) -> None:
+    def _put_in_again(self, pid: int) -> None:
+        with self._attacher.events.expecting(pid, Breakpoints.MISSING):
+            self._link_again(pid)
+
+    def _link_again(self, pid: int) -> None:
         binaries = self.linked(pid)
         self._linked[pid] = {}
-        with self._attacher.events.expecting(pid, Breakpoints.MISSING):
-            self.link(pid, binaries)
-
-    def _lacks(self, pid: int, mapping: Mapping, binary: OpenBinary) -> bool:
-        """Tell whether a process lacks a breakpoint that it should have in a mapping."""
-        size = mapping.end - mapping.start
-        inside = sorted(at - mapping.file_offset for at in self._attacher.events.kept(pid, binary.id))
-        inside = [at for at in inside if 0 <= at < size]
-        if not inside:
-            return False
-        code = read_memory(pid, mapping.start + inside[0], inside[-1] - inside[0] + 1)
-        return code is not None and any(code[at - inside[0]] != BREAKPOINT for at in inside)
+        self.link(pid, binaries)
 
     def executed(self, pid: int) -> None:
         """Take it that a process has executed what `starts` was told of."""

@@ -63,15 +63,6 @@ def is_running(pid: int, tid: int) -> bool:
     return _state(f"/proc/{pid}/task/{tid}") not in ("", "X", "Z")
 
 
-def running_threads(pid: int) -> list[int]:
-    """Return the numbers of a process's threads that have not ended, in their order."""
-    try:
-        threads = sorted(int(place.name) for place in Path(f"/proc/{pid}/task").iterdir())
-    except OSError:
-        return []
-    return [tid for tid in threads if is_running(pid, tid)]
-
-
 def _state(folder: str) -> str:
     """Return the state of a process or a thread (proc_pid_stat(5)); nothing where there is none."""
     try:
@@ -155,7 +146,8 @@ def write_words(pid: int, words: Iterable[tuple[int, int]]) -> bool:
         return False
 
 
-def threads(pid: int) -> tuple[int, ...]:
+def thread_ids(pid: int) -> tuple[int, ...]:
+    """Return the threads of a process; none where it is gone."""
     try:
         return tuple(int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir())
     except OSError:

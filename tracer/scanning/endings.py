@@ -21,6 +21,7 @@ from tracer.model.records import ControlKind
 from tracer.model.signals import signal_name
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
+from tracer.procfs.process import thread_ids
 from tracer.reachability.memory import Memory
 from tracer.reachability.reach_records import reach_and_holders
 from tracer.scanning.layout import Layout, layout
@@ -36,7 +37,6 @@ from tracer.scanning.stopped_threads import (
     let_go,
     stack_pointer,
     stopped_threads,
-    thread_ids,
 )
 from tracer.scanning.surroundings import ModuleTable, surroundings
 from tracer.scanning.thread_activity import tracer_of

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.kernel.task_registers import TaskRegisters
+from tracer.procfs.process import thread_ids
 from tracer.reachability.memory import Memory
 from tracer.reachability.merged_memory import MergedMemory
 from tracer.scanning.pointer_scan import TooMuch
-from tracer.scanning.stopped_threads import REGISTERS, Words, thread_ids
+from tracer.scanning.stopped_threads import REGISTERS, Words
 from tracer.scanning.thread_activity import Activity, activity, is_away
 
 PASSES = 32

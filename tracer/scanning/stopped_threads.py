@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.architecture.current import ARCHITECTURE
+from tracer.procfs.process import is_running, thread_ids
 
 _SEIZE, _INTERRUPT, _DETACH, _GETREGS = 0x4206, 0x4207, 17, 12
 _EVENT_STOP = 128
@@ -63,7 +64,7 @@ def stopped_threads(
                     left.discard(tid)
                     stopped[tid] = 0
                     _request(_INTERRUPT, tid)
-                elif _runs(pid, tid):
+                elif is_running(pid, tid):
                     raise NotStopped("another process traces it")
             for tid in new:
                 if tid in stopped:
@@ -91,23 +92,8 @@ def let_go(left: set[int]) -> None:
             left.discard(tid)
 
 
-def thread_ids(pid: int) -> list[int]:
-    """Return the threads of a process; none where it is gone."""
-    try:
-        return [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
-    except OSError:
-        return []
-
-
 def _request(request: int, tid: int, data: int = 0) -> bool:
     return bool(_libc.ptrace(request, tid, None, data) == 0)
-
-
-def _runs(pid: int, tid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def _wait(pid: int, tid: int, serve: Callable[[], None]) -> int:
@@ -121,7 +107,7 @@ def _wait(pid: int, tid: int, serve: Callable[[], None]) -> int:
             return 0
         if status is not None and os.WIFSTOPPED(status):
             return _due_signal(status)
-        if status is not None or not _runs(pid, tid):
+        if status is not None or not is_running(pid, tid):
             return 0
         if is_late:
             raise NotStopped("a thread of it did not stop")

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from tracer.scanning.stopped_threads import thread_ids
+from tracer.procfs.process import thread_ids
 
 Activity = dict[int, tuple[str, int]]
 """Thread to its state, and how often it was taken off a processor."""

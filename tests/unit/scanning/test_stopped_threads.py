@@ -14,6 +14,7 @@ import pytest
 from built_program import build
 
 from tracer.capture.launch import Launched, launch
+from tracer.procfs.process import thread_ids
 from tracer.scanning.stopped_threads import (
     _INTERRUPT,
     _SEIZE,
@@ -22,7 +23,6 @@ from tracer.scanning.stopped_threads import (
     let_go,
     stack_pointer,
     stopped_threads,
-    thread_ids,
 )
 
 WAITS = """
