@@ -281,15 +281,16 @@ INLINE struct thread *current_thread(void)
  * Whether the probe that was hit is not the one that counts. The kernel asks only
  * whether the memory is the same, so a vfork child meets its parent's perf events
  * beside its own, and a process that got events at places meets its links until
- * these are closed. The upper half of a cookie has the process of a perf event, 0
- * for uprobe_multi, OF_PLACE for an event that all at the place have in common.
+ * these are closed. Another run's events at the same place tell of whoever has
+ * those. The upper half of a cookie has the process of a perf event, 0 for
+ * uprobe_multi, OF_PLACE for an event that all at the place have in common.
  */
 INLINE int is_of_other(struct thread *thread, u64 cookie)
 {
 	u32 whose = cookie >> 32;
 
 	if (whose == OF_PLACE)
-		return 0;
+		return !thread->by_events;
 	return thread->by_events || (whose && whose != current_ids() >> 32);
 }
 

@@ -175,9 +175,12 @@ INLINE void drop_left(u64 sp)
 INLINE int unwinds(struct pt_regs *ctx, int writer)
 {
 	u64 wanted;
+	u32 pid = current_ids() >> 32;
 	struct stack_words *words;
 	struct stack_request *request;
 
+	if (!map_lookup(PROCESSES, &pid)) /* another run's, which has the same place */
+		return 0;
 	if (bpf_get_attach_cookie(ctx) == UNWINDING_CAUGHT)
 		drop_left(STACK_POINTER(ctx));
 	if (!first_return_instance())

@@ -36,6 +36,13 @@ def _needs(request: pytest.FixtureRequest) -> None:
                 pytest.skip(reason)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _tracefs() -> None:
+    """Mount tracefs where a system has it, to see what refleak, which can do without that mount, has there."""
+    if not Path("/sys/kernel/tracing/README").exists():
+        subprocess.run(["mount", "-t", "tracefs", "none", "/sys/kernel/tracing"], check=True)
+
+
 @pytest.fixture(scope="session")
 def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build all targets into one folder, or take those that REFLEAK_TARGETS names: built for a machine without time."""

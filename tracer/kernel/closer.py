@@ -13,9 +13,11 @@ import os
 import select
 import signal
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 
 from tracer.kernel.blocked_signals import block_signals
 from tracer.kernel.place_events import lowest_number
@@ -34,6 +36,9 @@ _WAY_SECONDS = 600.0
 """So long in all, and no longer, other runs that use events are given the way."""
 _PAUSE_SECONDS, _LONG_PAUSE_SECONDS = 0.005, 1.0
 """Between two turns, for those who wait to begin; and where they have been given the way for long enough."""
+
+_NEXT_RUN_SECONDS, _LOOK_SECONDS = 5.0, 0.05
+"""So long are events kept for the next run, and so often is it looked whether their files are what they were."""
 
 
 class Closer:
@@ -86,9 +91,9 @@ def _wait_for_end(tracer: int, handle: int) -> None:
 
 def close_all(events: UprobeEvents) -> None:
     """Close every file but those of `events`: first what somebody may wait for the end of, as a terminal or a pipe;
-    then links, then perf events that keep breakpoints, and at last, in turns with other runs, those that have the
-    programs (tracer.kernel.place_events)."""
-    links, perf_events, first = [], [], lowest_number()
+    then links and programs, then perf events that keep breakpoints; and at last, in turns with other runs, those that
+    had the programs (tracer.kernel.place_events), when the next run had time to take them over."""
+    links, perf_events, files, first = [], [], [], lowest_number()
     for fd in sorted(int(place.name) for place in list(Path("/proc/self/fd").iterdir())):
         with suppress(OSError):
             if fd in events.descriptors:
@@ -98,14 +103,34 @@ def close_all(events: UprobeEvents) -> None:
                 links.append(fd)
             elif what == _EVENT:
                 perf_events.append(fd)
+            elif fd >= first and S_ISREG(os.fstat(fd).st_mode):
+                files.append(fd)
             else:
                 os.close(fd)
     with ThreadPoolExecutor(_AT_ONCE) as closers:
         closers.map(os.close, links)
         closers.map(os.close, [fd for fd in perf_events if fd < first])
+    left = [fd for fd in perf_events if fd >= first]
+    if left:
+        _wait_for_next_run(files)
     patience = _WAY_SECONDS
-    for fd in (fd for fd in perf_events if fd >= first):
+    for fd in left:
         with events.turn(patience) as waited, suppress(OSError):
             os.close(fd)
         patience = max(patience - waited, 0.0)
         time.sleep(_PAUSE_SECONDS if patience else _LONG_PAUSE_SECONDS)
+
+
+def _wait_for_next_run(files: Sequence[int]) -> None:
+    """Give the next run time to take over what this one has; none where a file has changed or is gone: who maps what it
+    holds now must not meet what the kernel keeps of what it held."""
+    before, deadline = [_state(fd) for fd in files], time.monotonic() + _NEXT_RUN_SECONDS
+    while time.monotonic() < deadline and all(links for links, *_ in before):
+        time.sleep(_LOOK_SECONDS)
+        if [_state(fd) for fd in files] != before:
+            return
+
+
+def _state(fd: int) -> tuple[int, int, int]:
+    status = os.fstat(fd)
+    return status.st_nlink, status.st_size, status.st_mtime_ns

@@ -90,7 +90,6 @@ class Attacher:
             links = self._fds.pop(pid, {}) if by_events else {}
             yield by_events
         if by_events:
-            self.events.count_alone(pid)
             self._close_soon(links)
 
     def close_events(self, pid: int) -> None:
@@ -110,6 +109,7 @@ class Attacher:
         """
         if not placed:
             return
+        self._places.take_over(binary)
         self._quiet.clear()
         try:
             self._attach_all(pid, binary, placed)
@@ -142,7 +142,7 @@ class Attacher:
         fds = self._fds.setdefault(pid, {}).setdefault(binary.id, [])
         if self.events.are_opened:
             for at, cookie in places:
-                number = self._places.number(binary.id, binary.open_path, at, program, cookie, at_return=at_return)
+                number = self._places.number(binary, at, program, cookie, at_return=at_return)
                 fds += self.events.open(pid, binary.id, at, number)
         elif self._programs.probes.multi:
             offsets, cookies = [offset for offset, _ in places], [cookie for _, cookie in places]
@@ -173,10 +173,9 @@ class Attacher:
         """
         if not self._programs.can_hold:
             return
+        self._places.take_over(binary)
         for hold in holds:
-            self._tree.attach(
-                pid, binary.id, binary.open_path, hold.file_offset, hold.cookie, at_return=hold.at_return
-            )
+            self._tree.attach(pid, binary, hold.file_offset, hold.cookie, at_return=hold.at_return)
 
     def _keep_for_all(self, binary_id: int, fd: int) -> None:
         self._fds.setdefault(EVERY_PROCESS, {}).setdefault(binary_id, []).append(fd)

@@ -1,9 +1,9 @@
 """Uprobe events of tracefs with a program on each, and perf events on them, which keep breakpoints in processes.
 
 The program hangs on a perf event of refleak's own. The kernel runs it for whoever comes to the place in memory that a
-perf event was opened for. Where the breakpoints of a process are there already, or come when it maps the file, such an
-event costs no walk over all that map the file, nor a lock of their memory (trace_uprobe_filter_add in
-kernel/trace/trace_uprobe.c): that is what a link costs.
+perf event was opened for: each run's program for those of all runs that have this event. Where the breakpoints of a
+process are there already, or come when it maps the file, such an event costs no walk over all that map the file, nor a
+lock of their memory (trace_uprobe_filter_add in kernel/trace/trace_uprobe.c): that is what a link costs.
 
 All events are made, opened and closed under one lock of the kernel's (event_mutex), and whoever takes the last one away
 from a place waits, with this lock, until no program of any probe runs: none either of those that hold a thread for this
@@ -21,6 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from enum import Enum, auto
 
+from tracer.binaries.open_binaries import OpenBinary
 from tracer.kernel import bpf
 from tracer.kernel.blocked_signals import block_signals
 from tracer.kernel.uprobe_events import UprobeEvents
@@ -55,6 +56,8 @@ class PlaceEvents:
         self._events = events
         self._numbers: dict[_Place, int] = {}
         self._own: dict[int, list[int]] = {}
+        self._of_others: dict[int, dict[tuple[int, bool], list[tuple[int, int]]]] = {}
+        """By binary and place: the numbers and own descriptors of events that other runs have made."""
         self._leaders: dict[int, int] = {}
         self._asker = ThreadPoolExecutor(1, "events", block_signals)
         self._asked: Future[None] | None = None
@@ -102,21 +105,60 @@ class PlaceEvents:
         """End the thread that asks."""
         self._asker.shutdown(wait=False, cancel_futures=True)
 
-    def number(self, binary_id: int, path: str, file_offset: int, program: int, cookie: int, *, at_return: bool) -> int:
+    def take_over(self, binary: OpenBinary) -> None:
+        """Open the events that other runs have made in a binary, once: they need not be made again then, and to close
+        them costs those runs nothing."""
+        if binary.id in self._of_others or binary.version is None:
+            return
+        found = self._of_others[binary.id] = {}
+        for name, place in self._events.of_others(binary.version).items():
+            if not self._events.claim(_PATIENCE_SECONDS):
+                return
+            with suppress(OSError):
+                number = self._events.number_of(name)
+                fd = _moved_up(bpf.open_trace_event(number, 0))
+                self._kept(binary).append(fd)
+                if self._events.number_of(name) == number:  # else it was removed, and the number another one's
+                    self._events.others -= 1
+                    found.setdefault((place.file_offset, place.at_return), []).append((number, fd))
+
+    def number(self, binary: OpenBinary, file_offset: int, program: int, cookie: int, *, at_return: bool) -> int:
         """Return the number of a place's event; the first time it is made, and the program put on it.
 
         Raises OSError where the kernel refuses, FileNotFoundError where tracefs is not to be had.
         """
         if not self.can_be_had:
             raise FileNotFoundError(errno.ENOENT, "no tracefs")
-        place = binary_id, file_offset, at_return, program, cookie
+        place = binary.id, file_offset, at_return, program, cookie
         if place not in self._numbers:
-            number = self._events.add(path, file_offset, at_return=at_return)
-            own = self._own.setdefault(binary_id, [])
-            own.append(_moved_up(bpf.open_trace_event(number, 0)))
-            own.append(bpf.link_perf_event(program, own[-1], cookie))
-            self._numbers[place] = number
+            self._numbers[place] = self._taken(binary, place) or self._made(binary, place)
         return self._numbers[place]
+
+    def _kept(self, binary: OpenBinary) -> list[int]:
+        """Return the descriptors of a binary's places; the first is its file's, by which who closes them sees it
+        change."""
+        if binary.id not in self._own:
+            self._own[binary.id] = [_moved_up(os.dup(binary.fd))]
+        return self._own[binary.id]
+
+    def _made(self, binary: OpenBinary, place: _Place) -> int:
+        _, file_offset, at_return, program, cookie = place
+        number = self._events.add(binary.open_path, file_offset, at_return=at_return, version=binary.version)
+        own = self._kept(binary)
+        own.append(_moved_up(bpf.open_trace_event(number, 0)))
+        own.append(bpf.link_perf_event(program, own[-1], cookie))
+        return number
+
+    def _taken(self, binary: OpenBinary, place: _Place) -> int | None:
+        """Return the number of an event that another run has made, and put the program on it; None: there is none."""
+        _, file_offset, at_return, program, cookie = place
+        known = self._of_others.get(binary.id, {}).get((file_offset, at_return), [])
+        while known:
+            number, fd = known.pop()
+            with suppress(OSError):  # too many runs have programs on it
+                self._own[binary.id].append(bpf.link_perf_event(program, fd, cookie))
+                return number
+        return None
 
     def open(self, number: int, tid: int, breakpoints: Breakpoints) -> int:
         """Open an event for a thread's memory, and for that of the programs that it executes; return its descriptor.
@@ -161,8 +203,9 @@ class PlaceEvents:
 
 
 def lowest_number() -> int:
-    """Return from which number on the files are events with programs, by which whoever closes all knows them from those
-    that keep breakpoints: to close one takes the kernel some 80 ms."""
+    """Return from which number on files are the events that had programs, and the binaries that they are in. By that
+    who closes all knows them from those that keep breakpoints: to close one takes the kernel some 80 ms, unless another
+    run has it too."""
     return min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, _MOST_FILES)
 
 

@@ -26,7 +26,7 @@ class ProcessEvents:
 
     def __init__(self, programs: Programs, places: PlaceEvents, maps: Maps) -> None:
         self._programs, self._places = programs, places
-        self._alone = maps.fds["BY_EVENTS"]
+        self._counted = maps.fds["BY_EVENTS"]
         self._shared = maps.view("SHARED", records.SHARED, 1)
         self._by_events: set[int] = set()
         """Processes that have their probes by events, as far as there was time for that."""
@@ -119,7 +119,7 @@ class ProcessEvents:
         """A process has ended, or keeps none of its events."""
         self._by_events.discard(pid)
         with suppress(FileNotFoundError):
-            bpf.delete_element(self._alone, pid.to_bytes(4, "little"))
+            bpf.delete_element(self._counted, pid.to_bytes(4, "little"))
         self._kept.pop(pid, None)
         self._places.forget(pid)
         for tid in self._tasks.pop(pid, ()):
@@ -128,11 +128,6 @@ class ProcessEvents:
     def rest(self) -> None:
         """Nobody is held."""
         self._places.release()
-
-    def count_alone(self, pid: int) -> None:
-        """Have nothing count of a process, which does not run now, but what its events tell."""
-        bpf.update_element(self._alone, pid.to_bytes(4, "little"), bytes(4))
-        self._shared["published"] += 1
 
     @property
     def are_opened(self) -> bool:
@@ -145,6 +140,8 @@ class ProcessEvents:
         Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
         """
         assert self._expected is not None
+        if pid not in self._kept:
+            self._count_by_events(pid)
         fds = []
         for tid in self.tasks(pid):
             try:
@@ -154,3 +151,8 @@ class ProcessEvents:
                     raise
         self._kept.setdefault(pid, {}).setdefault(binary_id, set()).add(at)
         return fds
+
+    def _count_by_events(self, pid: int) -> None:
+        """Have what its events tell of a process count, and nothing else."""
+        bpf.update_element(self._counted, pid.to_bytes(4, "little"), bytes(4))
+        self._shared["published"] += 1

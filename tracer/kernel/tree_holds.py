@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from tracer.binaries.open_binaries import OpenBinary
 from tracer.kernel import bpf
 from tracer.kernel.place_events import PlaceEvents
 
@@ -22,19 +23,19 @@ class TreeHolds:
     def __init__(self, events: PlaceEvents, program: int | None, keep: Callable[[int, int], None]) -> None:
         self._events, self._program, self._keep = events, program, keep
 
-    def attach(self, pid: int, binary_id: int, path: str, file_offset: int, cookie: int, *, at_return: bool) -> None:
+    def attach(self, pid: int, binary: OpenBinary, file_offset: int, cookie: int, *, at_return: bool) -> None:
         """Have the program run wherever a process, and what it makes from now on, comes to a place of a file.
 
         Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
         """
         assert self._program is not None
-        number = self._events.number(binary_id, path, file_offset, self._program, cookie, at_return=at_return)
+        number = self._events.number(binary, file_offset, self._program, cookie, at_return=at_return)
         seen: set[int] = set()
         while new := _threads(pid) - seen:  # those that these make meanwhile inherit it
             seen |= new
             for tid in new:
                 with suppress(ProcessLookupError):
-                    self._keep(binary_id, bpf.open_trace_event(number, tid, inherit=True))
+                    self._keep(binary.id, bpf.open_trace_event(number, tid, inherit=True))
         if not seen:
             raise ProcessLookupError
 

@@ -6,7 +6,8 @@ kernel refuses to remove what is in use: so each event has one place, for of sev
 
 To take an event out of use the kernel waits some 80 ms for its readers, and whoever makes or opens one waits meanwhile
 (event_mutex of kernel/trace/trace_events.c): for ever, if it holds a thread in a program, which is such a reader. So
-runs that make or open events `claim` them, and those that end close theirs in turns of their own (`turn`).
+runs that make or open events `claim` them, and those that end close theirs in turns of their own (`turn`), and not at
+once: the name of an event tells its place, so that the next run can take it over (`of_others`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import re
 import secrets
 import threading
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from tracer.binaries.file_version import FileVersion
 from tracer.kernel.blocked_signals import block_signals
 
 _MOUNTED = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
@@ -31,7 +36,31 @@ _CLOEXEC, _CMD_CREATE = 1, 6
 _TRIES = 5
 """Another run may take a new name, which is not in use yet, for one of a dead run."""
 _CHUNK = 1 << 16
-_STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 1.0
+_STEP_SECONDS, _LONGEST_STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 0.5, 1.0
+_STALE_SECONDS = 3.0
+_LISTED = re.compile(r"([pr]):(\w+)/(at\d+_([0-9a-f]+_[0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)) ")
+"""Kind, group, name and, in it, file, version and offset."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place of a file, as the name of its event tells it. The event keeps the file's number from being used again."""
+
+    file: str
+    version: str
+    """Of the file's bytes: the kernel keeps a copy of the instruction, which must not be used for another one."""
+    file_offset: int
+    at_return: bool
+
+    @staticmethod
+    def of(version: FileVersion, file_offset: int, *, at_return: bool) -> Place:
+        state = f"{version.size} {version.mtime_ns} {version.digest.hex()}"
+        file = f"{version.device:x}_{version.inode:x}"
+        return Place(file, f"{zlib.crc32(state.encode()):x}", file_offset, at_return)
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}_{self.version}_{self.file_offset:x}"
 
 
 def _open_tracefs() -> int | None:
@@ -71,8 +100,13 @@ class UprobeEvents:
         """Waits for the claim: it goes on where whoever asked for it does not wait any longer."""
         self._claimed = threading.Event()
         self._count = 0
-        self.others = self._remove_dead() if self._root is not None else 0
-        """Events that other runs had when this one began: most of them wait to be closed."""
+        self.others = 0
+        """Events that other runs had when this one began, and that it has not taken over: most of them wait to be
+        closed."""
+        self._of_others: dict[str, dict[str, Place]] = {}
+        """Of these, by file, the places by the names."""
+        if self._root is not None:
+            self._look()
 
     @property
     def can_be_had(self) -> bool:
@@ -139,56 +173,86 @@ class UprobeEvents:
                 return False
             time.sleep(_STEP_SECONDS)
 
-    def add(self, path: str, file_offset: int, *, at_return: bool = False) -> int:
-        """Make an event of one place of a file; return its number, by which perf_event_open(2) knows it."""
+    def add(self, path: str, file_offset: int, *, at_return: bool = False, version: FileVersion | None = None) -> int:
+        """Make an event of one place of a file; return its number, by which perf_event_open(2) knows it. `version`: the
+        file's, where other runs may take the event over."""
         self._count += 1
         name = f"{self.group}/at{self._count}"
+        if version is not None:
+            name += f"_{Place.of(version, file_offset, at_return=at_return).name}"
         for left in reversed(range(_TRIES)):
             self._tell(f"{'r' if at_return else 'p'}:{name} {path}:{file_offset:#x}")
             try:
-                return int(self._read(f"events/{name}/id"))
+                return self.number_of(name)
             except FileNotFoundError:
                 if not left:
                     raise
         raise AssertionError
 
+    def of_others(self, version: FileVersion) -> dict[str, Place]:
+        """Return the events that other runs had in a file when this one began, once for each file. Events of what the
+        file held before are waited for, until they are closed, for some time."""
+        of = Place.of(version, 0, at_return=False)
+        found = self._of_others.pop(of.file, {})
+        stale = {name for name, place in found.items() if place.version != of.version}
+        deadline = time.monotonic() + _STALE_SECONDS
+        while stale and time.monotonic() < deadline:
+            time.sleep(_STEP_SECONDS)
+            stale &= {f"{group}/{name}" for group, name, _ in self._listed()}
+        return {name: place for name, place in found.items() if place.version == of.version}
+
+    def number_of(self, name: str) -> int:
+        """Return the number of an event; raises FileNotFoundError where it has been removed."""
+        return int(self._read(f"events/{name}/id"))
+
     def remove_all(self, patience_seconds: float = 0.0) -> bool:
-        """Remove this run's events; return whether none is left. What is still in use is tried again for a while."""
+        """Remove this run's events, and those of runs that are over; return whether none of its own is left. What is
+        still in use is tried again for a while: another run may have taken it over, and removes it then."""
         if self._root is None:
             return True
-        deadline = time.monotonic() + patience_seconds
-        while self._remove(event for event in self._listed() if event[0] == self.group):
+        deadline, step = time.monotonic() + patience_seconds, _STEP_SECONDS
+        left = {f"{group}/{name}" for group, name, _ in self._listed() if group == self.group or not _is_kept(group)}
+        while left := self._in_use(left):
             if time.monotonic() >= deadline:
-                return False
-            time.sleep(_STEP_SECONDS)
+                return not any(name.startswith(f"{self.group}/") for name in left)
+            time.sleep(step)
+            step = min(2 * step, _LONGEST_STEP_SECONDS)
         return True
 
-    def _remove_dead(self) -> int:
-        """Remove what runs that were killed left behind, but not while their events are still being closed; return how
-        many events others have."""
+    def _look(self) -> None:
+        """Remove what runs that were killed left behind, but not while their events are still being closed; note what
+        events others have."""
         listed = list(self._listed())
-        dead = [event for event in listed if not _is_kept(event[0])]
-        return len(listed) - len(dead) + self._remove(dead)
+        dead = {f"{group}/{name}" for group, name, _ in listed if not _is_kept(group)}
+        gone = dead - self._in_use(dead)
+        for group, name, place in listed:
+            if (full := f"{group}/{name}") not in gone:
+                self.others += 1
+                if place is not None:
+                    self._of_others.setdefault(place.file, {})[full] = place
 
-    def _remove(self, events: Iterable[tuple[str, str]]) -> int:
-        """Remove events, each with its group and name; return how many are in use."""
-        in_use = 0
-        for group, name in events:
+    def _in_use(self, names: Iterable[str]) -> set[str]:
+        """Remove events; return those that are in use."""
+        in_use = set()
+        for name in names:
             try:
-                self._tell(f"-:{group}/{name}")
+                self._tell(f"-:{name}")
             except FileNotFoundError:
                 pass
             except OSError:
-                in_use += 1
+                in_use.add(name)
         return in_use
 
-    def _listed(self) -> Iterator[tuple[str, str]]:
-        """Give (group, name) of every run's events."""
+    def _listed(self) -> Iterator[tuple[str, str, Place | None]]:
+        """Give (group, name, place) of every run's events; no place where the name does not tell it."""
         with suppress(OSError):
             for line in self._read(_LIST).splitlines():
                 group, _, name = line.split(" ", 1)[0][2:].partition("/")
                 if group.startswith(_PREFIX):
-                    yield group, name
+                    found = _LISTED.match(line)
+                    yield group, name, Place(
+                        found[4], found[5], int(found[6], 16), at_return=found[1] == "r"
+                    ) if found else None
 
     def _open_list(self, flags: int) -> int:
         return os.open(_LIST, flags | os.O_CLOEXEC, dir_fd=self._root)

@@ -6,6 +6,9 @@ import pytest
 from conftest import Refleak
 from traced_report import Run
 
+LATE = "a process ran on before its probes were in place"
+UNSEEN = "program that was not traced from its start: its exec was not seen, or is of a kind unknown here"
+
 pytestmark = pytest.mark.needs("holds")
 
 
@@ -24,8 +27,8 @@ def check(run: Run, count: int, *, execs: bool) -> None:
 def check_said(run: Run) -> None:
     """A small, busy machine may be too slow to hold back every child: then each that went on early is counted."""
     assert run.report["complete"] is False
-    assert [loss["reason"] for loss in run.report["lost"]] == ["a process ran on before its probes were in place"]
-    assert run.report["lost"][0]["count"] >= 1
+    assert {loss["reason"] for loss in run.report["lost"]} <= {LATE, UNSEEN}
+    assert all(loss["count"] >= 1 for loss in run.report["lost"])
 
 
 @pytest.mark.parametrize("at_once", [1, 8])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +70,16 @@ IN_ONE_PROCESS = "cp $0 $2; exec $2 /bin/sh -c 'cp $0 $1; exec $1' $1 $2"
 def test_a_program_is_copied_over(refleak: Refleak, versions: Versions, tmp_path: Path, script: str) -> None:
     command = ["/bin/sh", "-c", script, versions["program1"], versions["program2"], str(tmp_path / "sx")]
     check_second(as_untraced(refleak, command))
+
+
+def test_a_program_is_copied_over_between_two_runs(refleak: Refleak, versions: Versions, tmp_path: Path) -> None:
+    """The kernel keeps the first one's instructions, where probes were, until all that was there is closed."""
+    program = str(tmp_path / "sx")
+    for turn, version in enumerate((1, 2, 1, 2)):
+        shutil.copy(versions[f"program{version}"], program)
+        run = as_untraced(refleak, [program], "--max-objects", str(100_000 + turn))
+        assert run.report["complete"]
+        assert blocks(run, version) == [(13, 1157) if version == 1 else (17, 1513)]
 
 
 def test_a_program_that_is_spawned(refleak: Refleak, versions: Versions, targets: Path, tmp_path: Path) -> None:

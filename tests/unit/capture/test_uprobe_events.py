@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from tracer.binaries.file_version import version_of
 from tracer.kernel import uprobe_events
 from tracer.kernel.uprobe_events import UprobeEvents
 
@@ -49,7 +52,7 @@ def tracefs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTracefs:
 
 def test_a_start_removes_what_is_dead_and_nothing_else(tracefs: FakeTracefs) -> None:
     events = UprobeEvents()
-    assert tracefs.said == ["-:refleak_4194399_in_use/at1", "-:refleak_4194398_dead/at1"]
+    assert sorted(tracefs.said) == ["-:refleak_4194398_dead/at1", "-:refleak_4194399_in_use/at1"]
     assert (tracefs.folder / "uprobe_events").read_text() == OTHERS
     assert events.close()
 
@@ -84,9 +87,45 @@ def test_an_event_is_made_and_removed(tracefs: FakeTracefs) -> None:
     assert tracefs.said == [f"r:{events.group}/at1 /proc/self/fd/5:0x123"]
     assert events.group.startswith(f"refleak_{os.getpid()}_")
     assert events.close()
-    assert tracefs.said[1:] == [f"-:{events.group}/at1"]
+    assert f"-:{events.group}/at1" in tracefs.said[1:]
     assert (tracefs.folder / "uprobe_events").read_text() == OTHERS
     assert events.descriptors == ()
+
+
+def test_the_next_run_knows_an_event_by_its_place(tracefs: FakeTracefs, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"code")
+    version = version_of(os.open(file, os.O_RDONLY))
+    first = UprobeEvents()
+    first.are_outlived_by(os.getpid(), os.getppid())
+    for at_return in (False, True):
+        first.add("/proc/self/fd/5", 0x123, at_return=at_return, version=version)
+    first.add("/proc/self/fd/5", 0x124)
+    names = [command.split()[0][2:] for command in tracefs.said if not command.startswith("-")]
+    second = UprobeEvents()
+    assert second.others == 4
+    found = second.of_others(version)
+    assert list(found) == names[:2]
+    assert [(place.file_offset, place.at_return) for place in found.values()] == [(0x123, False), (0x123, True)]
+    assert second.number_of(names[0]) == 1234
+    assert not second.of_others(version)  # once
+    assert max(map(len, names[0].split("/"))) < 64  # MAX_EVENT_NAME_LEN of kernel/trace/trace.h
+
+
+def test_events_of_what_a_file_held_before_are_waited_for(tracefs: FakeTracefs, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"code")
+    fd = os.open(file, os.O_RDONLY)
+    first = UprobeEvents()
+    first.are_outlived_by(os.getpid(), os.getppid())
+    first.add("/proc/self/fd/5", 0x123, version=version_of(fd))
+    second = UprobeEvents()
+    file.write_bytes(b"other code")
+    end = threading.Timer(0.2, first.remove_all)
+    began = time.monotonic()
+    end.start()
+    assert second.of_others(version_of(fd)) == {}
+    assert 0.2 <= time.monotonic() - began < 3.0
 
 
 def test_one_in_use_is_left_to_the_process_that_outlives_this_one(

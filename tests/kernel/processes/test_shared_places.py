@@ -1,0 +1,67 @@
+"""Events in tracefs that several runs have in common: the next run takes them over, each counts what is its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from live_refleak import LiveRefleak, live_refleak, wait_for
+from traced_report import Run
+
+pytestmark = pytest.mark.needs("holds")
+
+EVENTS = Path("/sys/kernel/tracing/uprobe_events")
+LATE = "a process ran on before its probes were in place"
+
+
+def places(refleak: LiveRefleak, *, others: bool = False) -> list[str]:
+    """Return the places, by file and offset, that a run made events of; `others`: that all others made them of."""
+    names = (re.match(r"(\w):refleak_(\d+)_\w+/at\d+_(\w+) ", line) for line in EVENTS.read_text().splitlines())
+    return [found[1] + found[3] for found in names if found and (int(found[2]) != refleak.pid) == others]
+
+
+def made(run: Run, function: str) -> int:
+    return sum(leak["count"] for leak in run.below(function, "allocation") if leak["state"] != "inherited")
+
+
+def check(run: Run, parents: int, children: int) -> None:
+    """What each process made is counted once; a small machine may be too slow, which is said."""
+    assert {loss["reason"] for loss in run.report["lost"]} <= {LATE}
+    if not run.report["lost"]:
+        assert (made(run, "in_parent"), made(run, "in_child")) == (parents, children)
+    assert made(run, "in_parent") == parents
+
+
+def test_the_next_run_takes_them_over(targets: Path, tmp_path: Path) -> None:
+    for turn in range(3):
+        command = ["--exec", targets / "paired_children", 60]
+        with live_refleak(tmp_path / "report", *command) as refleak:
+            assert refleak.line() == b"ready\n"
+            refleak.tell(b"x")
+            wait_for(lambda: made_half(refleak), "half of the children")
+            mine, known = places(refleak), set(places(refleak, others=True))
+            assert known if turn else mine
+            assert not known.intersection(mine)
+            refleak.tell(b"x")
+            check(refleak.end(), 60, 180)
+    wait_for(lambda: not places(refleak), "the names to go")
+
+
+def made_half(refleak: LiveRefleak) -> bool:
+    """Return whether the target waits for its stdin, and has no child."""
+    target = refleak.child()
+    stat = Path(f"/proc/{target}/stat").read_text().rpartition(")")[2].split()
+    return stat[0] == "S" and not Path(f"/proc/{target}/task/{target}/children").read_text()
+
+
+def test_two_runs_that_trace_one_process(targets: Path, tmp_path: Path) -> None:
+    with live_refleak(tmp_path / "first", "--exec", targets / "paired_children", 100) as first:
+        assert first.line() == b"ready\n"
+        first.tell(b"x")
+        wait_for(lambda: made_half(first), "half of the children")
+        with live_refleak(tmp_path / "second", "--follow-forks", "-p", first.child()) as second:
+            second.wait_until_attached()
+            first.tell(b"x")
+            check(first.end(), 100, 300)
+            check(second.end(), 49, 147)
