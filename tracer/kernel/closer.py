@@ -93,6 +93,7 @@ def close_all(events: UprobeEvents) -> None:
     """Close every file but those of `events`: first what somebody may wait for the end of, as a terminal or a pipe;
     then links and programs, then perf events that keep breakpoints; and at last, in turns with other runs, those that
     had the programs (tracer.kernel.place_events), when the next run had time to take them over."""
+    events.give_up()
     links, perf_events, files, first = [], [], [], lowest_number()
     for fd in sorted(int(place.name) for place in list(Path("/proc/self/fd").iterdir())):
         with suppress(OSError):

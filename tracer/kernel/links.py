@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -92,10 +92,12 @@ class Attacher:
         if by_events:
             self._close_soon(links)
 
-    def close_events(self, pid: int) -> None:
-        """Close the events of a process now."""
-        for fd in chain(*self._fds.pop(pid, {}).values()):
-            _close_quietly(fd)
+    def open_again(self, pid: int, binary: OpenBinary, places: Iterable[int]) -> None:
+        """Have the kernel put the breakpoints of a process's events in again, at places of a binary."""
+        fds = self._fds[pid][binary.id]
+        for place in places:
+            closed, opened = self.events.open_again(pid, binary.id, place)
+            fds[:] = [*(fd for fd in fds if fd not in closed), *opened]
 
     def _close_soon(self, links: _Links) -> None:
         for binary, fds in links.items():

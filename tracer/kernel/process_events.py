@@ -5,7 +5,8 @@ Forked children have, where there are many, and who makes them: links take the l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tracer.kernel import bpf
@@ -14,9 +15,9 @@ from tracer.kernel.place_events import Breakpoints, PlaceEvents
 from tracer.kernel.programs import Programs
 from tracer.model import records
 
-_FEW_CHILDREN, _FEW_SECONDS = 4, 0.4
-"""As many have links, and until these took so long: events cost each child less, but some seconds in the background
-when the trace has ended."""
+_LINK_SECONDS = 0.4
+"""As long may links to children take in all: events cost each child less, but some seconds in the background when the
+trace has ended."""
 _CHILD_SECONDS, _MOST_SECONDS = 0.05, 2.0
 """What a child with links counts for at least, and how long one may wait for the programs of events."""
 
@@ -32,18 +33,16 @@ class ProcessEvents:
         """Processes that have their probes by events, as far as there was time for that."""
         self._tasks: dict[int, tuple[int, ...]] = {}
         """Of these the threads that have the events, where it is not the first."""
-        self._kept: dict[int, dict[int, set[int]]] = {}
-        """Of these where in which binary they have breakpoints."""
+        self._kept: dict[int, dict[int, dict[int, tuple[int, list[int]]]]] = {}
+        """Of these where in which binary they have breakpoints: the number and the descriptors of an event there."""
         self._expected: Breakpoints | None = None
         """What a process has of the breakpoints of events that are opened now; None: links are attached."""
-        self._children = 0
         self._children_seconds = self._last_child_seconds = 0.0
 
     def note_child(self, seconds: float) -> None:
         """Take it that a child got its probes in so long. Where there are many, or links take long, begin to load what
         probes by events need."""
         self._places.stay()
-        self._children += 1
         self._children_seconds += max(seconds, _CHILD_SECONDS)
         self._last_child_seconds = seconds
         if self._has_many_children:
@@ -52,7 +51,7 @@ class ProcessEvents:
     @property
     def _has_many_children(self) -> bool:
         is_possible = self._places.can_be_had and not self._places.are_many
-        return is_possible and self._children >= _FEW_CHILDREN and self._children_seconds >= _FEW_SECONDS
+        return is_possible and self._children_seconds >= _LINK_SECONDS
 
     @property
     def can_be_used(self) -> bool:
@@ -111,9 +110,9 @@ class ProcessEvents:
         """A process executes another program: its only thread has its number."""
         self._tasks.pop(pid, None)
 
-    def kept(self, pid: int, binary_id: int) -> set[int]:
+    def kept(self, pid: int, binary_id: int) -> Collection[int]:
         """Return where in a binary's file a process has breakpoints by events."""
-        return self._kept.get(pid, {}).get(binary_id, set())
+        return self._kept.get(pid, {}).get(binary_id, {}).keys()
 
     def forget(self, pid: int) -> None:
         """A process has ended, or keeps none of its events."""
@@ -139,9 +138,14 @@ class ProcessEvents:
 
         Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
         """
-        assert self._expected is not None
         if pid not in self._kept:
             self._count_by_events(pid)
+        fds = self._open(pid, number)
+        self._kept.setdefault(pid, {}).setdefault(binary_id, {})[at] = number, fds
+        return fds
+
+    def _open(self, pid: int, number: int) -> list[int]:
+        assert self._expected is not None
         fds = []
         for tid in self.tasks(pid):
             try:
@@ -149,8 +153,22 @@ class ProcessEvents:
             except ProcessLookupError:
                 if tid == pid:
                     raise
-        self._kept.setdefault(pid, {}).setdefault(binary_id, set()).add(at)
         return fds
+
+    def open_again(self, pid: int, binary_id: int, at: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Close one event of a process at a place, by which the kernel takes it that the breakpoint is there, and open
+        it again; return the descriptors that are closed, and the new ones.
+
+        Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
+        """
+        number, closed = self._kept[pid][binary_id][at]
+        self._kept[pid][binary_id][at] = number, []
+        for fd in closed:
+            with suppress(OSError):
+                os.close(fd)
+        opened = self._open(pid, number)
+        self._kept[pid][binary_id][at] = number, opened
+        return closed, opened
 
     def _count_by_events(self, pid: int) -> None:
         """Have what its events tell of a process count, and nothing else."""

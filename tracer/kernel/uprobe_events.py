@@ -148,6 +148,12 @@ class UprobeEvents:
             self._claimed.clear()
             self._claim = None
 
+    def give_up(self) -> None:
+        """Release the claim of the process that this one outlives: they have the open list in common, by which it is
+        known."""
+        if self._turn is not None:
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+
     @contextmanager
     def turn(self, patience_seconds: float) -> Iterator[float]:
         """Wait until no other run makes or opens events, so long at most, and have them wait while the body closes one;

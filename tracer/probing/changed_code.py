@@ -14,34 +14,38 @@ from tracer.binaries.open_binaries import OpenBinary
 from tracer.model.snapshot import Mapping
 from tracer.probing.copied_code import BREAKPOINT
 
-_TRAP = bytes([BREAKPOINT])
 _JUMPS = (b"\xe9", b"\xeb", b"\xff")
 """What a hook puts there. In place of a long nop the kernel itself has a call, as soon as a probe there was hit."""
 
 
 def is_changed(pid: int, mapping: Mapping, binary: OpenBinary, places: Iterable[int]) -> bool:
     """Tell whether a process's mapping of a binary has other instructions than its file at places (file offsets)."""
-    return _any_place(pid, mapping, places, lambda memory_fd, place: _differs(memory_fd, mapping, binary, place))
+    return bool(_those(pid, mapping, places, lambda memory_fd, place: _differs(memory_fd, mapping, binary, place)))
 
 
-def lacks_breakpoint(pid: int, mapping: Mapping, places: Iterable[int]) -> bool:
-    """Tell whether a process's mapping has something else than a breakpoint at one of some places (file offsets)."""
+def without_breakpoint(pid: int, mapping: Mapping, binary: OpenBinary, places: Iterable[int]) -> list[int]:
+    """Return those of some places (file offsets) where a process's mapping of a binary begins as the file does; a nop
+    may have become a call."""
     shift = mapping.start - mapping.file_offset
-    return _any_place(pid, mapping, places, lambda memory_fd, place: os.pread(memory_fd, 1, place + shift) != _TRAP)
+
+    def is_as_in_file(memory_fd: int, place: int) -> bool:
+        return os.pread(memory_fd, 1, place + shift) == binary.code_at(place)[:1]
+
+    return _those(pid, mapping, places, is_as_in_file)
 
 
-def _any_place(pid: int, mapping: Mapping, places: Iterable[int], is_so: Callable[[int, int], bool]) -> bool:
-    """Tell whether something is so of the process's memory (a file) and a place that is in the mapping; no where that
-    cannot be read."""
+def _those(pid: int, mapping: Mapping, places: Iterable[int], is_so: Callable[[int, int], bool]) -> list[int]:
+    """Return the places in the mapping of which something is so, asked of the process's memory (a file) and the place;
+    none where that cannot be read."""
     size = mapping.end - mapping.start
     inside = [place for place in places if 0 <= place - mapping.file_offset < size]
     if not inside:
-        return False
+        return []
     try:
         with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-            return any(is_so(memory.fileno(), place) for place in inside)
+            return [place for place in inside if is_so(memory.fileno(), place)]
     except (OSError, ValueError, OverflowError):
-        return False
+        return []
 
 
 def _differs(memory_fd: int, mapping: Mapping, binary: OpenBinary, place: int) -> bool:

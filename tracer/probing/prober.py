@@ -16,7 +16,7 @@ from tracer.model.operations import Operation
 from tracer.model.preload_names import PreloadLibrary
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import Coverage, Mapping, UncoveredInstances, Unresolved
-from tracer.probing.changed_code import is_changed, lacks_breakpoint
+from tracer.probing.changed_code import is_changed, without_breakpoint
 from tracer.probing.copied_code import Excerpt, excerpts
 from tracer.probing.holds import holds_of, is_libc
 from tracer.probing.mapping_calls import mapping_calls
@@ -303,9 +303,10 @@ class Prober:
         """Give a process the breakpoints again that the kernel may have taken away before its events were opened.
         `placed`: what it maps."""
         events = self._attacher.events
-        if events.has(pid) and any(lacks_breakpoint(pid, m, events.kept(pid, binary.id)) for m, binary, _ in placed):
-            self._attacher.close_events(pid)  # else the kernel takes it that the breakpoints are there
-            self._put_in_again(pid)
+        for mapping, binary, _ in placed if events.has(pid) else ():
+            if places := without_breakpoint(pid, mapping, binary, events.kept(pid, binary.id)):
+                with events.expecting(pid, Breakpoints.MISSING):
+                    self._attacher.open_again(pid, binary, places)
 
     def _put_in_again(self, pid: int) -> None:
         with self._attacher.events.expecting(pid, Breakpoints.MISSING):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tracer.probing.changed_code import is_changed
+from tracer.probing.changed_code import is_changed, without_breakpoint
 
 PUSH = bytes.fromhex("554889e5")
 NOP5 = bytes.fromhex("0f1f440000")
@@ -34,3 +34,12 @@ def test_who_changes_code(in_file: bytes, in_memory: bytes, changed: bool) -> No
     mapping: Any = SimpleNamespace(start=start, end=start + 64, file_offset=0x1000)
     binary: Any = SimpleNamespace(code_at=lambda place: in_file.ljust(16, b"\x90"))
     assert is_changed(os.getpid(), mapping, binary, [0x1000]) is changed
+
+
+def test_places_that_have_no_breakpoint() -> None:
+    memory = ctypes.create_string_buffer(b"\xcc\x90\x55\xe8", 64)
+    start = ctypes.addressof(memory)
+    mapping: Any = SimpleNamespace(start=start, end=start + 64, file_offset=0x1000)
+    binary: Any = SimpleNamespace(code_at=lambda place: {0x1003: NOP5}.get(place, PUSH))
+    places = [0x1000, 0x1002, 0x1003, 0x2002]
+    assert without_breakpoint(os.getpid(), mapping, binary, places) == [0x1002]
