@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from tracer.binaries.open_binaries import FindSites, OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
@@ -305,7 +306,7 @@ class Prober:
         events = self._attacher.events
         for mapping, binary, _ in placed if events.has(pid) else ():
             if places := without_breakpoint(pid, mapping, binary, events.kept(pid, binary.id)):
-                with events.expecting(pid, Breakpoints.MISSING):
+                with events.expecting(pid, Breakpoints.MISSING), suppress(ProcessLookupError):
                     self._attacher.open_again(pid, binary, places)
 
     def _put_in_again(self, pid: int) -> None:
