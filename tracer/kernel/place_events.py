@@ -29,7 +29,7 @@ from tracer.kernel.uprobe_events import UprobeEvents
 _Place = tuple[int, int, bool, int, int]
 """Binary, offset in its file, whether at returns, program and cookie."""
 
-_PATIENCE_SECONDS = 0.05
+_PATIENCE_SECONDS = 0.2
 """Somebody may be held meanwhile."""
 _REST_SECONDS = 1.0
 _MOST_OTHERS = 150
