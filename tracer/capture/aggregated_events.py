@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,23 @@ from tracer.aggregation.mapped import MappedMemory
 from tracer.kernel.rings import Ring
 from tracer.model.addresses import Space
 from tracer.model.events import EVENT
+from tracer.model.snapshot import Records
+from tracer.model.statistics import BalancedStatistics
 from tracer.spaces.listener import Moment, SpaceListener
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """What the events come to: memory that is mapped or was unmapped lately, the history of counted objects, what that
+    of busy ones was condensed to, and the rules that were broken."""
+
+    mapped: Records
+    unmapped: Records
+    history: Records
+    condensed: Records
+    balanced: BalancedStatistics
+    errors: Records
+    error_history: Records
 
 
 class AggregatedEvents(SpaceListener):
@@ -34,3 +51,14 @@ class AggregatedEvents(SpaceListener):
         """Aggregate what came before, so that no later event of either is read first."""
         self.read()
         self.mapped_memory.fork(parent, child, moment.trace_ns)
+
+    def aggregated(self, *, running: bool) -> Aggregates:
+        """Return what all events come to by now; `running`: while the trace goes on."""
+        memory, history = self.mapped_memory, self.history
+        mapped = memory.so_far() if running else memory.live()
+        # live_events folds all that ended, before the statistics are read
+        events = history.so_far() if running else history.live_events()
+        return Aggregates(
+            mapped, memory.unmapped(), events, history.condensed(), history.balanced, history.errors(),
+            history.error_history(),
+        )  # fmt: skip

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tracer.binaries.open_binaries import Binaries
-from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
+from tracer.model.generated import GeneratedFrame
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
+from tracer.model.snapshot import ANONYMOUS, Binary
 
 _PAGE_SHIFT = 12
 
@@ -38,6 +40,23 @@ class SeenFrames:
             for key in self._by_page.get((id_, page), ()):
                 if start <= key & FRAME_ADDRESS_MASK <= end:
                     yield key
+
+    def images(self) -> Iterator[Binary]:
+        """Yield the images of JITs that they are in, or what stands for code in none."""
+        for id_ in sorted(self.ids):
+            image = self.binaries.generated.get(id_)
+            yield image.record if image is not None else Binary(id_, "", kind=ANONYMOUS)
+
+    def symbols(self) -> dict[int, GeneratedFrame]:
+        """Return the frames that a symbol of their image covers: images are here, for who reads a recording without."""
+        images, found = self.binaries.generated, {}
+        symbols = {id_: images[id_].symbols for id_ in self.ids & images.keys()}
+        for key in self.first:
+            table, address = symbols.get(key >> FRAME_BINARY_SHIFT), key & FRAME_ADDRESS_MASK
+            symbol = table.covering(address if key & FRAME_EXACT else address - 1) if table is not None else None
+            if symbol is not None:
+                found[key] = GeneratedFrame(symbol.name, offset=address - symbol.address)
+        return found
 
 
 def _page(key: int) -> tuple[int, int]:

@@ -1,0 +1,112 @@
+"""Walk of the kernel side's maps: what they hold of all address spaces, as tables of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.aggregation.freed_counters import FREED_BLOCK
+from tracer.aggregation.inheritance import FREE_RECORD, GHOST_RECORD
+from tracer.kernel import bpf
+from tracer.kernel.kernel_records import FREED_PLACE, FREED_SET
+from tracer.kernel.maps import Maps, thread_value
+from tracer.model import records
+from tracer.model.snapshot import Records
+from tracer.model.statistics import LIFE_BIN
+
+_TIME = np.dtype([("time_ns", "<u8")])
+_STACK_KEY = np.dtype([("stack", "<u8")])
+_INDEX = np.dtype([("index", "<u4")])
+_THREAD_KEY = np.dtype([("tid", "<u4")])
+
+
+def _joined(dtype: np.dtype[np.void], keys: Records, values: Records) -> Records:
+    """Return one array with the fields of both."""
+    joined = np.zeros(len(keys), dtype)
+    for part in (keys, values):
+        for name in part.dtype.names or ():
+            if name in (dtype.names or ()):
+                joined[name] = part[name]
+    return joined
+
+
+def _since(start_ns: int, times: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    start = np.uint64(start_ns)
+    return np.where(times > start, times - start, np.uint64(0))
+
+
+class MapWalk:
+    """`started_ns`: the kernel's clock when the trace began, from which all times are counted; `freed_sets`: how many
+    sets of freed blocks are kept; `between`: what to do between the parts of a walk of a million blocks, while whoever
+    is held waits, and the rings fill."""
+
+    def __init__(
+        self, maps: Maps, started_ns: int, freed_sets: int, between: Callable[[], None] | None = None
+    ) -> None:
+        self._fds, self._start, self._sets, self._between = maps.fds, started_ns, freed_sets, between
+
+    def records(self, name: str, value: np.dtype[np.void], record: np.dtype[np.void]) -> Records:
+        keys, values = bpf.read_hash(self._fds[name], records.KEY, value, 16384, self._between)
+        joined = _joined(record, keys, values)
+        joined["time_ns"] = _since(self._start, joined["time_ns"])
+        return joined
+
+    def objects(self) -> Records:
+        objects = self.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD)
+        objects["count"] += objects["gets"].astype(np.int64) - objects["puts"].astype(np.int64)
+        return objects
+
+    def ghosts(self) -> Records:
+        keys, values = bpf.read_hash(self._fds["GHOSTS"], records.KEY, records.GHOST)
+        joined = _joined(GHOST_RECORD, keys, values["allocation"])
+        joined["time_ns"] = _since(self._start, joined["time_ns"])
+        joined["freed_ns"] = _since(self._start, values["freed_ns"])
+        return joined
+
+    def space_totals(self) -> tuple[Records, Records]:
+        """Return (KEY, SPACE_TOTALS) of every address space, with what living threads had not yet added."""
+        keys, values = bpf.read_hash(self._fds["SPACE_TOTALS"], records.KEY, records.SPACE_TOTALS, 4096)
+        _, threads = bpf.read_hash(self._fds["THREADS"], _THREAD_KEY, thread_value(), 1024)
+        threads = threads["head"]
+        all_keys = np.concatenate([keys, np.zeros(len(threads), records.KEY)])
+        all_keys["pid"][len(keys) :], all_keys["generation"][len(keys) :] = threads["pid"], threads["generation"]
+        all_values = np.concatenate([values, threads["totals"]])
+        distinct, place = np.unique(all_keys[["pid", "generation"]], return_inverse=True)
+        sums = np.zeros(len(distinct), records.SPACE_TOTALS)
+        for name in records.SPACE_TOTALS.names or ():
+            np.add.at(sums[name], place, all_values[name])
+        return distinct, sums
+
+    def totals(self) -> tuple[Records, Records]:
+        """Return the totals by stack, and the lives of the freed as rows of LIFE_BIN."""
+        keys, values = bpf.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS, 16384, self._between)
+        rows, bins = np.nonzero(values["lives"])
+        lives = np.zeros(len(rows), LIFE_BIN)
+        lives["stack"], lives["bin"], lives["count"] = keys["stack"][rows], bins, values["lives"][rows, bins]
+        return _joined(records.TOTALS_RECORD, keys, values), lives
+
+    def freed(self) -> Records:
+        """Return the blocks that were freed lately."""
+        if not self._sets:
+            return np.zeros(0, FREED_BLOCK)
+        _, sets = bpf.read_hash(self._fds["FREED"], _INDEX, FREED_SET, 4096, self._between)
+        rows = np.zeros(sets["address"].shape, FREED_BLOCK)
+        rows["address"], rows["time_ns"] = sets["address"], _since(self._start, sets["time_ns"])
+        for name in FREED_PLACE.names or ():
+            rows[name] = sets["block"][name]
+        freed: Records = rows[rows["address"] != 0]
+        return freed
+
+    def free_sites(self) -> Records:
+        seen = records.FREE_SEEN
+        keys, values = bpf.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, seen, 16384, self._between)
+        return _joined(records.FREED_RECORD, keys, values)
+
+    def inherited_frees(self) -> Records:
+        """Return what forked children freed of what their parents had made."""
+        keys, values = bpf.read_hash(self._fds["INHERITED_FREES"], records.KEY, _TIME)
+        joined = _joined(FREE_RECORD, keys, values)
+        joined["time_ns"] = _since(self._start, joined["time_ns"])
+        return joined
