@@ -12,6 +12,8 @@ from tracer.model.records import MappedFlag
 PAGE_BYTES = 4096
 _MMAP_FLAGS = (1 << 26) - 1
 _MOST_UNMAPPED = 4096
+_OVER_BY_ZEROS = 0x30
+"""MAP_FIXED and MAP_ANONYMOUS: what stood there is gone. A file may hold the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ class MappedTotals:
 
 @dataclass(frozen=True)
 class Removal:
-    """What a call took away at its entry. `stack`: of an unmap; 0: what was there is moved."""
+    """What a call took away. `stack`: of an unmap, or of a map over it; 0: what was there is moved."""
 
     start: int
     end: int
@@ -76,6 +78,8 @@ class MappedSpace:
         size = _whole_pages(length)
         if not size:
             return
+        if birth.flags & _OVER_BY_ZEROS == _OVER_BY_ZEROS and (pieces := self._ranges.cut(start, start + size)):
+            self._keep_unmapped(Removal(start, start + size, pieces, birth.time_ns, birth.stack))
         self._ranges.put(Piece(start, start + size, birth))
         self._made += 1
         self._made_bytes += size

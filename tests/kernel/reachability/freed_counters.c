@@ -62,6 +62,11 @@ static __attribute__((noinline)) void drop_pages(void *start, size_t pages)
 	munmap(start, pages * PAGE);
 }
 
+static __attribute__((noinline)) void replace_page(void *start, int flags, int fd)
+{
+	mmap(start, PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | flags, fd, 0);
+}
+
 static struct thing fixed;
 static struct thing *volatile kept;
 
@@ -109,6 +114,22 @@ int main(int count, char **arguments)
 			drop_pages(pages + 1, 6);
 		else
 			drop_pages(pages, 7);
+	} else if (!strncmp(what, "replaced", 8)) {
+		int fd = memfd_create("pages", 0);
+		char *pages;
+
+		ftruncate(fd, 2 * PAGE);
+		pages = strcmp(what, "replaced-shared") ? map_pages(2) :
+			mmap(0, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		thing = (struct thing *)pages;
+		create(thing);
+		use(thing);
+		if (!strcmp(what, "replaced-shared"))
+			replace_page(pages, MAP_SHARED, fd); /* the same bytes */
+		else if (!strcmp(what, "replaced-beside"))
+			replace_page(pages + PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+		else
+			replace_page(pages, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	} else if (!strcmp(what, "remapped")) {
 		char *pages = map_pages(2);
 

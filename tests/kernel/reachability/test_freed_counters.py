@@ -49,6 +49,7 @@ POOL = "alloc pool:alloc=pool_alloc(size=arg0),realloc=pool_move(size=arg1),free
         ("pool", ("--no-mappings", "--type", POOL), "main"),
         ("unmapped", (), "drop_pages"),
         ("unmapped-part", (), "drop_pages"),
+        ("replaced", (), "replace_page"),
     ],
 )
 def test_other_memory(refleak: Refleak, program: Path, case: str, options: tuple[str, ...], freed_by: str) -> None:
@@ -68,6 +69,7 @@ def test_other_memory(refleak: Refleak, program: Path, case: str, options: tuple
     ("case", "options"),
     [
         ("pool-moved", ("--type", POOL)), ("unmapped-beside", ()), ("unmapped-in-vain", ()), ("remapped", ()),
+        ("replaced-beside", ()), ("replaced-shared", ()),
         ("unmapped", ("--no-mappings",)),
     ],
 )  # fmt: skip

@@ -283,6 +283,16 @@ def test_where_memory_was_unmapped() -> None:
     assert freed_places(memory) == [(1, 2, 2, 7), (3, 1, 3, 8)]
 
 
+def test_memory_that_was_mapped_over() -> None:
+    """By zeros it is gone; by a file it may be the same, and what stood there without MAP_FIXED was unmapped unseen."""
+    over, anonymous = 0x10, 0x20
+    memory = books(
+        mapped(1, 0, 9), mapped(2, 1, 2, value=over | anonymous), mapped(3, 4, 1, value=over), mapped(4, 6, 1),
+        mapped(5, 20, 1, value=over | anonymous), mapped(6, 2, 3, value=over | anonymous),
+    )  # fmt: skip
+    assert freed_places(memory) == [(1, 2, 2, 2), (2, 3, 6, 6)]
+
+
 def test_what_failed_moved_or_was_not_known_was_not_unmapped() -> None:
     memory = books(
         mapped(1, 0, 5), unmapped(2, 1, 2, stack=7), undone(3), unmapped(4, 20, 1, stack=8),
