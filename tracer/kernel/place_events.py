@@ -31,6 +31,8 @@ _Place = tuple[int, int, bool, int, int]
 
 _PATIENCE_SECONDS = 0.2
 """Somebody may be held meanwhile."""
+_VALID_SECONDS = 0.02
+"""As long is it taken that nobody but refleak takes the lock for long: a child comes with several claims."""
 _REST_SECONDS = 1.0
 _MOST_OTHERS = 150
 """Events of other runs, to close which takes some ten seconds, in which no child can be had."""
@@ -62,6 +64,7 @@ class PlaceEvents:
         self._asker = ThreadPoolExecutor(1, "events", block_signals)
         self._asked: Future[None] | None = None
         self._claimed_at = time.monotonic()
+        self._answered_at = 0.0
 
     @property
     def can_be_had(self) -> bool:
@@ -78,6 +81,8 @@ class PlaceEvents:
         self.stay()
         if not self._numbers or not self._events.claim(_PATIENCE_SECONDS):
             return False
+        if time.monotonic() - self._answered_at < _VALID_SECONDS:
+            return True
         if self._asked is None:
             self._asked = self._asker.submit(self._open_and_close, next(iter(self._numbers.values())))
         try:
@@ -87,6 +92,7 @@ class PlaceEvents:
         except OSError:
             pass
         self._asked = None
+        self._answered_at = time.monotonic()
         return True
 
     def stay(self) -> None:
