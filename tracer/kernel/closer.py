@@ -111,15 +111,24 @@ def close_all(events: UprobeEvents) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as closers:
         closers.map(os.close, links)
         closers.map(os.close, [fd for fd in perf_events if fd < first])
-    left = [fd for fd in perf_events if fd >= first]
-    if left:
-        _wait_for_next_run(files)
-    patience = _WAY_SECONDS
-    for fd in left:
+    kept = lowest_number(stays=True)
+    patience = _close_in_turns(events, [fd for fd in perf_events if first <= fd < kept], _WAY_SECONDS)
+    for fd in (fd for fd in files if fd < kept):
+        os.close(fd)
+    if left := [fd for fd in perf_events if fd >= kept]:
+        _wait_for_next_run([fd for fd in files if fd >= kept])
+        _close_in_turns(events, left, patience)
+
+
+def _close_in_turns(events: UprobeEvents, fds: Sequence[int], patience: float) -> float:
+    """Close events when no other run needs the kernel's lock, for which one waits `patience` seconds at most; return
+    what is left of these."""
+    for fd in fds:
         with events.turn(patience) as waited, suppress(OSError):
             os.close(fd)
         patience = max(patience - waited, 0.0)
         time.sleep(_PAUSE_SECONDS if patience else _LONG_PAUSE_SECONDS)
+    return patience
 
 
 def _wait_for_next_run(files: Sequence[int]) -> None:

@@ -20,6 +20,8 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from enum import Enum, auto
+from functools import cache
+from pathlib import Path
 
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.kernel import bpf
@@ -38,6 +40,7 @@ _MOST_OTHERS = 150
 """Events of other runs, to close which takes some ten seconds, in which no child can be had."""
 _MOST_FILES = 1 << 14
 """As many, with lower numbers, are taken to keep breakpoints."""
+_STAYING = ("/", "/usr", "/home", "/opt", "/root", "/srv", "/tmp", "/var")
 
 
 class Breakpoints(Enum):
@@ -122,7 +125,7 @@ class PlaceEvents:
                 return
             with suppress(OSError):
                 number = self._events.number_of(name)
-                fd = _moved_up(bpf.open_trace_event(number, 0))
+                fd = _moved_up(bpf.open_trace_event(number, 0), binary)
                 self._kept(binary).append(fd)
                 if self._events.number_of(name) == number:  # else it was removed, and the number another one's
                     self._events.others -= 1
@@ -144,14 +147,14 @@ class PlaceEvents:
         """Return the descriptors of a binary's places; the first is its file's, by which who closes them sees it
         change."""
         if binary.id not in self._own:
-            self._own[binary.id] = [_moved_up(os.dup(binary.fd))]
+            self._own[binary.id] = [_moved_up(os.dup(binary.fd), binary)]
         return self._own[binary.id]
 
     def _made(self, binary: OpenBinary, place: _Place) -> int:
         _, file_offset, at_return, program, cookie = place
         number = self._events.add(binary.open_path, file_offset, at_return=at_return, version=binary.version)
         own = self._kept(binary)
-        own.append(_moved_up(bpf.open_trace_event(number, 0)))
+        own.append(_moved_up(bpf.open_trace_event(number, 0), binary))
         own.append(bpf.link_perf_event(program, own[-1], cookie))
         return number
 
@@ -208,17 +211,29 @@ class PlaceEvents:
         return fds
 
 
-def lowest_number() -> int:
+def lowest_number(*, stays: bool = False) -> int:
     """Return from which number on files are the events that had programs, and the binaries that they are in. By that
     who closes all knows them from those that keep breakpoints: to close one takes the kernel some 80 ms, unless another
-    run has it too."""
-    return min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, _MOST_FILES)
+    run has it too. `stays`: from which on those are that are kept for the next run for a while."""
+    first = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, _MOST_FILES)
+    return first + first // 2 if stays else first
 
 
-def _moved_up(fd: int) -> int:
+def _moved_up(fd: int, binary: OpenBinary) -> int:
+    stays = binary.version is not None and binary.version.device in _devices_that_stay()
     try:
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest_number())
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest_number(stays=stays))
     except OSError:
         return os.dup(fd)
     finally:
         os.close(fd)
+
+
+@cache
+def _devices_that_stay() -> frozenset[int]:
+    """Return the file systems that nobody takes away while the system runs: an event keeps one from being unmounted."""
+    devices = set()
+    for place in _STAYING:
+        with suppress(OSError):
+            devices.add(Path(place).stat().st_dev)
+    return frozenset(devices)
