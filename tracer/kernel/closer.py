@@ -12,6 +12,7 @@ import ctypes
 import os
 import select
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,20 +38,51 @@ _WAY_SECONDS = 600.0
 _PAUSE_SECONDS, _LONG_PAUSE_SECONDS = 0.005, 1.0
 """Between two turns, for those who wait to begin; and where they have been given the way for long enough."""
 
+_TRIES, _ANSWER_SECONDS, _LARGE = 20, 0.5, 5000
+"""So often is a copy made where other threads run, and so long may it take to answer. What is too large for Python's
+own allocator shows whether another thread was in malloc."""
 _NEXT_RUN_SECONDS, _LOOK_SECONDS = 5.0, 0.05
 """So long are events kept for the next run, and so often is it looked whether their files are what they were."""
 
 
 class Closer:
-    """Started before any thread is: the copy has only the one that asks for it."""
+    """Started as early as can be: the copy has only the thread that asks for it, and whatever others have locked."""
 
     def __init__(self, events: UprobeEvents) -> None:
-        tracer = os.getpid()
-        self._handle = os.pidfd_open(tracer)  # here: the copy's files are this process's own
-        self._pid: int = ctypes.PyDLL(None).syscall(_NR_CLONE, _CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0)
-        events.are_outlived_by(tracer, self._pid or os.getpid())
-        if self._pid == 0:
-            _work(tracer, self._handle, events)
+        self._handle = os.pidfd_open(os.getpid())  # here: the copy's files are this process's own
+        self._pid = -1
+        self._start(events)
+        left = _TRIES if _has_threads() else 0
+        while left and self._pid > 0 and not self._answers():
+            self._kill()
+            left -= 1
+            time.sleep(_PAUSE_SECONDS)  # it met a lock of another thread's
+            self._start(events)
+        if self._pid > 0:
+            events.are_outlived_by(os.getpid(), self._pid)
+
+    def _start(self, events: UprobeEvents) -> None:
+        tracer, clone = os.getpid(), ctypes.PyDLL(None).syscall
+        self._answer = os.eventfd(0, os.EFD_CLOEXEC)
+        ctypes.pythonapi.PyOS_BeforeFork()
+        pid: int = clone(_NR_CLONE, _CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0)
+        if pid == 0:
+            ctypes.pythonapi.PyOS_AfterFork_Child()
+            events.are_outlived_by(tracer, os.getpid())
+            _work(tracer, self._handle, events, self._answer)
+        ctypes.pythonapi.PyOS_AfterFork_Parent()
+        self._pid = pid
+
+    def _answers(self) -> bool:
+        """Wait until the copy has run for a moment; tell whether it does."""
+        return bool(select.select([self._answer], [], [], _ANSWER_SECONDS)[0])
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError, ChildProcessError):  # where this process ignores its children's ends
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        self._pid = -1
+        os.close(self._answer)
 
     @property
     def is_ready(self) -> bool:
@@ -63,18 +95,22 @@ class Closer:
     def stop(self) -> None:
         """End it: nothing is left to close."""
         if self._pid > 0:
-            with suppress(ProcessLookupError, ChildProcessError):  # where this process ignores its children's ends
-                os.kill(self._pid, signal.SIGKILL)
-                os.waitpid(self._pid, 0)
-            self._pid = -1
+            self._kill()
             os.close(self._handle)
 
 
-def _work(tracer: int, handle: int, events: UprobeEvents) -> None:
+def _has_threads() -> bool:
+    return len(list(Path("/proc/self/task").iterdir())) > 1
+
+
+def _work(tracer: int, handle: int, events: UprobeEvents, answer: int) -> None:
     """Never return: nothing of the trace may run in the copy, nor close a file that is refleak's."""
     try:
         block_signals()
         os.setsid()
+        bytearray(_LARGE)
+        threading.Thread(target=bytearray, args=(_LARGE,)).start()
+        os.eventfd_write(answer, 1)
         _wait_for_end(tracer, handle)
         close_all(events)
         events.remove_all(_PATIENCE_SECONDS)

@@ -92,12 +92,13 @@ class Attacher:
         if by_events:
             self._close_soon(links)
 
-    def open_again(self, pid: int, binary: OpenBinary, places: Iterable[int]) -> None:
-        """Have the kernel put the breakpoints of a process's events in again, at places of a binary."""
-        fds = self._fds[pid][binary.id]
-        for place in places:
-            closed, opened = self.events.open_again(pid, binary.id, place)
-            fds[:] = [*(fd for fd in fds if fd not in closed), *opened]
+    def put_back(self, pid: int, binary: OpenBinary, places: Iterable[int]) -> None:
+        """Put the breakpoints of a process's events in again, at places of a binary, by links, of which nothing counts:
+        for one more event the kernel looks for no breakpoint in memory that has an event there, of any run.
+
+        Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
+        """
+        self._link(pid, binary, "on_entry", [(place, 0) for place in places], at_return=False)
 
     def _close_soon(self, links: _Links) -> None:
         for binary, fds in links.items():

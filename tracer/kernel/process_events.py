@@ -5,8 +5,7 @@ Forked children have, where there are many, and who makes them: links take the l
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tracer.kernel import bpf
@@ -33,8 +32,8 @@ class ProcessEvents:
         """Processes that have their probes by events, as far as there was time for that."""
         self._tasks: dict[int, tuple[int, ...]] = {}
         """Of these the threads that have the events, where it is not the first."""
-        self._kept: dict[int, dict[int, dict[int, tuple[int, list[int]]]]] = {}
-        """Of these where in which binary they have breakpoints: the number and the descriptors of an event there."""
+        self._kept: dict[int, dict[int, set[int]]] = {}
+        """Of these where in which binary they have breakpoints."""
         self._expected: Breakpoints | None = None
         """What a process has of the breakpoints of events that are opened now; None: links are attached."""
         self._children_seconds = self._last_child_seconds = 0.0
@@ -110,9 +109,9 @@ class ProcessEvents:
         """A process executes another program: its only thread has its number."""
         self._tasks.pop(pid, None)
 
-    def kept(self, pid: int, binary_id: int) -> Collection[int]:
+    def kept(self, pid: int, binary_id: int) -> set[int]:
         """Return where in a binary's file a process has breakpoints by events."""
-        return self._kept.get(pid, {}).get(binary_id, {}).keys()
+        return self._kept.get(pid, {}).get(binary_id, set())
 
     def forget(self, pid: int) -> None:
         """A process has ended, or keeps none of its events."""
@@ -138,14 +137,9 @@ class ProcessEvents:
 
         Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
         """
+        assert self._expected is not None
         if pid not in self._kept:
             self._count_by_events(pid)
-        fds = self._open(pid, number)
-        self._kept.setdefault(pid, {}).setdefault(binary_id, {})[at] = number, fds
-        return fds
-
-    def _open(self, pid: int, number: int) -> list[int]:
-        assert self._expected is not None
         fds = []
         for tid in self.tasks(pid):
             try:
@@ -153,22 +147,8 @@ class ProcessEvents:
             except ProcessLookupError:
                 if tid == pid:
                     raise
+        self._kept.setdefault(pid, {}).setdefault(binary_id, set()).add(at)
         return fds
-
-    def open_again(self, pid: int, binary_id: int, at: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Close one event of a process at a place, by which the kernel takes it that the breakpoint is there, and open
-        it again; return the descriptors that are closed, and the new ones.
-
-        Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
-        """
-        number, closed = self._kept[pid][binary_id][at]
-        self._kept[pid][binary_id][at] = number, []
-        for fd in closed:
-            with suppress(OSError):
-                os.close(fd)
-        opened = self._open(pid, number)
-        self._kept[pid][binary_id][at] = number, opened
-        return closed, opened
 
     def _count_by_events(self, pid: int) -> None:
         """Have what its events tell of a process count, and nothing else."""

@@ -306,8 +306,8 @@ class Prober:
         events = self._attacher.events
         for mapping, binary, _ in placed if events.has(pid) else ():
             if places := without_breakpoint(pid, mapping, binary, events.kept(pid, binary.id)):
-                with events.expecting(pid, Breakpoints.MISSING), suppress(ProcessLookupError):
-                    self._attacher.open_again(pid, binary, places)
+                with suppress(ProcessLookupError):
+                    self._attacher.put_back(pid, binary, places)
 
     def _put_in_again(self, pid: int) -> None:
         with self._attacher.events.expecting(pid, Breakpoints.MISSING):
