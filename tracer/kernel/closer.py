@@ -21,7 +21,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from tracer.kernel.blocked_signals import block_signals
-from tracer.kernel.place_events import lowest_number
+from tracer.kernel.place_events import BLOCK, lowest_number
 from tracer.kernel.uprobe_events import UprobeEvents
 
 _NR_CLONE = 56
@@ -151,9 +151,10 @@ def close_all(events: UprobeEvents) -> None:
     patience = _close_in_turns(events, [fd for fd in perf_events if first <= fd < kept], _WAY_SECONDS)
     for fd in (fd for fd in files if fd < kept):
         os.close(fd)
-    if left := [fd for fd in perf_events if fd >= kept]:
-        _wait_for_next_run([fd for fd in files if fd >= kept])
-        _close_in_turns(events, left, patience)
+    blocks: dict[int, list[int]] = {}
+    for fd in (fd for fd in perf_events if fd >= kept):
+        blocks.setdefault((fd - kept) // BLOCK, []).append(fd)
+    _close_later(events, blocks, {(fd - kept) // BLOCK: fd for fd in files if fd >= kept}, patience)
 
 
 def _close_in_turns(events: UprobeEvents, fds: Sequence[int], patience: float) -> float:
@@ -167,14 +168,18 @@ def _close_in_turns(events: UprobeEvents, fds: Sequence[int], patience: float) -
     return patience
 
 
-def _wait_for_next_run(files: Sequence[int]) -> None:
-    """Give the next run time to take over what this one has; none where a file has changed or is gone: who maps what it
-    holds now must not meet what the kernel keeps of what it held."""
-    before, deadline = [_state(fd) for fd in files], time.monotonic() + _NEXT_RUN_SECONDS
-    while time.monotonic() < deadline and all(links for links, *_ in before):
+def _close_later(events: UprobeEvents, blocks: dict[int, list[int]], files: dict[int, int], patience: float) -> None:
+    """Close events when the next run had time to take them over; those of a file that has changed or is gone at once:
+    who maps what it holds now must not meet what the kernel keeps of what it held. `blocks`, `files`: by binary."""
+    deadline = time.monotonic() + _NEXT_RUN_SECONDS
+    before = {block: _state(fd) for block, fd in files.items()}
+    while blocks:
+        is_over = time.monotonic() >= deadline
+        for block in list(blocks):
+            now = _state(files[block]) if block in files else None
+            if is_over or now is None or now != before[block] or not now[0]:
+                patience = _close_in_turns(events, blocks.pop(block), patience)
         time.sleep(_LOOK_SECONDS)
-        if [_state(fd) for fd in files] != before:
-            return
 
 
 def _state(fd: int) -> tuple[int, int, int]:

@@ -129,7 +129,8 @@ class Attacher:
     def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
         # A perf event's come from whoever shares the memory too, a link's and those of places are not seen twice.
         of_link = 0 if self._programs.probes.multi else pid
-        whose = (records.OF_PLACE if self.events.are_opened else of_link) << 32
+        is_counted = self.events.are_opened or self.events.counts(pid)
+        whose = (records.OF_PLACE if is_counted else of_link) << 32
         places = [(_offset(placement, at_return), whose | index) for index, placement in placed]
         if places:
             self._link(pid, binary, name, places, at_return=at_return)

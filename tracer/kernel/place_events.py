@@ -40,6 +40,7 @@ _MOST_OTHERS = 150
 """Events of other runs, to close which takes some ten seconds, in which no child can be had."""
 _MOST_FILES = 1 << 14
 """As many, with lower numbers, are taken to keep breakpoints."""
+BLOCK = 256
 _STAYING = ("/", "/usr", "/home", "/opt", "/root", "/srv", "/tmp", "/var")
 
 
@@ -61,6 +62,10 @@ class PlaceEvents:
         self._events = events
         self._numbers: dict[_Place, int] = {}
         self._own: dict[int, list[int]] = {}
+        """By binary: its file, and what is open on its places."""
+        self._lowest: dict[int, int] = {}
+        """By binary: from which number on its files are."""
+        self._blocks = 0
         self._of_others: dict[int, dict[tuple[int, bool], list[tuple[int, int]]]] = {}
         """By binary and place: the numbers and own descriptors of events that other runs have made."""
         self._leaders: dict[int, int] = {}
@@ -125,8 +130,7 @@ class PlaceEvents:
                 return
             with suppress(OSError):
                 number = self._events.number_of(name)
-                fd = _moved_up(bpf.open_trace_event(number, 0), binary)
-                self._kept(binary).append(fd)
+                fd = self._open_own(binary, number)
                 if self._events.number_of(name) == number:  # else it was removed, and the number another one's
                     self._events.others -= 1
                     found.setdefault((place.file_offset, place.at_return), []).append((number, fd))
@@ -143,19 +147,26 @@ class PlaceEvents:
             self._numbers[place] = self._taken(binary, place) or self._made(binary, place)
         return self._numbers[place]
 
-    def _kept(self, binary: OpenBinary) -> list[int]:
-        """Return the descriptors of a binary's places; the first is its file's, by which who closes them sees it
-        change."""
-        if binary.id not in self._own:
-            self._own[binary.id] = [_moved_up(os.dup(binary.fd), binary)]
-        return self._own[binary.id]
+    def _open_own(self, binary: OpenBinary, number: int) -> int:
+        """Open an event of this process's on a place of a binary, beside the binary's file, by which who closes them
+        sees it change; return its descriptor."""
+        lowest = self._lowest.get(binary.id)
+        if lowest is None:
+            lowest = lowest_number()
+            if binary.version is not None and binary.version.device in _devices_that_stay():
+                lowest = lowest_number(stays=True) + BLOCK * self._blocks
+                self._blocks += 1
+            self._lowest[binary.id] = lowest
+            self._own[binary.id] = [_moved_up(os.dup(binary.fd), lowest)]
+        fd = _moved_up(bpf.open_trace_event(number, 0), lowest)
+        self._own[binary.id].append(fd)
+        return fd
 
     def _made(self, binary: OpenBinary, place: _Place) -> int:
         _, file_offset, at_return, program, cookie = place
         number = self._events.add(binary.open_path, file_offset, at_return=at_return, version=binary.version)
-        own = self._kept(binary)
-        own.append(_moved_up(bpf.open_trace_event(number, 0), binary))
-        own.append(bpf.link_perf_event(program, own[-1], cookie))
+        fd = self._open_own(binary, number)
+        self._own[binary.id].append(bpf.link_perf_event(program, fd, cookie))
         return number
 
     def _taken(self, binary: OpenBinary, place: _Place) -> int | None:
@@ -200,6 +211,7 @@ class PlaceEvents:
     def take(self, binary_id: int) -> list[int]:
         """Give away the descriptors of a binary's places, to be closed."""
         self._numbers = {place: number for place, number in self._numbers.items() if place[0] != binary_id}
+        self._lowest.pop(binary_id, None)
         return self._own.pop(binary_id, [])
 
     def take_all(self) -> list[int]:
@@ -207,6 +219,7 @@ class PlaceEvents:
         fds = [*self._leaders.values(), *(fd for own in self._own.values() for fd in own)]
         self._leaders.clear()
         self._own.clear()
+        self._lowest.clear()
         self._numbers.clear()
         return fds
 
@@ -214,15 +227,15 @@ class PlaceEvents:
 def lowest_number(*, stays: bool = False) -> int:
     """Return from which number on files are the events that had programs, and the binaries that they are in. By that
     who closes all knows them from those that keep breakpoints: to close one takes the kernel some 80 ms, unless another
-    run has it too. `stays`: from which on those are that are kept for the next run for a while."""
+    run has it too. `stays`: from which on those are that are kept for the next run for a while, in a block of BLOCK
+    numbers for each binary."""
     first = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, _MOST_FILES)
     return first + first // 2 if stays else first
 
 
-def _moved_up(fd: int, binary: OpenBinary) -> int:
-    stays = binary.version is not None and binary.version.device in _devices_that_stay()
+def _moved_up(fd: int, lowest: int) -> int:
     try:
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest_number(stays=stays))
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
     except OSError:
         return os.dup(fd)
     finally:

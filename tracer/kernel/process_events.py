@@ -76,14 +76,19 @@ class ProcessEvents:
         if pid not in self._by_events:
             yield
             return
-        if self._places.claim() or pid in self._kept:
+        if self._places.claim():
             self._expected = breakpoints
-        else:
+        elif pid not in self._kept:
             self._by_events.discard(pid)
         try:
             yield
         finally:
             self._expected = None
+
+    def counts(self, pid: int) -> bool:
+        """Tell whether of a process nothing counts but what is told in the way of events: by links too, where there was
+        no time for events."""
+        return pid in self._kept
 
     @contextmanager
     def beginning(self, pid: int) -> Iterator[bool]:
