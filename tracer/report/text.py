@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from tracer.model.findings import INDIRECT, LOST, ErrorFinding, Findings, Leak
+from tracer.report.alike_processes import ProcessEntries, add_inherited, add_others, alike
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.balance import PRUNED
@@ -87,13 +88,13 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
     pids = list(dict.fromkeys([*(p.pid for p in findings.processes), *(leak.pid for leak in findings.leaks)]))
     concerned = [pid for pid in pids if any(leak.pid == pid for leak in findings.leaks)]
     number = 0
-    for pid in concerned:
-        entries = [leak for leak in findings.leaks if leak.pid == pid]
-        listed = cause_entries(
-            leak for leak in entries if leak.state != "inherited" and _is_shown(leak, options.show)
-        )
-        if (len(concerned) > 1 or pid != pids[0]) and (listed or any(leak.state == "inherited" for leak in entries)):
-            _add_process_heading(page, findings, pid)
+    for first, *others in alike(_entries_of(findings, pid, options) for pid in concerned):
+        listed, inherited = first.listed, first.inherited
+        if others and not listed:
+            add_inherited(page, (first, *others))
+            continue
+        if len(concerned) > 1 or first.pid != pids[0]:
+            _add_process_heading(page, findings, first.pid)
         for entry in listed[:top]:
             number += 1
             add_leak(page, number, entry, options.tree)
@@ -102,10 +103,18 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
             more = counted(len(listed) - top, "more entry", "more entries")
             rest = [leak for entry in listed[top:] for leak in entry.leaks]
             page.paragraph(f"and {more}: {amount(rest)} (--top {len(listed)} lists all)")
-        inherited = [leak for leak in entries if leak.state == "inherited"]
         if inherited:
             page.blank()
             page.paragraph(f"inherited by fork, no leak: {amount(inherited)}")
+        add_others(page, others)
+
+
+def _entries_of(findings: Findings, pid: int, options: TextOptions) -> ProcessEntries:
+    entries = [leak for leak in findings.leaks if leak.pid == pid]
+    shown = (leak for leak in entries if leak.state != "inherited" and _is_shown(leak, options.show))
+    process = last_of(findings, pid)
+    program = process.command[0] if process is not None and process.command else ""
+    return ProcessEntries(pid, program, cause_entries(shown), [leak for leak in entries if leak.state == "inherited"])
 
 
 def _is_shown(leak: Leak, show: Sequence[str]) -> bool:

@@ -198,6 +198,21 @@ def test_nothing_is_called_leaked_that_may_still_be_freed() -> None:
     assert "LEAK" not in report
 
 
+def test_children_with_the_same_entries_are_listed_once() -> None:
+    code = Code()
+    f, g = (code.stack(n, code.frame(name, f"{name}.c:{n}")) for n, name in ((1, "f"), (2, "g")))
+    rows = [{"address": pid, "size": 3, "stack": f, "pid": pid} for pid in range(813, 819)]
+    live = blocks({"address": 1, "size": 3, "stack": g}, *rows, {"address": 2, "size": 5, "stack": g, "pid": 818})
+    children = (process(pid=pid, parent=812) for pid in range(813, 819))
+    snap = snapshot(code, processes=(process(), *children), allocations=live)
+    report = text(analyse(snap, code.symbols))
+    assert re.findall(r"^---- pid (\d+)", report, re.MULTILINE) == ["812", "813", "818"]
+    said = "the same in 4 more processes (pids 814, 815, 816 and 1 more): 12 bytes in 4 blocks ---- pid 818"
+    assert said in " ".join(report.split())
+    assert report.count("\n#") == 4
+    assert report.startswith("refleak: LEAK: 26 bytes in 8 blocks")
+
+
 def test_alive_at_exec_is_no_leak() -> None:
     code = Code()
     live = blocks({"address": 1, "size": 3, "stack": code.stack(1, code.frame("f", "f.c:1"))})

@@ -1,0 +1,65 @@
+"""Processes with the same entries, as the children of one program have them: listed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tracer.model.findings import Leak
+from tracer.report.amount_words import amount
+from tracer.report.amounts import counted
+from tracer.report.cause_entries import CauseEntry
+from tracer.report.page import Page
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class ProcessEntries:
+    """What is listed of a process, and what it only has from its parent. `program`: what it ran last."""
+
+    pid: int
+    program: str
+    listed: Sequence[CauseEntry]
+    inherited: Sequence[Leak]
+
+    @property
+    def what(self) -> tuple[str, ...]:
+        """Return what those that are alike have in common."""
+        return (self.program, *sorted(entry.id for entry in self.listed))
+
+
+def alike(processes: Iterable[ProcessEntries]) -> list[list[ProcessEntries]]:
+    """Return those of which something is to be said in order, each with the later ones that have the same entries."""
+    groups: dict[tuple[str, ...], list[ProcessEntries]] = {}
+    for process in processes:
+        if process.listed or process.inherited:
+            groups.setdefault(process.what, []).append(process)
+    return list(groups.values())
+
+
+def add_others(page: Page, others: Sequence[ProcessEntries]) -> None:
+    """Say of which other processes what was listed is true too, and what they have from their parents."""
+    if not others:
+        return
+    page.blank()
+    listed = [leak for process in others for entry in process.listed for leak in entry.leaks]
+    page.paragraph(f"the same in {counted(len(others), 'more process', 'more processes')} ({_pids(others)}): "
+                   f"{amount(listed)}")  # fmt: skip
+    inherited = [leak for process in others for leak in process.inherited]
+    if inherited:
+        page.paragraph(f"inherited by fork there, no leak: {amount(inherited)}")
+
+
+def add_inherited(page: Page, processes: Sequence[ProcessEntries]) -> None:
+    """Sum up what processes, of which nothing else is listed, have from their parents."""
+    inherited = [leak for process in processes for leak in process.inherited]
+    where = counted(len(processes), "process", "processes")
+    page.blank()
+    page.paragraph(f"inherited by fork in {where} ({_pids(processes)}), no leak: {amount(inherited)}")
+
+
+def _pids(processes: Sequence[ProcessEntries]) -> str:
+    named = ", ".join(str(process.pid) for process in processes[:_MOST_NAMED])
+    rest = len(processes) - _MOST_NAMED
+    return f"pid{'s' * (len(processes) > 1)} {named}" + (f" and {rest:,} more" if rest > 0 else "")
