@@ -122,7 +122,8 @@ def _stack(entry: MapsEntry, inside: Sequence[int], ending: int) -> Range:
     stack: thread-local storage lies on the others."""
     if not inside:  # its thread runs on another one: this one may be waiting to be gone back to
         return Range(entry.start, entry.end, RegionKind.STACK)
-    start = max(entry.start, inside[0] - _RED_ZONE & ~7)
+    below = 0 if inside[0] == ending else _RED_ZONE  # at the entry of _exit nothing is below: what is there is over
+    start = max(entry.start, inside[0] - below & ~7)
     is_ending = entry.path == _STACK and list(inside) == [ending]
     return Range(start, entry.end, RegionKind.ENDING_STACK if is_ending else RegionKind.STACK)
 

@@ -123,6 +123,16 @@ def test_a_child_that_ends(refleak: Refleak, programs: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("turn", range(3))
+def test_what_frames_that_are_over_left_holds_nothing(refleak: Refleak, turn: int) -> None:
+    """Below the stack, at the entry of _exit, what the dynamic linker has not happened to write over stands."""
+    run = refleak("--reachability", "auto", "--max-objects", 100_000 + turn, target=("many_children", 8, 1))
+    if run.report["complete"]:
+        mine = run.below("in_child", "allocation")
+        assert {leak["reachability"] for leak in mine} == {"lost"}
+        assert sum(leak["count"] for leak in mine) == 24
+
+
 def test_a_killed_target_is_not_looked_into(refleak: Refleak, programs: Path) -> None:
     run = traced(refleak, programs / "shapes", "killed")
     assert [scan["reason"] for scan in run.report["scans"]] == ["it was killed by SIGKILL"]
