@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.model.snapshot import Records
 from tracer.reachability.memory import REGION, THREAD, WORD, RegionKind
 from tracer.scanning.stopped_threads import REGISTERS, Words, stack_pointer
@@ -21,10 +22,12 @@ def thread_rows(thread: int, own: Words, others: dict[int, Words]) -> Records:
 
 
 def register_words(own: Words, others: list[Words]) -> tuple[Records, Records]:
-    """Return the registers as words at made-up places, and the regions of these."""
+    """Return the registers as words at made-up places, and the regions of these. `own`: of the thread at the entry of
+    _exit, where those that calls do not preserve hold what is over."""
+    preserved = [place for place in ARCHITECTURE.register_words.values() if place < len(own)]
     rest = np.concatenate(others) if others else np.zeros(0, np.uint64)
     words = np.zeros(len(own) + len(rest), WORD)
-    words["value"][: len(own)], words["value"][len(own) :] = own, rest
+    words["value"][preserved], words["value"][len(own) :] = own[preserved], rest
     words["at"][: len(own)] = _ENDING_AT + 8 * np.arange(len(own))
     words["at"][len(own) :] = _RUNNING_AT + 8 * np.arange(len(rest))
     regions = [(_ENDING_AT, _ENDING_AT + 8 * len(own), RegionKind.ENDING_REGISTER)]

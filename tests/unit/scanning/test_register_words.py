@@ -1,0 +1,24 @@
+"""Registers as words: all of threads that stand anywhere, at the end of a process those that calls preserve."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.architecture.x86_64.registers import PRESERVED, WORDS
+from tracer.reachability.memory import RegionKind
+from tracer.scanning.register_words import register_words
+from tracer.scanning.stopped_threads import REGISTERS
+
+
+def test_registers_at_the_end() -> None:
+    own, other = (np.arange(first, first + REGISTERS, dtype=np.uint64) for first in (100, 1000))
+    words, regions = register_words(own, [other])
+    assert regions["kind"].tolist() == [RegionKind.ENDING_REGISTER, RegionKind.REGISTER]
+    found = words["value"].tolist()
+    assert set(found[:REGISTERS]) == {0, *(100 + WORDS[register] for register in PRESERVED)}
+    assert found[REGISTERS:] == other.tolist()
+
+
+def test_no_thread_ends() -> None:
+    words, _ = register_words(np.zeros(0, np.uint64), [])
+    assert len(words) == 0
