@@ -207,6 +207,10 @@ class Attacher:
             except OSError as error:
                 raise KernelLacks(f"cannot watch {name}: {error.strerror}") from None
 
+    def keep_apart(self, pid: int) -> None:
+        """See to it that a child keeps the events that it has inherited."""
+        self._places.keep_apart(pid)
+
     def detach(self, pid: int) -> None:
         """Close what is attached to a process that ended, but not yet: each close takes the locks that an attach needs
         too, for which someone may be held. Only when many wait, the oldest are closed, one after the other. Events are
@@ -215,6 +219,7 @@ class Attacher:
             self.events.forget(pid)
             self._close_soon(self._fds.pop(pid, {}))
             return
+        self._places.forget(pid)
         self._ended.append(self._fds.pop(pid, {}))
         if len(self._ended) > _MOST_ENDED:
             for binary, fds in self._ended.popleft().items():

@@ -202,6 +202,13 @@ class PlaceEvents:
             self._leaders[tid] = bpf.open_dummy_event(tid)
         return self._leaders[tid]
 
+    def keep_apart(self, tid: int) -> None:
+        """Give a thread an event that its children do not inherit. Else the kernel may exchange the events of two
+        threads where one has just what the other has (perf_event_context_sched_out in kernel/events/core.c), and the
+        end of one takes the breakpoints of the other away."""
+        with suppress(OSError):
+            self._leader(tid)
+
     def forget(self, tid: int) -> None:
         """Close what a thread's events had in common."""
         if (leader := self._leaders.pop(tid, None)) is not None:

@@ -34,6 +34,7 @@ class TreeHolds:
         while new := _threads(pid) - seen:  # those that these make meanwhile inherit it
             seen |= new
             for tid in new:
+                self._events.keep_apart(tid)
                 with suppress(ProcessLookupError):
                     self._keep(binary.id, bpf.open_trace_event(number, tid, inherit=True))
         if not seen:

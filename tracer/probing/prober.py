@@ -260,6 +260,7 @@ class Prober:
     ) -> None:
         """Give a child what its parent has: the kernel did so with the holds of the tree. `placed`: what it maps."""
         self._of_tree[child] = set(self._of_tree.get(parent, ()))
+        self._attacher.keep_apart(child)
         self.preloading.forked(parent, child)
         began = time.monotonic()
         if shares_memory and self._attacher.events.has(parent):

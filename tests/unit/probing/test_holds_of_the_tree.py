@@ -51,6 +51,9 @@ class FakeAttacher:
     def attach_hold(self, pid: int, binary: Any, hold: Hold) -> None:
         self.own.append((pid, hold))
 
+    def keep_apart(self, pid: int) -> None:
+        pass
+
     def attach_tree_holds(self, pid: int, binary: Any, holds: list[Hold]) -> None:
         if not self._has_tracefs:
             raise FileNotFoundError
