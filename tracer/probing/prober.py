@@ -295,7 +295,8 @@ class Prober:
         others = [tid for tid in sorted(thread_ids(pid)) if tid != pid and is_running(pid, tid)]
         if others:
             self._attacher.events.move(pid, others[:_MOST_TASKS])
-            self._put_in_again(pid)
+            with self._attacher.events.expecting(pid, Breakpoints.MISSING):
+                self._link_again(pid)
         return not leaves
 
     def _has_lost_its_tasks(self, pid: int) -> bool:
@@ -309,10 +310,6 @@ class Prober:
             if places := without_breakpoint(pid, mapping, binary, events.kept(pid, binary.id)):
                 with suppress(ProcessLookupError):
                     self._attacher.put_back(pid, binary, places)
-
-    def _put_in_again(self, pid: int) -> None:
-        with self._attacher.events.expecting(pid, Breakpoints.MISSING):
-            self._link_again(pid)
 
     def _link_again(self, pid: int) -> None:
         binaries = self.linked(pid)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.procfs.maps import MapsEntry
 from tracer.reachability.memory import RegionKind
 
-_RED_ZONE = 128
-"""Bytes below the stack pointer that a leaf function may use (System V ABI for x86-64, 3.2.2)."""
 _SPECIAL = ("[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]")
 _HEAP, _STACK = "[heap]", "[stack]"
 _ARENA_BYTES = 1 << 26
@@ -122,7 +121,8 @@ def _stack(entry: MapsEntry, inside: Sequence[int], ending: int) -> Range:
     stack: thread-local storage lies on the others."""
     if not inside:  # its thread runs on another one: this one may be waiting to be gone back to
         return Range(entry.start, entry.end, RegionKind.STACK)
-    below = 0 if inside[0] == ending else _RED_ZONE  # at the entry of _exit nothing is below: what is there is over
+    # at the entry of _exit nothing is below: what is there is over
+    below = 0 if inside[0] == ending else ARCHITECTURE.red_zone_bytes
     start = max(entry.start, inside[0] - below & ~7)
     is_ending = entry.path == _STACK and list(inside) == [ending]
     return Range(start, entry.end, RegionKind.ENDING_STACK if is_ending else RegionKind.STACK)

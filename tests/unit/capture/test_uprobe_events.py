@@ -87,7 +87,9 @@ def test_an_event_is_made_and_removed(tracefs: FakeTracefs) -> None:
     assert tracefs.said == [f"r:{events.group}/at1 /proc/self/fd/5:0x123"]
     assert events.group.startswith(f"refleak_{os.getpid()}_")
     assert events.close()
-    assert f"-:{events.group}/at1" in tracefs.said[1:]
+    removed = tracefs.said[1:]
+    assert removed.count(f"-:{events.group}/at1") == 1
+    assert set(removed) == {f"-:{events.group}/at1", "-:refleak_4194399_in_use/at1"}
     assert (tracefs.folder / "uprobe_events").read_text() == OTHERS
     assert events.descriptors == ()
 

@@ -15,7 +15,7 @@ import pytest
 from tracer.kernel.closer import Closer
 from tracer.kernel.uprobe_events import UprobeEvents
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 def in_child(work: Callable[[], None]) -> int:
