@@ -66,6 +66,7 @@ test-kernels: venv
 lint: venv
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
+	MYPYPATH=.:examples/perf/mutants $(PYTHON) -m mypy $(wildcard examples/perf/mutants/*.py)
 	.ci/install clang clang-format
 	$(PYTHON) .ci/compile-bpf
 

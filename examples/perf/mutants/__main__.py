@@ -47,7 +47,7 @@ def record_data(out: Path) -> None:
     for name, options in DATA.items():
         data = out / f"{name}.data"
         if not data.exists():
-            command = [PERF, "record", "-e", "cpu-clock", *options.split(), "-o", data, HERE / "load.sh"]
+            command = [str(PERF), "record", "-e", "cpu-clock", *options.split(), "-o", str(data), str(HERE / "load.sh")]
             subprocess.run(command, check=True, capture_output=True, env=environment(out))
 
 
@@ -59,7 +59,8 @@ def trace(out: Path, perf: Path, arguments: list[str], recording: Path) -> None:
     """Trace one run, unless it is there."""
     if recording.exists() and recording.stat().st_size:
         return
-    command = [ROOT / "refleak", "--user", "root", "--refs-only", "--top", "1", "-o", recording, "--exec", perf]
+    options = ["--user", "root", "--refs-only", "--top", "1"]
+    command = [str(ROOT / "refleak"), *options, "-o", str(recording), "--exec", str(perf)]
     subprocess.run([*command, *arguments], stdin=subprocess.DEVNULL, capture_output=True, env=environment(out))
 
 

@@ -12,7 +12,7 @@ from slots import Calls, family
 
 from tracer.analysis import analyse
 from tracer.analysis.lives import Life, courses
-from tracer.analysis.stacks import CollectedStacks
+from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.findings import FrameList, Leak
 from tracer.model.operations import Operation
 from tracer.model.records import FRAME_ADDRESS_MASK
@@ -35,8 +35,10 @@ class Run:
 
     def __init__(self, path: Path) -> None:
         recording = read_recording(path)
+        if recording.symbols is None:
+            raise SystemExit(f"{path}: the trace did not end; remove this file, and run again")
         self._snapshot, self._symbols = recording.snapshot, recording.symbols
-        self._book = CollectedStacks(self._snapshot.stacks, self._snapshot.binaries, self._symbols)
+        self._book = SymbolizedStacks(self._snapshot.stacks, self._snapshot.binaries, self._symbols)
 
     def analysed(self) -> Analysed:
         before = time.process_time()

@@ -37,7 +37,7 @@ _PUT_SLOTS = {
     "threads": {"perf_evlist__exit": "evlist.threads", "evsel__exit": "evsel.threads"},
     "thread": {"__machine__remove_thread": "tree", "hist_entry__delete": "he.thread", "addr_location__put": "al"},
 }  # fmt: skip
-_PUT_LINES = {
+_PUT_LINES: dict[tuple[str, str], dict[int | None, str]] = {
     ("map", "maps__fixup_overlappings"): {306: "tree", None: "@maps__fixup_overlappings"},
     ("map", "hist_entry__delete"): {1317: "mem.map", 1318: "mem.map", None: "he.map"},
     ("cpus", "perf_evlist__exit"): {138: "evlist.user", 139: "evlist.all"},
