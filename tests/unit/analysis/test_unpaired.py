@@ -298,3 +298,18 @@ def test_an_error_without_history_accuses_no_put() -> None:
     snap = made.snapshot()
     (error,) = analyse(replace(snap, error_history=snap.error_history[:0]), made.code.symbols).errors
     assert (error.probably, error.reason) == (None, None)
+
+
+@pytest.mark.parametrize("finds", [1, 2, 5])
+def test_what_others_never_put_is_accused_where_no_healthy_object_took_it(finds: int) -> None:
+    made = Simulation()
+    for _ in range(10):
+        live(made)
+    for _ in range(30):
+        live(made, INDEX, INDEX, INDEX, skip=INDEX)
+    live(made, *[INDEX] * 3, *[FIND] * finds, skip=INDEX)
+    accused = Counter[str]()
+    for leak in found(made).leaks:
+        for get in leak.unpaired:
+            accused[get.stack[0].function or ""] += get.count
+    assert accused == {"index__add": 93}
