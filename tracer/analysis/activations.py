@@ -25,6 +25,8 @@ _LEAST = 1e-9
 _MOST_STEPS = 2048
 _ROUNDS = 2
 _HANDS_UP = 0.5
+_PUTS_OWN = 0.2
+"""Of a put's references, the share that the same call took: below it, the put is of what others took."""
 
 Pair = tuple[int, int, int]
 """Row of the get, column of the put, references."""
@@ -84,6 +86,10 @@ class Activations:
             learnt.together[path[0], put[0]] += weight
             learnt.paired[path[0]] += weight
             learnt.decided[path[0]] += weight
+            learnt.inside[put[0]] += weight
+        for stack, count in state.outside.items():
+            if put := self._puts[stack]:
+                learnt.outside[put[0]] += count * life.objects
         for row, get in enumerate(life.gets):
             if not self._gets[get]:
                 continue
@@ -114,6 +120,10 @@ class Activations:
             state.puts += 1
             while count > 0:
                 able = [row for row in state.free() if self._depth_of(life.gets[row], stack) is not None]
+                if able and self._learnt.putting_own(self._puts[stack][0]) < _PUTS_OWN:
+                    able = []
+                if not able:
+                    state.outside[stack] += count
                 if not able or (unambiguous and len(able) > 1):
                     break
                 row = max(able, key=lambda row: self._rank(state, row, stack))
@@ -151,6 +161,8 @@ class _State:
     pairs: list[Pair] = field(default_factory=list)
     beside: Counter[int] = field(default_factory=Counter)
     """Per row: references that were not handed up, since another one was by the same call."""
+    outside: Counter[int] = field(default_factory=Counter)
+    """Per stack of a put: references that no call took which the put may be part of."""
     puts: int = 0
 
     def __post_init__(self) -> None:

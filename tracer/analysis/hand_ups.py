@@ -45,6 +45,10 @@ class HandUps:
     """By get: taken beside one that was handed up."""
     taken: CallCounts = field(default_factory=_call_counts)
     """By get: all."""
+    inside: CallCounts = field(default_factory=_call_counts)
+    """By put: of what the same call took."""
+    outside: CallCounts = field(default_factory=_call_counts)
+    """By put: of what no call took that the put may be part of."""
 
     def handing(self, function: str, birth: bool) -> float:
         """Return how likely a function hands up what it took, or made."""
@@ -58,3 +62,8 @@ class HandUps:
     def habit(self, get: Call) -> float:
         """Return the share of a get's references that one call took and gave back."""
         return self.paired[get] / (self.taken[get] + _PRIOR)
+
+    def putting_own(self, put: Call) -> float:
+        """Return the share of a put's references that the same call took."""
+        inside = self.inside[put] + _PRIOR
+        return inside / (inside + self.outside[put])

@@ -70,20 +70,20 @@ def _group(
             counts[suspect] += count * one.objects
             weights[suspect] += weight * one.objects
     ranked = sorted(counts, key=lambda one: (CONFIDENCES.index(one.confidence), -weights[one], -counts[one], one.stack))
+    totals: Counter[Lines] = Counter()
+    for suspect, count in counts.items():
+        totals[evidence.stacks.lines(suspect.stack)] += count
     merged: dict[Lines, UnpairedGet] = {}
     for suspect in ranked:
-        frames, lines = evidence.stacks.get(suspect.stack).frames, evidence.stacks.lines(suspect.stack)
-        before = merged.get(lines)
-        count = counts[suspect] + (before.count if before else 0)
+        lines = evidence.stacks.lines(suspect.stack)
+        if lines in merged:
+            continue  # what is said is said of the surest
         if suspect.confidence == EXACT:
-            reason = reasons.exact(holders[suspect.stack], count)
+            reason = reasons.exact(holders[suspect.stack], totals[lines])
         else:
-            reason = reasons.by_siblings(suspect, count)
-        if before is None:
-            get = UnpairedGet(frames, count, suspect.confidence, reason)
-            merged[lines] = _placed(siblings, suspect, get, weights[suspect] / counts[suspect])
-        else:
-            merged[lines] = replace(before, count=count, reason=reason)
+            reason = reasons.by_siblings(suspect, totals[lines])
+        get = UnpairedGet(evidence.stacks.get(suspect.stack).frames, totals[lines], suspect.confidence, reason)
+        merged[lines] = _placed(siblings, suspect, get, weights[suspect] / counts[suspect])
     ends = siblings.deaths(group[0].life.gets[0]) if group else {}
     return Verdict(tuple(merged.values())[:_MOST], same_lines(ends.items())), next(iter(ranked), None)
 
