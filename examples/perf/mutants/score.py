@@ -17,6 +17,9 @@ Words = Counter[tuple[bool, str]]
 """Objects by whether the first reference is the right one, and by its word."""
 
 
+_NAMED = 6
+
+
 @dataclass(frozen=True)
 class Site:
     """A call of a put."""
@@ -69,7 +72,10 @@ def score(site: Site, recording: Path, unmodified: Path) -> Scored | None:
         right = bool(leak.unpaired) and not wanted.isdisjoint(_first(kind, leak))
         words[kind != site.kind][right, word] += leak.count
         if not right:
-            wrong.append(f"{leak.count} {word}: wanted {wanted}, {leak.unpaired[:1]}")
+            calls = as_calls(leak.unpaired[0].stack) if leak.unpaired else ()
+            named = " < ".join(f"{function}:{line}" for function, line in calls[:_NAMED])
+            mark = "" if kind == site.kind else " kept alive"
+            wrong.append(f"{leak.count}{mark} {word}: wanted {', '.join(sorted(wanted))}; named {named}")
     return Scored(*words, family(leaks[0].type or "") == site.kind, found.seconds, tuple(wrong))
 
 

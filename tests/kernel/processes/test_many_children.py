@@ -6,7 +6,6 @@ import pytest
 from conftest import Refleak
 from traced_report import HOLD_EXPIRED, Run, run_in_turns
 
-
 pytestmark = pytest.mark.needs("holds")
 
 
