@@ -90,7 +90,7 @@ map             7       3      10            7        0
       < thread__insert_map thread.c:9 < main srv.c:21
       no object that ended took a reference here; judged by order and nearness
       alone
-    or never put: 2 references of the creator [weak, 60 %]
+    or never put: 2 references of the creator [weak, 55 %]
       __refcnt__init refcnt.c:3 < dso__new dso.c:88
       < machine__findnew_dso machine.c:40 < main srv.c:21
       no object created here ever ended; judged by order and nearness alone
