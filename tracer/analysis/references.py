@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
-from tracer.analysis.balance_tree import balance_tree
 from tracer.analysis.births import births
+from tracer.analysis.call_paths import CallPaths
 from tracer.analysis.coverage_gaps import doubt_notes, may_have_ended
 from tracer.analysis.drift import drifted
 from tracer.analysis.evidence import INHERITED, LEAKED, OUTSTANDING, Evidence
@@ -24,8 +23,9 @@ from tracer.analysis.stacks import Lines, SymbolizedStack, lines_of
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import Turnovers, object_turnover
 from tracer.analysis.unpaired import Verdict
+from tracer.model.balance import Balance
 from tracer.model.events import EVENT
-from tracer.model.findings import Balance, Instance, Leak, StackCount, UnpairedGet
+from tracer.model.findings import Instance, Leak, StackCount, UnpairedGet
 from tracer.model.operations import Operation
 from tracer.model.reachability import KIND_REFERENCE
 from tracer.model.records import ObjectFlag
@@ -71,7 +71,7 @@ class _Merge:
         self._calls = calls(history, owner, condensed, owners(condensed, objects))
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
         self._drifted = drifted(objects, history, owner)
-        self._tree = partial(balance_tree, evidence.stacks)
+        self._paths = CallPaths(evidence.stacks)
         self._columns: dict[str, Column] = {
             name: np.ascontiguousarray(objects[name]) for name in ("address", "time_ns")
         }
@@ -222,7 +222,10 @@ class _Merge:
         for operation, stack, count in zip(*columns, strict=True):
             (gets if operation == _GET else puts)[stack] += count
         calls_ = ((stack, gets[stack], puts[stack]) for stack in sorted({*gets, *puts}))
-        return Balance((*created, *calls_), self._tree)
+        references = (*created, *calls_)
+        for stack, *_ in references:
+            self._paths.add(stack)
+        return Balance(references, self._paths)
 
     def _by_stack(self, made: Calls, operation: int) -> tuple[StackCount, ...]:
         chosen = made.operation == operation

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
+from tracer.model.balance import Balance
 from tracer.model.frames import Frame
 from tracer.model.periods import Period
 from tracer.model.reachability import Scan
@@ -52,66 +52,6 @@ class UnpairedGet:
     """Of the stack: the call that the reference came to."""
     put_at: Frame | None = None
     """Where other objects put most of the references that are taken there, or None if they never do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """Balanced subtrees that were taken out of a tree."""
-
-    paths: int = 0
-    """Nodes at which they hung."""
-    gets: int = 0
-    puts: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class BalanceNode:
-    """A call, with the references that were taken (creates too) and given back below it; callers outermost."""
-
-    frame: Frame | None
-    """None at the root. Without a line where calls from several lines are summed."""
-    gets: int
-    puts: int
-    children: tuple[BalanceNode, ...] = ()
-    """Most out of balance first."""
-    own_gets: int = 0
-    """Those of which this is the innermost call; part of `gets`."""
-    own_puts: int = 0
-    folded: Fold = Fold()
-
-    @property
-    def net(self) -> int:
-        return self.gets - self.puts
-
-    def pruned(self) -> BalanceNode:
-        """Return the tree without the subtrees that net to zero; they are counted in `folded`."""
-        kept = tuple(child.pruned() for child in self.children if child.net)
-        gone = [child for child in self.children if not child.net]
-        fold = Fold(
-            self.folded.paths + len(gone),
-            self.folded.gets + sum(child.gets for child in gone),
-            self.folded.puts + sum(child.puts for child in gone),
-        )
-        return replace(self, children=kept, folded=fold)
-
-    def self_check(self) -> bool:
-        """Tell whether at every node the children, the folded and its own calls sum up to the node."""
-        gets = self.own_gets + self.folded.gets + sum(child.gets for child in self.children)
-        puts = self.own_puts + self.folded.puts + sum(child.puts for child in self.children)
-        return (gets, puts) == (self.gets, self.puts) and all(child.self_check() for child in self.children)
-
-
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """A balance tree that is made when it is asked for: there may be tens of thousands, and a report prints few."""
-
-    references: tuple[tuple[int, int, int], ...]
-    """Stack id, references taken, references given back."""
-    make: Callable[[tuple[tuple[int, int, int], ...]], BalanceNode] = field(compare=False, repr=False)
-
-    def tree(self) -> BalanceNode:
-        """Return the whole tree of what was taken and given back."""
-        return self.make(self.references)
 
 
 @dataclass(frozen=True, slots=True)

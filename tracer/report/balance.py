@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracer.model.findings import Balance, BalanceNode, Fold
+from tracer.model.balance import Balance, BalanceNode, Fold
 from tracer.report.amounts import counted
 from tracer.report.names import shorten
 from tracer.report.page import Page, Span

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from tracer import __version__
+from tracer.model.balance import BalanceNode
 from tracer.model.findings import (
-    BalanceNode,
     ErrorFinding,
     Findings,
     Growing,

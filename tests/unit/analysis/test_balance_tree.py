@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated import Simulation
 
-from tracer.analysis.balance_tree import balance_tree
+from tracer.analysis.call_paths import CallPaths
 from tracer.analysis.stacks import SymbolizedStacks
-from tracer.model.findings import BalanceNode, Fold
+from tracer.model.balance import BalanceNode, Fold, balance_tree
 
 Row = tuple[str, int, int]
 
@@ -19,7 +20,14 @@ def tree(*rows: Row) -> BalanceNode:
     """Build a tree of (calls, gets, puts)."""
     made = Simulation()
     stacks = [(made.stack(calls), gets, puts) for calls, gets, puts in rows]
-    return balance_tree(SymbolizedStacks(made.code.stacks, (), made.code.symbols), stacks)
+    return summed(SymbolizedStacks(made.code.stacks, (), made.code.symbols), stacks)
+
+
+def summed(table: SymbolizedStacks, references: Sequence[tuple[int, int, int]]) -> BalanceNode:
+    paths = CallPaths(table)
+    for stack, *_ in references:
+        paths.add(stack)
+    return balance_tree(paths, references)
 
 
 def drawn(node: BalanceNode, depth: int = 0) -> list[str]:
@@ -66,7 +74,7 @@ def test_an_empty_tree() -> None:
 
 
 def test_a_lost_stack_is_a_node_of_its_own() -> None:
-    made = balance_tree(SymbolizedStacks({}, (), {}), [(99, 1, 0)])
+    made = summed(SymbolizedStacks({}, (), {}), [(99, 1, 0)])
     assert [child.frame and child.frame.why_unknown for child in made.children] == ["stack not kept"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +12,12 @@ import pytest
 from simulated import Simulation
 
 from benchmarks.entries import of_blocks, of_objects
-from tracer.analysis import analyse, references, signature, stacks
-from tracer.analysis.balance_tree import balance_tree
+from tracer.analysis import analyse, signature, stacks
 from tracer.analysis.identity import frame_key
 from tracer.analysis.siblings import Siblings
 from tracer.analysis.stacks import SymbolizedStacks
-from tracer.model.findings import BalanceNode
+from tracer.model import balance
+from tracer.model.balance import BalanceNode, CallPath, balance_tree
 from tracer.model.frames import Frame
 from tracer.report import write_text
 from tracer.report.text import TextOptions
@@ -25,11 +26,11 @@ from tracer.report.text import TextOptions
 def test_balance_trees_are_made_for_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[BalanceNode] = []
 
-    def counting(book: SymbolizedStacks, calls: tuple[tuple[int, int, int], ...]) -> BalanceNode:
-        made.append(balance_tree(book, calls))
+    def counting(paths: Mapping[int, CallPath], calls: tuple[tuple[int, int, int], ...]) -> BalanceNode:
+        made.append(balance_tree(paths, calls))
         return made[-1]
 
-    monkeypatch.setattr(references, "balance_tree", counting)
+    monkeypatch.setattr(balance, "balance_tree", counting)
     findings = analyse(*of_objects(300, 50))
     assert len(findings.leaks) == 300 and made == []
     write_text(findings, io.StringIO(), TextOptions(top=11))
