@@ -87,7 +87,7 @@ class OpenBinary:
         """Whether it is a program that starts without a dynamic loader."""
         return self.image.interpreter is None and self.image.entry != 0 and not self.image.needed
 
-    @property
+    @cached_property
     def is_loader(self) -> bool:
         """Whether it tells debuggers of the libraries that it loads."""
         return self.file_offset("_dl_debug_state") is not None

@@ -335,7 +335,7 @@ class Prober:
             return False  # it has lost the loader's
         linked = self._linked.get(pid, {})
         starters = [b for b in binaries if b.is_loader or (b.is_static and not b.image.soname and not b.is_vdso)]
-        return all(b.id in linked for b in starters if any(hold.kind in _OF_STARTS for hold in holds_of(b)))
+        return all(b.id in linked or not any(hold.kind in _OF_STARTS for hold in holds_of(b)) for b in starters)
 
     def check_code(self, pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]]) -> None:
         """Raise UnsuitableTarget where a process has changed code that is to be probed."""

@@ -4,7 +4,8 @@
     python3 examples/perf/mutants run DIR       run each of these calls left out, with two workloads each
     python3 examples/perf/mutants score DIR     the table of docs/pairing.md
 
-Needs root, and perf as examples/perf/build.sh makes it. `run --sometimes` leaves a call out one of four times. What is
+Needs root, and perf as examples/perf/build.sh makes it. `run --sometimes` leaves a call out one of four times; with
+`--memory` blocks are traced as well, and memory is read at the end, as without any option of refleak. What is
 there already is not run again, so a run that was stopped goes on, and `score` after a change of the analysis traces
 nothing. With `--wrong` the entries are listed whose first reference is another one.
 """
@@ -17,7 +18,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from tracer.analysis.lives import Life  # noqa: E402
 
 PERF = ROOT / "examples/perf/build/perf"
 DATA = {"plain": "-F 999", "cg": "-F 499 -g", "mem": "-F 499 -d -W", "cgrp": "-F 499 --all-cgroups"}
+REFS_ONLY = ("--refs-only",)
 _MOST_CALLS = 30_000
 """Of the call in a workload: more only make the run longer."""
 
@@ -55,11 +57,11 @@ def environment(out: Path) -> dict[str, str]:
     return {**os.environ, "PERF_CONFIG": "/dev/null", "PERF_BUILDID_DIR": str(out / "build-ids")}
 
 
-def trace(out: Path, perf: Path, arguments: list[str], recording: Path) -> None:
-    """Trace one run, unless it is there."""
+def trace(out: Path, perf: Path, arguments: list[str], recording: Path, what: Sequence[str] = REFS_ONLY) -> None:
+    """Trace one run, unless it is there. `what`: the options that say what is traced."""
     if recording.exists() and recording.stat().st_size:
         return
-    options = ["--user", "root", "--refs-only", "--top", "1"]
+    options = ["--user", "root", *what, "--top", "1"]
     command = [str(ROOT / "refleak"), *options, "-o", str(recording), "--exec", str(perf)]
     subprocess.run([*command, *arguments], stdin=subprocess.DEVNULL, capture_output=True, env=environment(out))
 
@@ -98,10 +100,10 @@ def _site(perf: Perf, addresses: list[int], calls: Calls) -> tuple[int | None, s
     return (addresses[0] if addresses and addresses[0] in perf.calls else None), kind
 
 
-def run(out: Path, sometimes: bool) -> None:
+def run(out: Path, sometimes: bool, memory: bool) -> None:
     """Trace each mutant with the two workloads that the hash of both chooses."""
     perf = read_perf(PERF)
-    folder, program = out / _folder(sometimes), out / "perf"
+    folder, program, traced = out / _folder(sometimes, memory), out / "perf", () if memory else REFS_ONLY
     folder.mkdir(exist_ok=True)
     for site in read_sites(out):
         least, most = (6, _MOST_CALLS) if sometimes else (1, _MOST_CALLS)
@@ -110,20 +112,20 @@ def run(out: Path, sometimes: bool) -> None:
             names = list(site.workloads)
         for name in sorted(names, key=lambda name: sha256(f"{site.address:#x}{name}".encode()).digest())[:2]:
             write_mutant(perf, site.address, program, sometimes)
-            trace(out, program, workloads(out)[name], folder / f"{site.address:#x}.{name}.refleak")
+            trace(out, program, workloads(out)[name], folder / f"{site.address:#x}.{name}.refleak", traced)
 
 
 def read_sites(out: Path) -> list[Site]:
     return [Site.read(plain) for plain in json.loads((out / "sites.json").read_text())]
 
 
-def _folder(sometimes: bool) -> str:
-    return "sometimes" if sometimes else "always"
+def _folder(sometimes: bool, memory: bool) -> str:
+    return ("sometimes" if sometimes else "always") + ("-memory" if memory else "")
 
 
-def scores(out: Path, sometimes: bool) -> Iterator[tuple[Site, Path, Scored]]:
+def scores(out: Path, sometimes: bool, memory: bool) -> Iterator[tuple[Site, Path, Scored]]:
     for site in read_sites(out):
-        for recording in sorted((out / _folder(sometimes)).glob(f"{site.address:#x}.*.refleak")):
+        for recording in sorted((out / _folder(sometimes, memory)).glob(f"{site.address:#x}.*.refleak")):
             name = recording.name.split(".")[1]
             scored = score(site, recording, out / "plain" / f"{name}.refleak")
             if scored is not None:
@@ -135,6 +137,7 @@ def main() -> None:
     parser.add_argument("what", choices=("check", "run", "score"))
     parser.add_argument("dir", type=Path)
     parser.add_argument("--sometimes", action="store_true")
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--wrong", action="store_true")
     arguments = parser.parse_args()
     out = arguments.dir.resolve()
@@ -142,9 +145,9 @@ def main() -> None:
     if arguments.what == "check":
         check(out)
     elif arguments.what == "run":
-        run(out, arguments.sometimes)
+        run(out, arguments.sometimes, arguments.memory)
     else:
-        print_table(scores(out, arguments.sometimes), arguments.wrong)
+        print_table(scores(out, arguments.sometimes, arguments.memory), arguments.wrong)
 
 
 def _ended_by_put(traced: Run, life: Life) -> bool:
