@@ -159,6 +159,8 @@ class Binaries:
     def __init__(self) -> None:
         self._by_file: dict[tuple[int, int], OpenBinary | None] = {}
         self._by_entry: dict[tuple[str, int], OpenBinary | None] = {}
+        self._images: dict[bytes, OpenBinary | None] = {}
+        """Those that stand in no file, by their bytes."""
         self._no_binaries: dict[tuple[int, int], FileVersion] = {}
         """Files that are no 64-bit ELF file."""
         self.all: list[OpenBinary] = []
@@ -243,15 +245,13 @@ class Binaries:
         return self._add(OpenBinary(len(self.all) + 1, name, fd, image, deleted))
 
     def add_image(self, name: str, data: bytes) -> OpenBinary | None:
-        """Add an image that stands in no file: the vDSO."""
-        with suppress(RefleakError):
-            image = Image(data, name)
-            key = (0, hash(image.build_id))
-            if key not in self._by_file:
-                fd = _in_memory(name, data)
-                self._by_file[key] = self._add(OpenBinary(len(self.all) + 1, name, fd, image))
-            return self._by_file[key]
-        return None
+        """Add an image that stands in no file: the vDSO. None where it is no ELF image."""
+        if data not in self._images:
+            self._images[data] = None
+            with suppress(RefleakError):
+                image = Image(data, name)
+                self._images[data] = self._add(OpenBinary(len(self.all) + 1, name, _in_memory(name, data), image))
+        return self._images[data]
 
     def add_jit(self, name: str, image: Image) -> OpenBinary | None:
         """Add an image that a JIT made; each is a binary of its own. None where there is no id left."""
