@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from tracer.analysis.identity import frame_key, stable_id
-from tracer.model.findings import Leak
+from tracer.model.findings import LOST, Leak
 from tracer.model.frames import Frame
 
 _Type = tuple[int, str, str | None]
@@ -15,8 +15,9 @@ _Type = tuple[int, str, str | None]
 
 
 def with_causes(leaks: list[Leak]) -> list[Leak]:
-    """Name the causes of the entries of references, and put these first: causes, by all that is left because of them,
-    then what they keep alive. The order is otherwise kept."""
+    """Name the causes of the entries of references, and put these first: causes, those that lost something before those
+    of which all is still pointed at, by all that is left because of them; then what they keep alive. The order is
+    otherwise kept."""
     judged = [leak for leak in leaks if leak.kind == "reference" and leak.unpaired and leak.suppressed_by is None]
     if not judged:
         return leaks
@@ -34,12 +35,13 @@ def with_causes(leaks: list[Leak]) -> list[Leak]:
     for leak in named:
         total[_of_cause(leak)] += leak.count
     biggest = {_of_cause(leak): n for n, leak in reversed(list(enumerate(named)))}
+    lost = {_of_cause(leak) for leak in named if leak.reachability == LOST}
 
-    def rank(leak: Leak) -> tuple[bool, bool, int, int]:
+    def rank(leak: Leak) -> tuple[bool, bool, bool, int, int]:
         key = _of_cause(leak)
         if leak.kind != "reference" or key[1] is None:
-            return leak.kind != "reference", leak.kind == "reference", 0, 0
-        return False, leak.cause is None, -total[key], biggest[key]
+            return leak.kind != "reference", leak.kind == "reference", False, 0, 0
+        return False, leak.cause is None, key not in lost, -total[key], biggest[key]
 
     return sorted(named, key=rank)
 

@@ -84,3 +84,11 @@ def test_the_cause_by_which_most_is_left_comes_first() -> None:
 def test_what_is_suppressed_is_no_cause() -> None:
     leaks = [entry("map", 9, INSERT, "maps"), replace(entry("maps", 2, FIND), suppressed_by="rule")]
     assert told(leaks) == [("map", 9, True), ("maps", 2, False)]
+
+
+def test_what_lost_something_comes_before_what_something_lost_points_at() -> None:
+    """Objects in a ring with a list of others: memory tells that nobody points at them from outside."""
+    maps = [replace(entry("map", 81, INSERT, "map"), reachability="indirect"), entry("map", 12, INSERT)]
+    maps[1] = replace(maps[1], reachability="reachable")
+    threads = replace(entry("thread", 9, FIND), reachability="lost")
+    assert told([*maps, threads]) == [("thread", 9, True), ("map", 81, True), ("map", 12, True)]
