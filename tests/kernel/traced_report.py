@@ -81,7 +81,8 @@ class Run:
 
     def check_whole(self, status: int = 0) -> None:
         """Assert that nothing was lost and that the target ended as it should."""
-        assert (self.status, self.report["lost"], self.report["complete"]) == (status, [], True), self.stderr
+        found = self.status, self.report["lost"], self.report["complete"]
+        assert found == (status, [], True), f"{self.lost} {self.stderr}"
         assert self.report["probes"]["unresolved"] == []
 
 
