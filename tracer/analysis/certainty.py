@@ -8,8 +8,8 @@ from __future__ import annotations
 from tracer.analysis.suspect import EXACT, STRONG
 
 _EXACT, _STRONG = 1.0, 0.98
-_WEAK_LEAST, _WEAK_MOST = 0.3, 0.8
-"""Of a weak one of which the evidence leaves nothing, and of one of which it leaves no doubt."""
+_WEAK = 0.95
+"""Of a weak one of which the evidence leaves no doubt."""
 
 
 def probability(confidence: str, share: float) -> float:
@@ -18,4 +18,4 @@ def probability(confidence: str, share: float) -> float:
         return _EXACT
     if confidence == STRONG:
         return _STRONG
-    return round(share * (_WEAK_LEAST + (_WEAK_MOST - _WEAK_LEAST) * share), 2)
+    return round(_WEAK * share, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -11,7 +12,7 @@ from pathlib import Path
 from recordings import Run, as_calls
 from slots import HELD, Calls, family, get_slots, put_slot, unwrapped
 
-from tracer.model.findings import Leak
+from tracer.model.findings import Leak, UnpairedGet
 
 Words = Counter[tuple[bool, str]]
 """Objects by whether the first reference is the right one, and by its word."""
@@ -51,6 +52,8 @@ class Scored:
 
     own: Words
     kept_alive: Words
+    said: Counter[tuple[bool, str]]
+    """Entries by whether the first reference is the right one, and by what the report says how likely that is."""
     cause_first: bool
     seconds: float
     wrong: tuple[str, ...]
@@ -64,6 +67,7 @@ def score(site: Site, recording: Path, unmodified: Path) -> Scored | None:
     if not found.complete or not any(family(leak.type or "") == site.kind for leak in leaks):
         return None
     words: tuple[Words, Words] = Counter(), Counter()
+    said = Counter[tuple[bool, str]]()
     wrong = []
     for leak in leaks:
         kind = family(leak.type or "")
@@ -71,12 +75,19 @@ def score(site: Site, recording: Path, unmodified: Path) -> Scored | None:
         word = leak.unpaired[0].confidence if leak.unpaired else "nothing said"
         right = bool(leak.unpaired) and not wanted.isdisjoint(_first(kind, leak))
         words[kind != site.kind][right, word] += leak.count
+        if leak.unpaired:
+            said[right, _likelihood(leak.unpaired[0])] += 1
         if not right:
             calls = as_calls(leak.unpaired[0].stack) if leak.unpaired else ()
             named = " < ".join(f"{function}:{line}" for function, line in calls[:_NAMED])
             mark = "" if kind == site.kind else " kept alive"
             wrong.append(f"{leak.count}{mark} {word}: wanted {', '.join(sorted(wanted))}; named {named}")
-    return Scored(*words, family(leaks[0].type or "") == site.kind, found.seconds, tuple(wrong))
+    return Scored(*words, said, family(leaks[0].type or "") == site.kind, found.seconds, tuple(wrong))
+
+
+def _likelihood(get: UnpairedGet) -> str:
+    """Return the word that is said of a get, of a weak one its probability in tenths."""
+    return get.confidence if get.confidence != "weak" else f"weak {math.floor(10 * (get.probability or 0)) / 10}"
 
 
 def _first(kind: str, leak: Leak) -> set[str]:
@@ -101,6 +112,10 @@ def print_table(runs: Iterator[tuple[Site, Path, Scored]], show_wrong: bool) -> 
             mean = sum(shares) / max(1, len(shares))
             print(f"  {name}: {total.total():,} objects, right {_share(total):.1%}, mean of runs {mean:.1%}")
             print(f"    {_said(total)}")
+        entries = sum((one.said for one in of_half), Counter[tuple[bool, str]]())
+        told = (f"{word} {entries[True, word]} of {entries[True, word] + entries[False, word]}"
+                for word in sorted({word for _, word in entries}))  # fmt: skip
+        print(f"  entries right, by what is said: {', '.join(told)}")
 
 
 def _share(words: Words) -> float:
