@@ -18,6 +18,22 @@ MARK = 0x7EF1EA4B
 """Upper half of the constant that stands for a function; the lower one is its index."""
 
 _INSTRUCTION = struct.Struct("<BBhi")
+_TAIL_CALL = 12
+"""Number of the helper bpf_tail_call."""
+OWN_STACK = b"".join(_INSTRUCTION.pack(*parts) for parts in (
+    (0xB7, 0, 0, 0),  # r0 = 0
+    (0x15, 0, 1, 0),  # if r0 == 0, pass over the next one
+    (0x85, 0, 0, _TAIL_CALL),
+))  # fmt: skip
+"""Begins each program: a tail call that is never made, by which the kernel runs the program on the thread's stack.
+
+From Linux 6.13 on the kernel gives programs of kprobes, those of uprobes among them, one stack per processor where a
+function has 64 bytes of stack or more (bpf_enable_priv_stack in kernel/bpf/verifier.c), but not where there is a tail
+call. A second run on the same processor is refused, the kernel takes it; of uprobes' programs it is not
+(bpf_prog_run_array_uprobe has no such check). Where the kernel preempts (PREEMPT or PREEMPT_LAZY), and where a program
+sleeps, two threads share that stack: 7.2 ended in an oops, by a pointer that the other thread had written over. The
+verifier knows the outcome of the comparison, and takes the call out.
+"""
 _LOAD_IMMEDIATE = 0x18
 _FUNCTION = 4
 """Source register of a 64-bit load that gives a function's address (BPF_PSEUDO_FUNC)."""

@@ -24,7 +24,7 @@ from tracer.kernel.bytecode import (
     write_cached,
 )
 from tracer.kernel.later_programs import InterpreterPrograms, LaterPrograms
-from tracer.kernel.linking import Linked, link, marks
+from tracer.kernel.linking import OWN_STACK, Linked, link, marks
 from tracer.kernel.loading import load, verify
 from tracer.kernel.maps import Maps
 from tracer.kernel.namespaces import own_pid_namespace
@@ -102,7 +102,7 @@ def compiled(
         write_cached(path, found)
     fds = {**maps.fds, "PROGRAMS": maps.fds[tail_calls]}
     code = {name: relocate(function, list(fds.values())) for name, function in found.items()}
-    return {name: link(name, code, turns) for name in _NAMES}
+    return {name: link(name, {**code, name: OWN_STACK + code[name]}, turns) for name in _NAMES}
 
 
 @dataclass(frozen=True)

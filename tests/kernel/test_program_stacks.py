@@ -1,0 +1,58 @@
+"""Programs run on the stack of the thread. Those of uprobes can be preempted: one per processor would be written over
+by the next thread (seen on 7.2: an oops)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from program_code import code_of, shares_its_stack
+
+from tracer.kernel import bpf
+from tracer.kernel.bpf import ProgramType
+from tracer.kernel.btf import kernel_offsets
+from tracer.kernel.maps import Limits, Maps
+from tracer.kernel.programs import Programs, has_uprobe_multi, load_programs
+
+STORE, MOVE, EXIT = 0x7A, 0xB7, 0x95
+FRAME_POINTER = 10
+
+
+def instruction(code: int, target: int = 0, offset: int = 0, value: int = 0) -> bytes:
+    return bytes([code, target]) + offset.to_bytes(2, "little", signed=True) + value.to_bytes(4, "little")
+
+
+def loaded_fds(programs: Programs) -> dict[str, int]:
+    """Return all programs by name, of links and of perf events; those that are loaded later too."""
+    programs.prepare_events()
+    programs.wait_for_events(600)
+    found = {name: programs[name] for name in ("on_fork", "on_exec", "on_exit")}
+    for kind, probes in (("", programs.probes), (" of events", programs.of_events)):
+        assert probes is not None
+        for fds in (probes.fds, probes.described.fds, probes.wrappers.fds, probes.interpreters.fds):
+            found |= {name + kind: fd for name, fd in fds.items()}
+    return found
+
+
+def test_no_program_shares_its_stack_with_other_threads(tmp_path: Path) -> None:
+    maps = Maps.create(Limits())
+    programs = load_programs(maps, kernel_offsets(), tmp_path, multi=has_uprobe_multi())
+    try:
+        fds = loaded_fds(programs)
+        assert {"freed", "on_hold", "on_call", "reference", "interpreters"} <= fds.keys()
+        assert min(len(code_of(fd)) for fd in fds.values()) > 100
+        assert [name for name, fd in fds.items() if shares_its_stack(fd)] == []
+    finally:
+        programs.close()
+        maps.close()
+
+
+def test_a_shared_stack_would_be_seen() -> None:
+    """This kernel gives a program with 64 bytes of stack such a one, or has none."""
+    release = tuple(map(int, os.uname().release.split("-")[0].split(".")[:2]))
+    code = instruction(STORE, FRAME_POINTER, -64) + instruction(MOVE) + instruction(EXIT)
+    fd = bpf.load_program(ProgramType.KPROBE, "shares", code)[0]
+    try:
+        assert shares_its_stack(fd) == (release >= (6, 13))
+    finally:
+        os.close(fd)
