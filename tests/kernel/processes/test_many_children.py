@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from conftest import Refleak
 from patience import PATIENCE
-from traced_report import HOLD_EXPIRED, Run, run_in_turns
+from traced_report import HOLD_EXPIRED, Run
+
+UNSEEN = "program that was not traced from its start: its exec was not seen, or is of a kind unknown here"
+"""Of a child that went on too early, if it executes one."""
+TURNS = 3
 
 pytestmark = pytest.mark.needs("holds")
 
@@ -25,7 +29,7 @@ def check(run: Run, count: int, *, execs: bool) -> None:
 def check_said(run: Run) -> None:
     """A small, busy machine may be too slow to hold back every child: then each that went on early is counted."""
     assert run.report["complete"] is False
-    assert {loss["reason"] for loss in run.report["lost"]} == {HOLD_EXPIRED}
+    assert {HOLD_EXPIRED} <= run.lost.keys() <= {HOLD_EXPIRED, UNSEEN}
     assert all(loss["count"] >= 1 for loss in run.report["lost"])
 
 
@@ -48,13 +52,14 @@ def test_children_that_exec(refleak: Refleak, at_once: int) -> None:
     check(run, 53, execs=True)
 
 
-@pytest.mark.parametrize("turn", range(3))
-def test_rows_of_children_side_by_side(refleak: Refleak, turn: int) -> None:
+def test_rows_of_children_side_by_side(refleak: Refleak) -> None:
     """Forks of several parents at once: no end of one child takes the breakpoints of another away."""
     count = max(5, 20 // PATIENCE)  # an emulated machine takes seconds for each
-    target = "many_children", count, 1, "exec", 4
-    run = run_in_turns(
-        lambda again: refleak(target=target, timeout=300, environment=(("TURN", f"{turn} {again}"),)), {HOLD_EXPIRED}
-    )
-    run.check_whole()
-    assert sum(leak["count"] for leak in run.below("in_child", "allocation")) == 3 * 4 * count
+    for turn in range(TURNS):
+        target = "many_children", count, 1, "exec", 4
+        run = refleak(target=target, timeout=300, environment=(("TURN", str(turn)),))
+        if HOLD_EXPIRED in run.lost:
+            check_said(run)
+            continue
+        run.check_whole()
+        assert sum(leak["count"] for leak in run.below("in_child", "allocation")) == 3 * 4 * count
