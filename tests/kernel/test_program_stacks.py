@@ -56,3 +56,15 @@ def test_a_shared_stack_would_be_seen() -> None:
         assert shares_its_stack(fd) == (release >= (6, 13))
     finally:
         os.close(fd)
+
+
+def test_runs_that_the_kernel_passed_over_are_counted(tmp_path: Path) -> None:
+    maps = Maps.create(Limits())
+    programs = load_programs(maps, kernel_offsets(), tmp_path, multi=has_uprobe_multi())
+    try:
+        text = Path(f"/proc/self/fdinfo/{programs['on_exec']}").read_text()
+        assert "recursion_misses:\t0" in text.splitlines()
+        assert programs.passed_over == 0
+    finally:
+        programs.close()
+        maps.close()

@@ -211,6 +211,12 @@ def load_program(
         raise
 
 
+def passed_over(program_fd: int) -> int:
+    """Return how often the kernel left a program out, since it ran on that processor already; 0 before Linux 5.12."""
+    lines = Path(f"/proc/self/fdinfo/{program_fd}").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("recursion_misses:")), 0)
+
+
 def run_program(program_fd: int) -> None:
     """Run a raw tracepoint's program once, in this thread and without a context."""
     bpf(Command.PROG_TEST_RUN, struct.pack("<I", program_fd), 80)

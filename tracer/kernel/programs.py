@@ -165,6 +165,11 @@ class Programs:
     def interpreters(self) -> InterpreterPrograms | None:
         return self.probes.interpreters
 
+    @property
+    def passed_over(self) -> int:
+        """Return how many forks, execs and ends of threads the kernel did not hand over: another one was under way."""
+        return sum(bpf.passed_over(self._points[name]) for name in _TRACEPOINTS)
+
     def prepare_events(self) -> None:
         """Begin to load the programs for perf events, unless that was begun before."""
         if self._loading is None and self.probes.multi:
