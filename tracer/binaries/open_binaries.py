@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -38,6 +37,7 @@ class FoundSites:
 END_OF_IDS = 0xE000
 VDSO = "[vdso]"
 _LONGEST_INSTRUCTION = 15
+_MOST_IMAGES = 64
 _OPERATORS = ("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm")
 _RUNTIMES = ("libstdc++.so*", "libc++.so*", "libc++abi.so*", "libjemalloc*.so*", "libtcmalloc*.so*", "libmimalloc*.so*")
 """Libraries whose C++ operators do what the standard says of them and no more."""
@@ -245,13 +245,16 @@ class Binaries:
         return self._add(OpenBinary(len(self.all) + 1, name, fd, image, deleted))
 
     def add_image(self, name: str, data: bytes) -> OpenBinary | None:
-        """Add an image that stands in no file: the vDSO. None where it is no ELF image."""
-        if data not in self._images:
-            self._images[data] = None
-            with suppress(RefleakError):
+        """Add an image that stands in no file: the vDSO. None where it is no ELF image, or one of too many: a program
+        can write its own."""
+        if data not in self._images and len(self._images) < _MOST_IMAGES:
+            try:
                 image = Image(data, name)
+            except RefleakError:
+                self._images[data] = None
+            else:
                 self._images[data] = self._add(OpenBinary(len(self.all) + 1, name, _in_memory(name, data), image))
-        return self._images[data]
+        return self._images.get(data)
 
     def add_jit(self, name: str, image: Image) -> OpenBinary | None:
         """Add an image that a JIT made; each is a binary of its own. None where there is no id left."""

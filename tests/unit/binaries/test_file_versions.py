@@ -84,3 +84,14 @@ def test_all_files_are_closed_at_the_end(program: Path) -> None:
     binaries.add_image("vdso", program.read_bytes())
     binaries.close()
     assert open_files() == before
+
+
+def test_images_in_no_file_are_known_by_their_bytes_and_are_not_endless(program: Path) -> None:
+    binaries, data = Binaries(), program.read_bytes()
+    first = binaries.add_image("vdso", data)
+    assert first is not None and binaries.add_image("vdso", bytes(data)) is first
+    assert binaries.add_image("vdso", b"no image") is None
+    made = [binaries.add_image("vdso", data + bytes([number])) for number in range(100)]
+    assert made[0] is not None and made[-1] is None
+    assert binaries.add_image("vdso", data) is first
+    binaries.close()
