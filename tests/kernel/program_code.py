@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 
-_NR_BPF = 321
-_GET_FD_BY_ID, _GET_INFO = 13, 15
-"""BPF_PROG_GET_FD_BY_ID and BPF_OBJ_GET_INFO_BY_FD of enum bpf_cmd (include/uapi/linux/bpf.h)."""
+from tracer.kernel.bpf import bpf
+
+_GET_INFO = 15
+"""BPF_OBJ_GET_INFO_BY_FD of enum bpf_cmd (include/uapi/linux/bpf.h)."""
 _INFO_BYTES, _CODE_LENGTH, _CODE = 232, 16, 24
 """Size of struct bpf_prog_info, and offsets of jited_prog_len and jited_prog_insns in it."""
 _THIS_PROCESSORS_STACK = bytes.fromhex("654c030c25")
 """add r9, gs:[...]: begins a function that has one stack per processor (emit_priv_frame_ptr, bpf_jit_comp.c)."""
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _bpf(command: int, attributes: bytes) -> int:
-    buffer = ctypes.create_string_buffer(attributes, len(attributes))
-    result = int(_libc.syscall(_NR_BPF, command, buffer, len(attributes)))
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return result
 
 
 def code_of(program_fd: int) -> bytes:
@@ -36,13 +27,8 @@ def _info(program_fd: int, length: int = 0, place: int = 0) -> bytes:
     info = ctypes.create_string_buffer(_INFO_BYTES)
     struct.pack_into("<I", info, _CODE_LENGTH, length)
     struct.pack_into("<Q", info, _CODE, place)
-    _bpf(_GET_INFO, struct.pack("<IIQ", program_fd, _INFO_BYTES, ctypes.addressof(info)))
+    bpf(_GET_INFO, struct.pack("<IIQ", program_fd, _INFO_BYTES, ctypes.addressof(info)))
     return info.raw
-
-
-def open_program(number: int) -> int:
-    """Return a descriptor of the program with this id."""
-    return _bpf(_GET_FD_BY_ID, struct.pack("<III", number, 0, 0))
 
 
 def shares_its_stack(program_fd: int) -> bool:

@@ -4,8 +4,11 @@ by the next thread (seen on 7.2: an oops)."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import pytest
 from program_code import code_of, shares_its_stack
 
 from tracer.kernel import bpf
@@ -34,17 +37,19 @@ def loaded_fds(programs: Programs) -> dict[str, int]:
     return found
 
 
-def test_no_program_shares_its_stack_with_other_threads(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
     maps = Maps.create(Limits())
-    programs = load_programs(maps, kernel_offsets(), tmp_path, multi=has_uprobe_multi())
-    try:
-        fds = loaded_fds(programs)
-        assert {"freed", "on_hold", "on_call", "reference", "interpreters"} <= fds.keys()
-        assert min(len(code_of(fd)) for fd in fds.values()) > 100
-        assert [name for name, fd in fds.items() if shares_its_stack(fd)] == []
-    finally:
-        programs.close()
-        maps.close()
+    cache = tmp_path_factory.mktemp("cache")
+    with closing(maps), closing(load_programs(maps, kernel_offsets(), cache, multi=has_uprobe_multi())) as programs:
+        yield programs
+
+
+def test_no_program_shares_its_stack_with_other_threads(programs: Programs) -> None:
+    fds = loaded_fds(programs)
+    assert {"freed", "on_hold", "on_call", "reference", "interpreters"} <= fds.keys()
+    assert min(len(code_of(fd)) for fd in fds.values()) > 100
+    assert [name for name, fd in fds.items() if shares_its_stack(fd)] == []
 
 
 def test_a_shared_stack_would_be_seen() -> None:
@@ -58,13 +63,7 @@ def test_a_shared_stack_would_be_seen() -> None:
         os.close(fd)
 
 
-def test_runs_that_the_kernel_passed_over_are_counted(tmp_path: Path) -> None:
-    maps = Maps.create(Limits())
-    programs = load_programs(maps, kernel_offsets(), tmp_path, multi=has_uprobe_multi())
-    try:
-        text = Path(f"/proc/self/fdinfo/{programs['on_exec']}").read_text()
-        assert "recursion_misses:\t0" in text.splitlines()
-        assert programs.passed_over == 0
-    finally:
-        programs.close()
-        maps.close()
+def test_runs_that_the_kernel_passed_over_are_counted(programs: Programs) -> None:
+    text = Path(f"/proc/self/fdinfo/{programs['on_exec']}").read_text()
+    assert "recursion_misses:\t0" in text.splitlines()
+    assert programs.passed_over == 0

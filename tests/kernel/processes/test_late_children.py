@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 from conftest import Refleak
-from traced_report import Run
+from traced_report import HOLD_EXPIRED, NOT_HELD, Run
 
 pytestmark = pytest.mark.needs("holds")
 
-RAW = "child that was not traced from its start: it was not made by fork() or vfork()"
-LATE = "a process ran on before its probes were in place"
 
 
 def made(run: Run, function: str = "in_child") -> int:
@@ -26,7 +24,7 @@ def test_nothing_is_missed(refleak: Refleak, how: str, blocks: int, turns: int) 
     if not run.report["lost"]:
         assert made(run) == blocks
         assert run.blocks[1] - turns in (0, 1)  # pthread_exit loads a library
-    assert losses(run) <= {LATE}
+    assert losses(run) <= {HOLD_EXPIRED}
 
 
 def test_a_program_is_executed_by_another_thread(refleak: Refleak) -> None:
@@ -39,10 +37,10 @@ def test_a_vfork_child_has_the_probes_of_its_maker(refleak: Refleak) -> None:
     if not run.report["lost"]:
         assert made(run) == 7
         assert run.blocks[:2] == (14, 2)
-    assert losses(run) <= {LATE}
+    assert losses(run) <= {HOLD_EXPIRED}
 
 
 def test_a_child_that_was_not_held_has_its_probes_later(refleak: Refleak) -> None:
     run = refleak("--show", "all", target=("late_children", "raw"), timeout=300)
-    assert RAW in losses(run)
+    assert NOT_HELD in losses(run)
     assert made(run) == 7

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from bpf_residue import Residue
 from live_refleak import LiveRefleak, live_refleak
+from traced_report import HOLD_EXPIRED
 
 pytestmark = pytest.mark.needs("holds")
 
 WAITING_REFLEAK = Path(__file__).parent / "waiting_refleak"
-RAN_ON = "a process ran on before its probes were in place"
 
 
 def take_turns(refleak: LiveRefleak) -> None:
@@ -35,7 +35,7 @@ def test_stopped_and_continued(targets: Path, tmp_path: Path, kind: str) -> None
         run = refleak.end()
     assert run.status == 0, run.stderr
     assert run.report["complete"] is False
-    assert run.lost[RAN_ON] >= 1
+    assert run.lost[HOLD_EXPIRED] >= 1
     assert " turns, longest " in run.stdout
 
 
@@ -69,4 +69,4 @@ def test_too_busy_to_answer(targets: Path, tmp_path: Path) -> None:
         refleak.tell(b"x")
         run = refleak.end()
     assert run.status == 0, run.stderr
-    assert run.lost[RAN_ON] >= 1
+    assert run.lost[HOLD_EXPIRED] >= 1
