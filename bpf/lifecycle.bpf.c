@@ -214,12 +214,11 @@ INLINE int tracer_answers(void)
  * fail take the time: they fill DELAY with zeros, whatever the target has in
  * memory. Tail calls, for more turns, are denied to sleepable programs.
  *
- * All that a turn needs is in a map, and nothing is read from the stack after
- * the loop: newer kernels (6.18) give a program with 64 bytes of stack or more
- * one per processor, and another thread that is held there overwrites it. So
- * the loop must not become part of the program either, as the verifier makes
- * it where it knows that the flags are 0: it would save registers on that
- * stack. A test looks at the code.
+ * All that a turn needs is in a map, nothing is read from the stack after the
+ * loop, and the loop does not become part of the program, as the verifier makes
+ * it where it knows that the flags are 0: from 6.13 on programs had one stack
+ * per processor, which another thread that was held there overwrote. None has
+ * by now (OWN_STACK in tracer/kernel/linking.py). A test looks at the code.
  */
 #define NOWHERE ((void *)-1)
 #define PR_SET_SYSCALL_USER_DISPATCH 59
