@@ -118,10 +118,9 @@ class Activations:
                 state.take(state.rows[stack], count, place)
                 continue
             state.puts += 1
+            is_own = self._puts_own(stack)
             while count > 0:
-                able = [row for row in state.free() if self._depth_of(life.gets[row], stack) is not None]
-                if able and self._learnt.putting_own(self._puts[stack][0]) < _PUTS_OWN:
-                    able = []
+                able = [row for row in state.free() if is_own and self._depth_of(life.gets[row], stack) is not None]
                 if not able:
                     state.outside[stack] += count
                 if not able or (unambiguous and len(able) > 1):
@@ -132,6 +131,11 @@ class Activations:
                     if state.last[other][0] == state.last[row][0] and self._is_beside(life, row, other, stack):
                         state.beside[other] += 1
         return state
+
+    def _puts_own(self, put: int) -> bool:
+        """Tell whether a put may be of what its own call took."""
+        path = self._puts.get(put, ())
+        return bool(path) and self._learnt.putting_own(path[0]) >= _PUTS_OWN
 
     def _rank(self, state: _State, row: int, put: int) -> tuple[int, int, bool, int]:
         """Rank a get: by its odds, and among about equal ones the latest, of those taken together the creation."""

@@ -61,16 +61,16 @@ def learn(
     named: list[Pair] = [(int(g), int(p)) for g, p in pairs.tolist()]
     start = _shares(np.array([prior(pair) for pair in named], dtype=np.float64), get)
     certain = np.array([known.get(pair, 0) for pair in named], dtype=np.float64)
-    share, kept_share = start, np.full(int(get.max()) + 1, _NEVER)
+    share, never_share = start, np.full(int(get.max()) + 1, _NEVER)
     for _ in range(_ITERATIONS):
         weights: Floats = np.zeros(table.never.shape)
-        weights[table.never] = np.maximum(kept_share, _NEVER)[never]
+        weights[table.never] = never_share[never]
         weights[table.real] = share[place] * table.possible[table.real]
         found = scaled(weights, table.taken, table.given, _ROUNDS) * table.objects[:, None, None]
         expected = np.bincount(place, found[table.real], minlength=len(named)) + certain
         kept = np.bincount(never, found[table.never], minlength=int(get.max()) + 1).astype(np.float64)
         before, share = share, _shares(expected + _FLOOR * start, get, kept)
-        kept_share = kept / np.maximum(np.bincount(get, expected) + kept, 1e-12)
+        never_share = np.maximum(kept / np.maximum(np.bincount(get, expected) + kept, 1e-12), _NEVER)
         if float(np.abs(share - before).max()) < _SETTLED:
             break
     return dict(zip(named, share.tolist(), strict=True))

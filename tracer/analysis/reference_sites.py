@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from enum import IntEnum
 
-from tracer.analysis.runtime import is_machinery
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.frames import Frame
 
@@ -61,9 +60,7 @@ class Places:
         self._handed[stack] = frames
 
     def _own(self, stack: int) -> list[tuple[str, Frame]]:
-        symbolized = self._table.get(stack)
-        keyed = list(zip(symbolized.keys, symbolized.frames, strict=True))
-        return [pair for pair in keyed if not is_machinery(pair[1])] or keyed
+        return self._table.get(stack).own_calls()
 
     def _start(self, stack: int) -> int:
         """Return how many frames at the leaf are wrappers: all stacks have them, or they were inlined from a header."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.analysis.births import births
-from tracer.analysis.call_paths import CallPaths
+from tracer.analysis.call_paths import call_path
 from tracer.analysis.coverage_gaps import doubt_notes, may_have_ended
 from tracer.analysis.drift import drifted
 from tracer.analysis.evidence import INHERITED, LEAKED, OUTSTANDING, Evidence
@@ -23,7 +23,7 @@ from tracer.analysis.stacks import Lines, SymbolizedStack, lines_of
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import Turnovers, object_turnover
 from tracer.analysis.unpaired import Verdict
-from tracer.model.balance import Balance
+from tracer.model.balance import Balance, CallPath
 from tracer.model.events import EVENT
 from tracer.model.findings import Instance, Leak, StackCount, UnpairedGet
 from tracer.model.operations import Operation
@@ -71,7 +71,7 @@ class _Merge:
         self._calls = calls(history, owner, condensed, owners(condensed, objects))
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
         self._drifted = drifted(objects, history, owner)
-        self._paths = CallPaths(evidence.stacks)
+        self._paths: dict[int, CallPath] = {}
         self._columns: dict[str, Column] = {
             name: np.ascontiguousarray(objects[name]) for name in ("address", "time_ns")
         }
@@ -224,7 +224,8 @@ class _Merge:
         calls_ = ((stack, gets[stack], puts[stack]) for stack in sorted({*gets, *puts}))
         references = (*created, *calls_)
         for stack, *_ in references:
-            self._paths.add(stack)
+            if stack not in self._paths:
+                self._paths[stack] = call_path(self._evidence.stacks.get(stack))
         return Balance(references, self._paths)
 
     def _by_stack(self, made: Calls, operation: int) -> tuple[StackCount, ...]:

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import PurePath
 
 from tracer.analysis.identity import frame_key
+from tracer.analysis.runtime import is_machinery
 from tracer.model.findings import FrameList, StackCount
 from tracer.model.frames import Frame, Symbols
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus
@@ -41,6 +42,11 @@ class SymbolizedStack:
     """What identifies each frame over runs; as long as `frames`."""
     number: int = 0
     """Equal for stacks of equal frames, within one analysis."""
+
+    def own_calls(self) -> list[tuple[str, Frame]]:
+        """Return the frames of the program's own, leaf first, each with its key; all frames, if it has none."""
+        keyed = list(zip(self.keys, self.frames, strict=True))
+        return [pair for pair in keyed if not is_machinery(pair[1])] or keyed
 
 
 _LOST_STACK = SymbolizedStack((), LOST, False, ())

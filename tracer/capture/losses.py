@@ -87,9 +87,9 @@ def losses_of(session: Session) -> Iterator[Loss]:
     """Yield what a trace could not keep, here and on the kernel side."""
     yield from describe(read_losses(session.maps.fds["LOSSES"]))
     yield from session.mishaps.losses
-    if session.programs.passed_over:
+    if passed_over := session.programs.passed_over:
         reason = "process event that the kernel did not hand over: it was preempted in another one"
-        yield Loss(reason, session.programs.passed_over, "run it again", EVERY_KIND)
+        yield Loss(reason, passed_over, "run it again", EVERY_KIND)
     if session.tables.refused:
         yield Loss("mapping table not kept: too many processes or mappings", session.tables.refused, "trace fewer")
     if session.rows.refused:

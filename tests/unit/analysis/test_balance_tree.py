@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated import Simulation
 
-from tracer.analysis.call_paths import CallPaths
+from tracer.analysis.call_paths import call_path
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.balance import BalanceNode, Fold, balance_tree
 
@@ -24,10 +24,7 @@ def tree(*rows: Row) -> BalanceNode:
 
 
 def summed(table: SymbolizedStacks, references: Sequence[tuple[int, int, int]]) -> BalanceNode:
-    paths = CallPaths(table)
-    for stack, *_ in references:
-        paths.add(stack)
-    return balance_tree(paths, references)
+    return balance_tree({stack: call_path(table.get(stack)) for stack, *_ in references}, references)
 
 
 def drawn(node: BalanceNode, depth: int = 0) -> list[str]:
