@@ -16,11 +16,13 @@ from benchmarks.settings import Settings
 from benchmarks.tables import Results, Table
 from tracer.elf.image import Image
 from tracer.errors import RefleakError
+from tracer.files.cache_folder import cache_directory
 from tracer.kernel import bpf
 from tracer.kernel.instruction_costs import measure_costs
 from tracer.kernel.programs import has_uprobe_multi
 from tracer.model.operations import Placement, SiteFlag
-from tracer.pipeline.site_finder import SiteFinder
+from tracer.pipeline.site_finder import cost_model
+from tracer.probing.site_finder import SiteFinder
 
 _RETURN_ZERO = bytes([0xB7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0])
 _LDD_SECONDS = 20
@@ -50,7 +52,8 @@ def binaries_of(program: Path) -> tuple[Path, ...]:
 def placements_in(binary: Path) -> tuple[Placement, ...]:
     """Return where refleak puts its probes at default settings; none in what is no ELF file."""
     try:
-        return tuple(SiteFinder(references=True, heap=True, mappings=True).find(Image.open(str(binary))).placements)
+        finder = SiteFinder(cost_model(cache_directory()), references=True, heap=True, mappings=True)
+        return tuple(finder.find(Image.open(str(binary))).placements)
     except RefleakError:
         return ()
 

@@ -40,7 +40,8 @@ from tracer.elf.symbol_table import read_symbol_table
 from tracer.files.cache_folder import cache_directory
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, MAX_FRAMES, StackStatus
 from tracer.model.snapshot import Snapshot
-from tracer.pipeline.site_finder import SiteFinder
+from tracer.pipeline.site_finder import cost_model
+from tracer.probing.site_finder import SiteFinder
 
 Stack = tuple[tuple[str, int], ...]
 """(basename of the file, link address) of each frame, leaf first."""
@@ -72,11 +73,11 @@ class Comparison:
 
 def traced(command: Sequence[str]) -> Snapshot:
     """Run a command traced, its output thrown away."""
-    finder = SiteFinder(references=False, heap=True, mappings=False)
+    finder = SiteFinder(cost_model(cache_directory()), references=False, heap=True, mappings=False)
     path = find_command(command[0])
     ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
     held = launch(command, None)
-    session = Session(CaptureOptions(finder.find, cache_directory(), follow=False, interpreters=False))
+    session = Session(CaptureOptions(finder, cache_directory(), follow=False, interpreters=False))
     try:
         session.launch(held, path)
         session.run()

@@ -21,7 +21,8 @@ from tracer.kernel.maps import Constants, Limits
 from tracer.model.records import StackStatus
 from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot
-from tracer.pipeline.site_finder import SiteFinder
+from tracer.pipeline.site_finder import cost_model
+from tracer.probing.site_finder import SiteFinder
 
 SEEDS = (1, 2)
 TARGETS = (("cpp",), ("deep",), ("longjmp", "malloc"), ("longjmp", "qsort"), ("realigned",), ("cut_frames", "ways"))
@@ -41,10 +42,10 @@ class Run:
 
 
 def traced(command: Sequence[str], *, joins: bool) -> Run:
-    finder = SiteFinder(references=False, heap=True, mappings=False)
+    finder = SiteFinder(cost_model(cache_directory()), references=False, heap=True, mappings=False)
     held = launch(command, None)
     constants = Constants(counts=True, joins=joins)
-    session = Session(CaptureOptions(finder.find, cache_directory(), Limits(), follow=False, constants=constants))
+    session = Session(CaptureOptions(finder, cache_directory(), Limits(), follow=False, constants=constants))
     try:
         session.launch(held, command[0])
         session.run()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from built_program import build
 
-from tracer.binaries.open_binaries import Binaries, FoundSites
+from tracer.binaries.open_binaries import Binaries
 from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.follower import Follower
 from tracer.elf.image import Image
@@ -23,6 +23,7 @@ from tracer.mishaps import REASON, TOO_SLOW, Mishaps
 from tracer.model import records
 from tracer.model.records import ControlKind
 from tracer.probing.prober import Prober
+from tracer.probing.site_finder import FoundSites
 from tracer.spaces.processes import ProcessTable
 
 
@@ -165,7 +166,8 @@ def test_a_process_that_gets_no_probes_for_want_of_files_is_counted(tmp_path: Pa
     attacher: Any = SimpleNamespace(**{name: fails if name == step else lambda *_, **__: None for name in steps})
     rows: Any = SimpleNamespace(install=lambda _: None)
     sites: Any = SimpleNamespace(add=lambda *_: None, infos=[None])
-    prober = Prober(lambda _: FoundSites((), ()), sites, rows, attacher, Mishaps(), follow=True)
+    finder: Any = SimpleNamespace(find=lambda _: FoundSites((), ()))
+    prober = Prober(finder, sites, rows, attacher, Mishaps(), follow=True)
     prober.link(7, [binary])
     assert (prober.without_files, prober.coverage.unresolved) == (1, ())
 

@@ -21,18 +21,9 @@ from tracer.elf.translator import is_translator
 from tracer.errors import RefleakError
 from tracer.files.plain_file import open_plain
 from tracer.model.operations import Placement
-from tracer.model.snapshot import Binary, UncoveredInstances, Unresolved
+from tracer.model.snapshot import Binary, Unresolved
 from tracer.model.unwinding import UnwinderPlace
 from tracer.procfs.maps import MapsEntry
-
-
-@dataclass(frozen=True)
-class FoundSites:
-    placements: Sequence[Placement]
-    unresolved: Sequence[Unresolved]
-    uncovered: Sequence[UncoveredInstances] = ()
-    unwinders: Sequence[UnwinderPlace] = ()
-
 
 END_OF_IDS = 0xE000
 VDSO = "[vdso]"
@@ -41,8 +32,6 @@ _MOST_IMAGES = 64
 _OPERATORS = ("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm")
 _RUNTIMES = ("libstdc++.so*", "libc++.so*", "libc++abi.so*", "libjemalloc*.so*", "libtcmalloc*.so*", "libmimalloc*.so*")
 """Libraries whose C++ operators do what the standard says of them and no more."""
-FindSites = Callable[[Image], FoundSites]
-"""Resolves and places the sites of one binary."""
 
 
 @dataclass

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tracer.binaries.open_binaries import FindSites
 from tracer.kernel.maps import Constants, Limits
 from tracer.model.preload_names import PreloadLibrary
 from tracer.model.selection import KEEPS_ALL, Selection
+from tracer.probing.site_finder import SiteFinder
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    find_sites: FindSites
+    site_finder: SiteFinder
     cache: Path
     limits: Limits = field(default_factory=Limits)
     follow: bool = True

@@ -104,7 +104,7 @@ class Session:
         self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
         self.attacher = Attacher(self.programs, self._uprobe_events, self.maps)
         self.prober = Prober(
-            options.find_sites, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow,
+            options.site_finder, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow,
             misses_ends=self.interpreters.misses_ends, holds_ends=options.reachability and options.hindrance is None,
             preload=options.preload,
         )

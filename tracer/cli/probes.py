@@ -21,8 +21,9 @@ from tracer.cli.trace_choices import probe_options
 from tracer.errors import NothingToProbe, UsageError
 from tracer.model.probed import ProbedBinary
 from tracer.model.snapshot import Unresolved
-from tracer.pipeline.site_finder import SiteFinder, site_finder
+from tracer.pipeline.site_finder import site_finder
 from tracer.pipeline.target_check import check_pids, check_program
+from tracer.probing.site_finder import SiteFinder
 from tracer.procfs.maps import paths_that_open, read_maps
 from tracer.report.probe_list import write_probes, write_probes_json
 from tracer.specs.files import read_spec_file

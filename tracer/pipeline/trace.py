@@ -234,7 +234,7 @@ def _capture_options(
 ) -> CaptureOptions:  # fmt: skip
     follow = options.follow_forks if options.follow_forks is not None else launched
     return CaptureOptions(
-        site_finder(options).find, cache_directory(), options.limits, follow, options.duration_s, options.selection,
+        site_finder(options), cache_directory(), options.limits, follow, options.duration_s, options.selection,
         preload=preload, interpreters=options.interpreters, reachability=options.reachability,
         hindrance=_hindrance(options),
         constants=Constants(counts=options.statistics),

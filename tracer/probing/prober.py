@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from tracer.binaries.open_binaries import FindSites, OpenBinary
+from tracer.binaries.open_binaries import OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
 from tracer.errors import NothingToProbe, UnsuitableTarget
 from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
@@ -23,6 +23,7 @@ from tracer.probing.holds import holds_of, is_libc
 from tracer.probing.mapping_calls import mapping_calls
 from tracer.probing.preloading import Placed, Preloading
 from tracer.probing.restored_code import restore_code
+from tracer.probing.site_finder import SiteFinder
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import what_helps, why_untraced
 from tracer.procfs.process import has_one_thread, is_running, thread_ids
@@ -46,14 +47,14 @@ class Prober:
     """Finds sites once per binary and attaches them once per process and binary."""
 
     def __init__(
-        self, find_sites: FindSites, sites: SiteTable, rows: UnwindRows, attacher: Attacher, mishaps: Mishaps, *,
+        self, site_finder: SiteFinder, sites: SiteTable, rows: UnwindRows, attacher: Attacher, mishaps: Mishaps, *,
         follow: bool, misses_ends: Callable[[OpenBinary], None] = lambda _: None, holds_ends: bool = False,
         preload: PreloadLibrary | None = None,
     ) -> None:
         """`misses_ends` is told of binaries whose code objects end unseen."""
         self.preloading = Preloading(preload)
         self._mishaps, self._follow, self._holds_ends = mishaps, follow, holds_ends
-        self._find_sites, self._sites, self._rows, self._attacher = find_sites, sites, rows, attacher
+        self._site_finder, self._sites, self._rows, self._attacher = site_finder, sites, rows, attacher
         self._misses_ends = misses_ends
         self._holds: dict[int, list[Hold]] = {}
         self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
@@ -76,7 +77,7 @@ class Prober:
             return
         self._holds[binary.id] = []
         with self._mishaps.attempt():
-            found = self._find_sites(binary.image)
+            found = self._site_finder.find(binary.image)
             self._unresolved += found.unresolved
             self._uncovered += found.uncovered
             self._sites.add(binary, found.placements)

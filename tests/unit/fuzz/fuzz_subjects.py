@@ -39,7 +39,7 @@ from tracer.jit.live_frames import read_live_frames
 from tracer.jit.perf_map import PerfMapReader
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
-from tracer.pipeline.site_finder import SiteFinder
+from tracer.probing.site_finder import SiteFinder
 from tracer.recording.chunks import Chunk, encode_chunk, file_header, read_payload, scan_chunks
 from tracer.recording.reader import read_recording
 from tracer.recording.recording import Info
@@ -47,6 +47,7 @@ from tracer.recording.writer import RecordingWriter
 from tracer.report.formats import FORMATS, ReportOptions, write_to_file
 from tracer.report.json_reader import read_json
 from tracer.report.json_report import write_json
+from tracer.sites.costs import default_costs
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.files import parse_spec
 from tracer.specs.presets import preset_names, preset_path
@@ -132,8 +133,9 @@ def read_elf(data: bytes) -> None:
 @cache
 def finder() -> SiteFinder:
     described = parse_spec(SPEC, "spec", "spec")
-    catalogue = Catalogue((described,))
-    return SiteFinder(references=True, heap=True, mappings=True, catalogue=catalogue, interpreters=True)
+    return SiteFinder(
+        default_costs(), references=True, heap=True, mappings=True, catalogue=Catalogue((described,)), interpreters=True
+    )
 
 
 def read_dwarf(data: bytes) -> None:
@@ -297,7 +299,7 @@ def damaged_spec(seed: int) -> bytes:
 
 def read_spec(data: bytes) -> None:
     described = parse_spec(data.decode("utf-8", "replace"), "spec", "spec")
-    fuzzed = SiteFinder(references=True, heap=False, mappings=False, catalogue=Catalogue((described,)))
+    fuzzed = SiteFinder(default_costs(), references=True, heap=False, mappings=False, catalogue=Catalogue((described,)))
     fuzzed.find(Image(program(), "program"))
 
 
