@@ -17,7 +17,7 @@ class _Watched(Trace):
 
     @property
     def is_loaded(self) -> bool:
-        return self._session.programs.probes.described.is_loaded
+        return self._session.kernel.programs.probes.described.is_loaded
 
 
 def test_a_plain_program_needs_none_of_them(targets: Path) -> None:

@@ -91,10 +91,10 @@ def fake_follower(handler: Any, mishaps: Mishaps) -> tuple[Follower, Any]:
     shared = np.zeros(1, records.SHARED)
     maps: Any = SimpleNamespace(fds={"PROCESSES": -1}, view=lambda *_: shared)
     spaces: Any = SimpleNamespace(refresh=handler)
-    nothing: Any = SimpleNamespace()
+    nothing: Any = SimpleNamespace(listeners=())
     follower = Follower(
-        maps, Binaries(), nothing, spaces, nothing, nothing, nothing, ProcessTable(), lambda ns: ns,
-        lambda *_: None, mishaps, SimpleNamespace(held=handler), can_hold=True,
+        maps, Binaries(), nothing, spaces, nothing, nothing, ProcessTable(), lambda ns: ns, mishaps,
+        SimpleNamespace(held=handler), can_hold=True,
     )  # fmt: skip
     return follower, shared
 
@@ -121,9 +121,10 @@ def test_a_binary_without_sites_keeps_its_holds_and_its_rows(tmp_path: Path) -> 
     assert binary is not None
     installed = []
     mishaps = Mishaps()
-    nothing: Any = SimpleNamespace(infos=[None])
+    nothing: Any = SimpleNamespace(count=0)
+    finder: Any = SimpleNamespace(find=fails)
     rows: Any = SimpleNamespace(install=installed.append)
-    prober = Prober(fails, nothing, rows, nothing, mishaps, follow=True)
+    prober = Prober(finder, nothing, rows, nothing, mishaps, follow=True)
     prober.prepare(binary)
     assert (mishaps.count, installed) == (1, [binary])
     prober.check("program", [binary])  # it still has the holds of a libc
@@ -165,11 +166,11 @@ def test_a_process_that_gets_no_probes_for_want_of_files_is_counted(tmp_path: Pa
     steps = ("attach_unwinders", "attach_sites", "attach_watch", "attach_hold")
     attacher: Any = SimpleNamespace(**{name: fails if name == step else lambda *_, **__: None for name in steps})
     rows: Any = SimpleNamespace(install=lambda _: None)
-    sites: Any = SimpleNamespace(add=lambda *_: None, infos=[None])
+    sites: Any = SimpleNamespace(add=lambda *_: None, count=0, unresolved=[], uncovered=[])
     finder: Any = SimpleNamespace(find=lambda _: FoundSites((), ()))
     prober = Prober(finder, sites, rows, attacher, Mishaps(), follow=True)
     prober.link(7, [binary])
-    assert (prober.without_files, prober.coverage.unresolved) == (1, ())
+    assert (prober.without_files, sites.unresolved) == (1, [])
 
 
 def test_a_binary_that_may_not_be_opened_is_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from signal import SIGTRAP
 
 import numpy as np
@@ -13,23 +12,13 @@ from tracer.aggregation.inheritance import inherited_allocations
 from tracer.aggregation.merged_stacks import merge_stacks
 from tracer.aggregation.merged_types import merge_types
 from tracer.capture.class_types import ClassTypes, read_class_types
-from tracer.capture.losses import losses_of
 from tracer.capture.map_walk import MapWalk
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.capture.wrapper_stacks import outside_wrappers
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
-from tracer.model.snapshot import (
-    Binary,
-    Coverage,
-    Mapping,
-    Process,
-    Records,
-    Snapshot,
-    Untraced,
-)
-from tracer.probing.untraced import untraced_programs
+from tracer.model.snapshot import Mapping, Process, Records, Snapshot
 
 
 def _trapped(processes: Iterable[Process]) -> Iterator[str]:
@@ -50,13 +39,14 @@ def take_snapshot(
     `drain`: read the rings between the parts of a walk, while the trace runs on. `on_read`: say what is lost by the
     memory that was read; called when what must agree with it was read too.
     """
+    options = session.options
     between = session.drain if running and drain else None
-    walk = MapWalk(session.maps, session.started_ns, session.options.limits.freed_sets, between)
-    judges = (session.options.reachability and not running) or on_read is not None
+    walk = MapWalk(session.kernel.maps, session.clock.started_ns, options.limits.freed_sets, between)
+    judges = (options.reachability and not running) or on_read is not None
     live, objects, ghosts, frees = _alive(walk, on_read)
     freed = walk.freed() if len(objects) or judges else np.zeros(0, FREED_BLOCK)
     keys, values = walk.space_totals()
-    if not session.options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
+    if not options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
         values["freed"] += values["unknown_frees"]
         values["unknown_frees"] = 0
     processes = session.processes.records(keys, values)
@@ -67,9 +57,9 @@ def take_snapshot(
     names, classes = _types(session, mappings)
     snapshot = Snapshot(
         mode=session.mode,
-        duration_ns=session.duration_ns,
+        duration_ns=session.clock.duration_ns,
         processes=processes,
-        binaries=tuple(_binaries(session)),
+        binaries=(*(binary.record for binary in session.binaries.all), *session.code.images()),
         generated=_generated(session),
         mappings=mappings,
         sites=tuple(session.sites.infos),
@@ -91,12 +81,12 @@ def take_snapshot(
         balanced=events.balanced,
         errors=events.errors,
         error_history=events.error_history,
-        losses=tuple(losses_of(session)),
-        coverage=_coverage(session, processes, mappings),
+        losses=tuple(session.losses),
+        coverage=session.coverage(processes, mappings),
         notes=(*session.notes, *_trapped(processes)),
         events_seen=_events_seen(values),
         target_ended=not running and session.target_ended,
-        selection=session.options.selection,
+        selection=options.selection,
     )
     snapshot = with_freed_counters(snapshot, np.concatenate([freed, events.unmapped]))
     return _joined_up(session, snapshot, freed, classes, judges=judges)
@@ -104,34 +94,20 @@ def take_snapshot(
 
 def _joined_up(session: Session, snapshot: Snapshot, freed: Records, classes: ClassTypes, *, judges: bool) -> Snapshot:
     """Bring together what was read apart. `judges`: say what is lost."""
-    if session.completion.has_dumps:
+    if session.stacks.has_dumps:
         snapshot = merge_stacks(snapshot)
     snapshot = merge_types(snapshot, classes.types)
     return session.endings.judged(snapshot, freed) if judges else snapshot
 
 
-def _coverage(session: Session, processes: tuple[Process, ...], mappings: tuple[Mapping, ...]) -> Coverage:
-    binaries = {binary.id: binary for binary in session.binaries.all}
-    untraced: tuple[Untraced, ...] = ()
-    with session.mishaps.attempt():
-        untraced = tuple(untraced_programs(processes, mappings, binaries, session.sites.infos[1:]))
-    return replace(session.prober.coverage, untraced=(*untraced, *session.older_children))
-
-
 def _types(session: Session, mappings: tuple[Mapping, ...]) -> tuple[dict[int, str], ClassTypes]:
     """Return the names of all types, and the types of all classes."""
-    names, classes = dict(session.sites.types), ClassTypes({}, {})
+    names, classes, types_fd = dict(session.sites.types), ClassTypes({}, {}), session.kernel.maps.fds["TYPES"]
     with session.mishaps.attempt():
-        names |= read_type_names(session.maps.fds["TYPES"], session.binaries, mappings)
+        names |= read_type_names(types_fd, session.binaries, mappings)
     with session.mishaps.attempt():
-        classes = read_class_types(session.maps.fds["TYPES"], session.binaries, mappings, names)
+        classes = read_class_types(types_fd, session.binaries, mappings, names)
     return names, classes
-
-
-def _binaries(session: Session) -> Iterator[Binary]:
-    """Yield all that were mapped, and those images of JITs that a stack goes through."""
-    yield from (binary.record for binary in session.binaries.all)
-    yield from session.seen.images()
 
 
 def _alive(walk: MapWalk, on_read: Callable[[], None] | None) -> tuple[Records, Records, Records, Records]:
@@ -146,7 +122,7 @@ def _alive(walk: MapWalk, on_read: Callable[[], None] | None) -> tuple[Records, 
 def _generated(session: Session) -> dict[int, GeneratedFrame]:
     found: dict[int, GeneratedFrame] = {}
     with session.mishaps.attempt():
-        found = dict(session.code.frames()) | session.seen.symbols()
+        found = session.code.frames()
     return found
 
 

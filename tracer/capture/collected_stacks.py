@@ -51,6 +51,11 @@ class CollectedStacks:
             self.script_frames.settle(self._stacks, self._completion.places, most)
 
     @property
+    def has_dumps(self) -> bool:
+        """Whether a stack was walked here, from a dump of it."""
+        return self._completion.has_dumps
+
+    @property
     def stacks(self) -> dict[int, Stack]:
         """All that have come."""
         while self.script_frames.has_waiting:

@@ -12,9 +12,8 @@ import numpy as np
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.binaries.start_libraries import VARIABLES
 from tracer.binaries.start_up import start_up_binaries
-from tracer.jit.code_logs import CodeLogs
-from tracer.jit.frame_registry import FrameRegistry
-from tracer.jit.jit_interface import JitInterface
+from tracer.capture.unfollowed import Unfollowed
+from tracer.jit.generated_code import GeneratedCode
 from tracer.kernel import bpf
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
@@ -53,13 +52,13 @@ class Follower:
     """
 
     def __init__(
-        self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, jit: JitInterface,
-        frames: FrameRegistry, code: CodeLogs, events: SpaceListener, processes: ProcessTable,
-        clock: Callable[[int], int], mishaps: Mishaps, endings: Endings, *, can_hold: bool,
+        self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, code: GeneratedCode,
+        events: SpaceListener, processes: ProcessTable, clock: Callable[[int], int], mishaps: Mishaps, endings: Endings,
+        *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._processes = binaries, prober, spaces, processes
         self._code = code
-        self._listeners: Sequence[SpaceListener] = (spaces, jit, frames, code, events)
+        self._listeners: Sequence[SpaceListener] = (spaces, *code.listeners, events)
         self._clock, self._mishaps, self._can_hold = clock, mishaps, can_hold
         self._processes_fd = maps.fds["PROCESSES"]
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
@@ -67,19 +66,7 @@ class Follower:
         """Forked children with memory of their own: whether they were seen to be held."""
         self._unheld: dict[Space, float] = {}
         """Forked children that have not been seen to be held, and since when (s, monotonic)."""
-        self.not_followed = 0
-        self.lapsed = 0
-        """Processes that ran on without probes for a moment when their first thread had ended."""
-        self.started_unseen = 0
-        """Programs that were exec'd without their loader's, or if static their own, first step being held."""
-        self.translated: set[Space] = set()
-        """Processes in which a program runs another one's code by translating it: they have no probes."""
-        self.copied = 0
-        """Breakpoints that a process had copied with probed code, and that were made good."""
-        self.dispatching: set[Space] = set()
-        """Processes that turn system calls into signals, those that end a return probe too: they lost their probes."""
-        self.patching: set[Space] = set()
-        """Processes that write to probed code, over breakpoints too, and their children: they lost their probes."""
+        self.unfollowed = Unfollowed(can_hold=can_hold)
         self._sharing: dict[int, int] = {}
         """Children that share the memory of a process that waits for them, which may get its probes by events."""
         self._renumbered: set[int] = set()
@@ -103,11 +90,11 @@ class Follower:
             ControlKind.LEAVES: self._keep_on,
             ControlKind.THREAD_ENDED: self._keep_on,
             ControlKind.EXIT: self._exited,
-            ControlKind.JIT: lambda c: jit.called(_space(c), int(c["descriptor"])),
+            ControlKind.JIT: lambda c: code.interface.called(_space(c), int(c["descriptor"])),
             ControlKind.ENDING: endings.held,
             ControlKind.DISPATCHES: self._dispatches,
-            ControlKind.FRAMES: lambda c: frames.registered(_space(c), int(c["frames"])),
-            ControlKind.FRAMES_GONE: lambda c: frames.deregistered(_space(c), int(c["frames"])),
+            ControlKind.FRAMES: lambda c: code.registry.registered(_space(c), int(c["frames"])),
+            ControlKind.FRAMES_GONE: lambda c: code.registry.deregistered(_space(c), int(c["frames"])),
         }
 
     def handle(self, blobs: Iterable[bytes]) -> None:
@@ -181,14 +168,14 @@ class Follower:
         shares = bool(fork["shares_memory"])
         self._processes.forked(*child, parent[0], moment.trace_ns, shares_memory=shares)
         if not self._can_hold:
-            self.not_followed += 1
+            self.unfollowed.children += 1
         if not shares:
             self._arrived[child[0]] = False
             self._unheld[child] = time.monotonic()
             for listener in self._listeners:
                 listener.forked(parent, child, moment)
-            if parent in self.patching:
-                self.patching.add(child)
+            if parent in self.unfollowed.patching:
+                self.unfollowed.patching.add(child)
         if shares and waits_in_kernel(parent[0]) and self._prober.can_change_over(parent[0]):
             self._sharing[child[0]] = parent[0]  # its next step is a hold, or nothing that has a probe
         else:
@@ -219,7 +206,7 @@ class Follower:
         """A process goes on without its first thread, by which the kernel may know that it has probes."""
         pid = int(control["pid"])
         if pid not in self._expected:  # else another one executes a program, by which all others end
-            self.lapsed += self._prober.keep_on(pid, leaves=control["kind"] == ControlKind.LEAVES)
+            self.unfollowed.lapses += self._prober.keep_on(pid, leaves=control["kind"] == ControlKind.LEAVES)
 
     def expect_exec(self, pid: int) -> None:
         """Take it that what a process executes next has its probes already."""
@@ -265,7 +252,7 @@ class Follower:
         is_expected = pid in self._expected
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)
         if not (is_held and (binaries or is_expected)) and not (is_expected and not self._can_hold):
-            self.started_unseen += 1
+            self.unfollowed.programs += 1
             self._link(pid, generation, binaries)
         self._expected.discard(pid)
         for listener in self._listeners:
@@ -275,10 +262,10 @@ class Follower:
         """Give a process the probes of what it maps; none where its probes were taken out, or code of another program
         is translated."""
         space = pid, generation
-        if any(space in left for left in (self.translated, self.dispatching, self.patching)):
+        if self.unfollowed.is_left(space):
             return
         if any(binary.is_translator and executes(pid, binary.fd) for binary in binaries):
-            self._leave(space, self.translated)
+            self._leave(space, self.unfollowed.translated)
             return
         self._prober.maps(pid, binaries)
 
@@ -288,7 +275,7 @@ class Follower:
 
     def _dispatches(self, control: np.void) -> None:
         """Before the system calls of a thread become signals: a return probe ends with one (uretprobe, Linux 6.11)."""
-        self._leave(_space(control), self.dispatching)
+        self._leave(_space(control), self.unfollowed.dispatching)
 
     def look_again(self, space: Space) -> Sequence[MapsEntry]:
         """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""
@@ -315,7 +302,7 @@ class Follower:
         binaries = self._spaces.refresh(pid, generation, self._moment(control).trace_ns)
         if binaries and control["kind"] == ControlKind.MAPPED:
             self._spaces.note_code(pid, generation, *_range(control))
-            self._code.find_dump((pid, generation))
+            self._code.logs.find_dump((pid, generation))
             self._mend(control)
         self._link(pid, generation, binaries)
 
@@ -325,7 +312,7 @@ class Follower:
         end = start + length
         inside = [entry for entry in self._spaces.last_read if entry.start < end and entry.end > start]
         pid = int(control["pid"])
-        self.copied += mend_copies(pid, inside, partial(self._prober.excerpts, pid))
+        self.unfollowed.copies += mend_copies(pid, inside, partial(self._prober.excerpts, pid))
 
     def _patches(self, control: np.void) -> None:
         """Before a process writes to code. Where there are probes in it, all of them go, since the kernel would put
@@ -337,13 +324,13 @@ class Follower:
         if not any(self._prober.probes_in(space[0], of, m, start, end) for m, of, _ in mapped):
             return
         excerpts = self._prober.excerpts(space[0])
-        self._leave(space, self.patching)
+        self._leave(space, self.unfollowed.patching)
         mend_copies(space[0], self._spaces.last_read, lambda: excerpts)
 
     def _exited(self, control: np.void) -> None:
         space, moment = _space(control), self._moment(control)
         if self._arrived.pop(space[0], True) is False:
-            self.not_followed += 1
+            self.unfollowed.children += 1
         self._sharing.pop(space[0], None)
         self._unheld.pop(space, None)
         self._renumbered.discard(space[0])

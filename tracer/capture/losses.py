@@ -1,19 +1,24 @@
-"""Losses in the report's words: what could not be kept, the reason and the cure."""
+"""Losses of the BPF programs in the report's words: what could not be kept, the reason and the cure."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from tracer.errors import TooFewFiles
 from tracer.kernel import bpf
 from tracer.model.records import LossKind
 from tracer.model.snapshot import EVERY_KIND, Loss
 
-if TYPE_CHECKING:
-    from tracer.capture.session import Session
+
+class Losing(Protocol):
+    """Whoever may be unable to keep something."""
+
+    @property
+    def losses(self) -> Iterable[Loss]:
+        """Yield what could not be kept so far, as the report names it."""
+
 
 _MORE_OBJECTS = "--max-objects"
 _NOTHING: tuple[str, ...] = ()
@@ -81,54 +86,3 @@ def describe(counts: dict[LossKind, int]) -> tuple[Loss, ...]:
     """Return the losses that happened, as the report names them."""
     happened = ((_WORDS[kind], count) for kind, count in counts.items() if count)
     return tuple(Loss(reason, count, remedy, hides) for (reason, remedy, hides), count in happened)
-
-
-def losses_of(session: Session) -> Iterator[Loss]:
-    """Yield what a trace could not keep, here and on the kernel side."""
-    yield from describe(read_losses(session.maps.fds["LOSSES"]))
-    yield from session.mishaps.losses
-    if passed_over := session.programs.passed_over:
-        reason = "process event that the kernel did not hand over: it was preempted in another one"
-        yield Loss(reason, passed_over, "run it again", EVERY_KIND)
-    if session.tables.refused:
-        yield Loss("mapping table not kept: too many processes or mappings", session.tables.refused, "trace fewer")
-    if session.rows.refused:
-        yield Loss("unwind table not kept: too many binaries", session.rows.refused, "trace fewer")
-    if session.spaces.generated.unlisted:
-        count = len(session.spaces.generated.unlisted)
-        yield Loss("code of a JIT that could not be followed: too many mappings", count, "none yet")
-    for reason, count in (session.jit.refused + session.frames.refused).items():
-        yield Loss(f"code of a JIT that could not be followed: {reason}", count, "none")
-    if session.code.lost:
-        yield Loss("function of a JIT's log not kept: too many", session.code.lost, "none yet")
-    if session.sites.refused:
-        yield Loss("site not probed: too many", session.sites.refused, "give fewer specs", EVERY_KIND)
-    if session.prober.without_files:
-        reason = "process without probes: no more files may be opened"
-        yield Loss(reason, session.prober.without_files, TooFewFiles.hint, EVERY_KIND)
-    if session.follower.not_followed:
-        reason = "child that was not traced from its start: it was not made by fork() or vfork()"
-        if not session.programs.can_hold:
-            reason = "child that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.not_followed, "none")
-    if session.follower.started_unseen:
-        reason = "program that was not traced from its start: its exec was not seen, or is of a kind unknown here"
-        if not session.programs.can_hold:
-            reason = "program that was not traced from its start: this kernel cannot hold it (Linux 6.0 can)"
-        yield Loss(reason, session.follower.started_unseen, "none")
-    if session.follower.lapsed:
-        reason = "process that ran for a moment without probes, when its first thread had ended before others"
-        yield Loss(reason, session.follower.lapsed, "none", EVERY_KIND)
-    if session.follower.translated:
-        reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
-        count = len({pid for pid, _ in session.follower.translated})
-        yield Loss(reason, count, "trace it without the other")
-    if session.follower.dispatching:
-        reason = "process that dispatches its own system calls (as Wine does): not traced from then on"
-        yield Loss(reason, len({pid for pid, _ in session.follower.dispatching}), "none", EVERY_KIND)
-    if session.follower.patching:
-        reason = "process that patches its own code, where probes were: not traced from then on"
-        yield Loss(reason, len({pid for pid, _ in session.follower.patching}), "none", EVERY_KIND)
-    if session.follower.copied:
-        reason = "start of a probed function that the program copied and runs elsewhere: calls through it are not seen"
-        yield Loss(reason, session.follower.copied, "none", EVERY_KIND)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-
-import numpy as np
+from dataclasses import replace
 
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.capture.aggregated_events import AggregatedEvents
@@ -18,31 +17,23 @@ from tracer.capture.collected_stacks import CollectedStacks
 from tracer.capture.first_program import first_program
 from tracer.capture.follower import Follower
 from tracer.capture.hold_counts import HoldCounts
+from tracer.capture.kernel_side import KernelSide
 from tracer.capture.launch import Launched
-from tracer.capture.losses import read_losses
+from tracer.capture.losses import Losing
+from tracer.capture.trace_clock import TraceClock
 from tracer.capture.wakes import Wakes
 from tracer.interpreters.runtimes import InterpreterRuntimes
-from tracer.jit.code_logs import CodeLogs
-from tracer.jit.frame_registry import FrameRegistry
-from tracer.jit.jit_interface import JitInterface
-from tracer.jit.seen_frames import SeenFrames
-from tracer.kernel import bpf
+from tracer.jit.generated_code import GeneratedCode
 from tracer.kernel.closer import Closer
-from tracer.kernel.heartbeat import Heartbeat
-from tracer.kernel.known_offsets import known_offsets
 from tracer.kernel.links import Attacher
-from tracer.kernel.maps import Maps
-from tracer.kernel.programs import has_uprobe_multi, load_programs
-from tracer.kernel.rings import Ring
 from tracer.kernel.uprobe_events import UprobeEvents
 from tracer.mishaps import Mishaps
-from tracer.model import records
 from tracer.model.records import ProcessState
-from tracer.model.selection import Selection
-from tracer.model.snapshot import Untraced
+from tracer.model.snapshot import Coverage, Loss, Process, Untraced
+from tracer.model.snapshot import Mapping as MappedRange
 from tracer.probing.prober import Prober
 from tracer.probing.site_table import SiteTable
-from tracer.probing.untraced import older_children
+from tracer.probing.untraced import older_children, untraced_programs
 from tracer.procfs import process as proc
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces
@@ -95,106 +86,71 @@ class Session:
         self._opened.callback(self.binaries.close)
         with beside(lambda: self._make_kernel_side(options)):
             options.meanwhile()
-        self._open_rings()
-        self.events = AggregatedEvents(self._ring("EVENTS"), lambda: self._started_ns)
-        self.sites = SiteTable(self.maps)
-        self.rows = UnwindRows(self.maps, options.cache, self.mishaps)
-        self.interpreters = InterpreterRuntimes(self.maps, self.programs.interpreters, self.mishaps)
-        self.tables = MappingTables(self.maps, self.interpreters)
-        self.spaces = Spaces(self.binaries, self.rows, self.tables, self.mishaps)
-        self.attacher = Attacher(self.programs, self._uprobe_events, self.maps)
-        self.prober = Prober(
-            options.site_finder, self.sites, self.rows, self.attacher, self.mishaps, follow=options.follow,
-            misses_ends=self.interpreters.misses_ends, holds_ends=options.reachability and options.hindrance is None,
+        maps, can_hold = self.kernel.maps, self.kernel.programs.can_hold
+        self.clock = TraceClock()
+        self.holds = HoldCounts(enabled=options.constants.counts)
+        self._opened.callback(StackWriter(maps).close)
+        self.events = AggregatedEvents(self.kernel.events, lambda: self.clock.started_ns)
+        self.sites = SiteTable(maps)
+        rows = UnwindRows(maps, options.cache, self.mishaps)
+        self._interpreters = InterpreterRuntimes(maps, self.kernel.programs.interpreters, self.mishaps)
+        tables = MappingTables(maps, self._interpreters)
+        self.spaces = Spaces(self.binaries, rows, tables, self.mishaps)
+        self._attacher = Attacher(self.kernel.programs, self._uprobe_events, maps)
+        self._prober = Prober(
+            options.site_finder, self.sites, rows, self._attacher, self.mishaps, follow=options.follow,
+            misses_ends=self._interpreters.misses_ends, holds_ends=options.reachability and options.hindrance is None,
             preload=options.preload,
         )
-        self.binaries.on_stale = self.prober.withdraw
-        self.seen = SeenFrames(self.binaries)
-        self.jit = JitInterface(self.binaries, self.rows, self.spaces)
-        self.code = CodeLogs(self.spaces, self.seen, self._drain_stacks, self.mishaps)
+        self.binaries.on_stale = self._prober.withdraw
+        self.code = GeneratedCode(self.binaries, rows, self.spaces, self._drain_stacks, self.mishaps)
         self._opened.callback(self.code.close)
-        self.frames = FrameRegistry(self.rows, self.spaces, self.code.forget)
-        hindrance = options.hindrance or (None if self.programs.can_hold else "this kernel cannot hold it")
-        self.endings = Endings(self.maps, self._since_start, hindrance, lambda c: self.completion.unwinder(c))
-        self.follower = Follower(
-            self.maps, self.binaries, self.prober, self.spaces, self.jit, self.frames, self.code, self.events,
-            self.processes, self._since_start, self.mishaps, self.endings, can_hold=self.programs.can_hold,
+        hindrance = options.hindrance or (None if can_hold else "this kernel cannot hold it")
+        self.endings = Endings(maps, self.clock.since_start, hindrance, lambda c: self._completion.unwinder(c))
+        self._follower = Follower(
+            maps, self.binaries, self._prober, self.spaces, self.code, self.events, self.processes,
+            self.clock.since_start, self.mishaps, self.endings, can_hold=can_hold,
         )
-        self.completion = StackCompletion(self.maps, self.spaces, self.follower.look_again)
-        self.stacks = CollectedStacks(self.completion, self.seen, self.mishaps)
+        self._completion = StackCompletion(maps, self.spaces, self._follower.look_again)
+        self.stacks = CollectedStacks(self._completion, self.code.seen, self.mishaps)
         self._opened.callback(self._detach)
-        self._shared = self.maps.view("SHARED", records.SHARED, 1)
-        self._heartbeat = Heartbeat(self._shared)
-        self._opened.callback(self._heartbeat.stop)
-        self._select(options.selection)
-        self._started_ns = time.monotonic_ns()
-        self._ended_ns = 0
-        self.older_children: tuple[Untraced, ...] = ()
+        self._losing: tuple[Losing, ...] = (
+            self.kernel, self.mishaps, self.kernel.programs, tables, rows, self.spaces, self.code, self.sites,
+            self._prober, self._follower.unfollowed,
+        )
+        self.kernel.select(options.selection)
+        self._older_children: tuple[Untraced, ...] = ()
         """Of the process that was attached to: they are not traced."""
         self._launched: Launched | None = None
         self._pids: tuple[int, ...] = ()
 
     def _make_kernel_side(self, options: CaptureOptions) -> None:
-        self.maps = Maps.create(options.limits, options.constants)
-        self._opened.callback(self.maps.close)
-        self.programs = load_programs(
-            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(),
-            interpreters=options.interpreters, on_compile=options.on_compile,
-        )
-        self._opened.callback(self.programs.close)
-
-    def _open_rings(self) -> None:
-        self.rings, self.holds = dict[str, Ring](), HoldCounts(enabled=self.options.constants.counts)
-        self._stack_ring = self._ring("STACK_RING")
-        self._interpreter_ring = self._ring("INTERPRETER_RING")
-        self._dump_ring = self._ring("DUMP_RING")
-        self._control = self._ring("CONTROL")
-        self._opened.callback(StackWriter(self.maps).close)
-
-    def _ring(self, name: str) -> Ring:
-        ring = self.rings[name.lower()] = Ring(self.maps.fds[name], self.maps.entries[name])
-        self._opened.callback(ring.close)
-        return ring
-
-    def _since_start(self, kernel_ns: int) -> int:
-        return max(0, kernel_ns - self._started_ns)
-
-    def _enter(self, pid: int, state: ProcessState) -> None:
-        process = np.zeros(1, records.PROCESS)
-        process["space"], process["state"], process["started_ns"] = pid, int(state), time.monotonic_ns()
-        bpf.update_element(self.maps.fds["PROCESSES"], pid.to_bytes(4, "little"), process.tobytes())
-
-    def _select(self, selection: Selection) -> None:
-        self._shared["min_size"] = selection.min_size
-        self._shared["max_size"] = selection.max_size
-        self._shared["sample_bytes"] = selection.sample_bytes
-        # What was not kept when it was made again looks freed; what is older than the trace, as if it were nothing.
-        self._shared["freed_sets"] = self.options.limits.freed_sets if selection.keeps_all else 0
+        self.kernel = KernelSide(options, self._opened)
 
     def _arm(self) -> None:
         before = os.getpriority(os.PRIO_PROCESS, 0)
         with suppress(OSError):  # those that are held wait for this process
             os.setpriority(os.PRIO_PROCESS, 0, _NICE)
             self._opened.callback(os.setpriority, os.PRIO_PROCESS, 0, before)
-        self._heartbeat.start()
-        self.attacher.attach_tracepoints()
-        self._shared["follow"] = int(self.options.follow)
-        self._started_ns = time.monotonic_ns()
-        self._shared["armed"] = 1
+        self.kernel.beat()
+        self._attacher.attach_tracepoints()
+        self.kernel.shared["follow"] = int(self.options.follow)
+        self.clock.start()
+        self.kernel.shared["armed"] = 1
 
     def launch(self, launched: Launched, path: str) -> None:
         """Put all probes on a held child and let it go; raises NothingToProbe, or NoSuchTarget if it cannot exec."""
         self.mode, self._launched, self._pids = "launched", launched, (launched.pid,)
-        self._enter(launched.pid, ProcessState.WAITS)
-        self._shared["unknown_is_bad"] = int(self.options.selection.keeps_all)
+        self.kernel.enter(launched.pid, ProcessState.WAITS)
+        self.kernel.shared["unknown_is_bad"] = int(self.options.selection.keeps_all)
         binaries: Sequence[OpenBinary] = ()
         variables: Mapping[str, str] = {}
         with self.mishaps.attempt():
-            binaries, variables = first_program(self.binaries, self.prober, path)
-        self.prober.starts(launched.pid, binaries)
-        self.prober.check(path, binaries)
-        self.follower.expect_exec(launched.pid)
-        self.interpreters.load_programs(binaries)
+            binaries, variables = first_program(self.binaries, self._prober, path)
+        self._prober.starts(launched.pid, binaries)
+        self._prober.check(path, binaries)
+        self._follower.expect_exec(launched.pid)
+        self._interpreters.load_programs(binaries)
         self._arm()
         launched.release(variables)
 
@@ -202,28 +158,28 @@ class Session:
         """Put all probes on running processes and arm them together; raises NothingToProbe where none has any."""
         self._pids = tuple(pids)
         binaries = [binary for pid in pids for binary in self._join(pid)]
-        self.prober.check(f"process{'es' * (len(pids) > 1)} {', '.join(map(str, pids))}", binaries)
+        self._prober.check(f"process{'es' * (len(pids) > 1)} {', '.join(map(str, pids))}", binaries)
         if self.options.follow:
-            self.older_children = older_children(pids)
+            self._older_children = older_children(pids)
         self._arm()
         for pid in pids:
             found = self.spaces.refresh(pid, 0, 0)
-            self.prober.link(pid, found)
+            self._prober.link(pid, found)
             with self.mishaps.attempt():
-                self.jit.find_registered((pid, 0), found, anew=True)
+                self.code.find((pid, 0), found)
 
     def _join(self, pid: int) -> Sequence[OpenBinary]:
         """Put all probes on a running process; return its binaries."""
-        self._enter(pid, ProcessState.TRACED)
+        self.kernel.enter(pid, ProcessState.TRACED)
         self.processes.add(pid, 0, proc.parent(pid), proc.command_line(pid), 0)
         space = pid, 0
-        self.follower.began(space)
+        self._follower.began(space)
         binaries = self.spaces.refresh(*space, 0)
-        self.prober.check_code(pid, self.spaces.executable(space))
-        self.prober.link(pid, binaries)
+        self._prober.check_code(pid, self.spaces.executable(space))
+        self._prober.link(pid, binaries)
         with self.mishaps.attempt():
-            self.code.find_dump(space)
-        self.follower.mapped(space, binaries)
+            self.code.logs.find_dump(space)
+        self._follower.mapped(space, binaries)
         return binaries
 
     def stop(self) -> None:
@@ -239,14 +195,14 @@ class Session:
         """Read what the kernel side tells until the target has ended, `stop` was called or the time is up."""
         deadline = None if self.options.duration_s is None else time.monotonic() + self.options.duration_s
         try:
-            with Wakes(self._control.fd, self._pids) as wakes:
+            with Wakes(self.kernel.control.fd, self._pids) as wakes:
                 while not self._is_over(deadline):
                     is_quiet = not wakes.wait(_TICK_SECONDS)
                     self.drain()
                     if is_quiet:
                         self.stacks.settle(_SPARE_SECONDS)
-                        self.follower.look_after()
-                        self.attacher.events.rest()
+                        self._follower.look_after()
+                        self._attacher.events.rest()
                     self._take_checkpoints()
                     if on_turn is not None:
                         on_turn()
@@ -265,7 +221,7 @@ class Session:
 
         def freeze() -> None:
             nonlocal stopped_ns
-            stopped_ns = self.duration_ns
+            stopped_ns = self.clock.duration_ns
             self.drain()
 
         self.endings.look_into(self.processes.spaces_alive, freeze, self.serve, lambda: then(stopped_ns))
@@ -273,22 +229,21 @@ class Session:
     def serve(self) -> None:
         """Answer those that are held."""
         self._follow()
-        while self.follower.work():
+        while self._follower.work():
             self._follow()
 
     def _end_counting(self) -> None:
-        self._shared["armed"] = 0
-        self._ended_ns = self._ended_ns or time.monotonic_ns()
+        self.kernel.shared["armed"] = 0
+        self.clock.end()
 
     def _take_checkpoints(self) -> None:
         """Take all that were asked for, the last ones of a trace that ends too."""
         while self.checkpoints.asked > len(self.checkpoints.taken):
-            self.checkpoints.take(self.duration_ns, self.maps, self.events.history, self.drain)
+            self.checkpoints.take(self.clock.duration_ns, self.kernel.maps, self.events.history, self.drain)
 
     def progress(self) -> Progress:
         """Return what a status line shows."""
-        lost = sum(read_losses(self.maps.fds["LOSSES"]).values())
-        return Progress(time.monotonic_ns() - self._started_ns, self.events.history.events_seen, lost)
+        return Progress(self.clock.elapsed_ns, self.events.history.events_seen, self.kernel.lost())
 
     def _is_over(self, deadline: float | None) -> bool:
         if self.stopped or (deadline is not None and time.monotonic() >= deadline):
@@ -305,51 +260,55 @@ class Session:
             return True
         self.drain()
         if pid in self.processes.living:  # its last word was lost
-            self.processes.exited(pid, None, self._since_start(time.monotonic_ns()))
+            self.processes.exited(pid, None, self.clock.since_start(time.monotonic_ns()))
         return False
 
     def drain(self) -> None:
         """Take everything out of the rings: control first, since someone may be held."""
         self.serve()
         self._drain_stacks()
-        self.code.poll()
+        self.code.logs.poll()
         self.events.read()
 
     def _follow(self) -> None:
         """Handle what happened to processes; what was dumped before it, by the mappings as they were."""
         self.endings.let_go()
-        happened = self.holds.noted(self._control.read_blobs())
+        happened = self.holds.noted(self.kernel.control.read_blobs())
         self._take_dumps()
-        self.follower.handle(self.endings.put_off(happened))
-        self._shared["behind"] = 0
+        self._follower.handle(self.endings.put_off(happened))
+        self.kernel.shared["behind"] = 0
 
     def _take_dumps(self) -> None:
-        for blob in self._dump_ring.read_blobs():
+        for blob in self.kernel.dumps.read_blobs():
             with self.mishaps.attempt():
-                self.completion.add((blob,))
+                self._completion.add((blob,))
 
     def _drain_stacks(self) -> None:
         began = time.monotonic_ns()
-        scripts, stacks = self._interpreter_ring.read_blobs(), self._stack_ring.read_blobs()
+        scripts, stacks = self.kernel.interpreter_frames.read_blobs(), self.kernel.stacks.read_blobs()
         self._take_dumps()  # each was sent before its stack
         self.stacks.take(scripts, stacks, began)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        why = self.programs.interpreters.refused if self.programs.interpreters else ""
-        refused = (f"no frames of interpreters are shown: {why}",) if why else ()
-        interpreters = (*self.interpreters.notes, *self.stacks.script_frames.notes)
-        everywhere = (_EVERYWHERE,) if self.prober.stands_everywhere else ()
-        return (*refused, *interpreters, *self.code.notes, *everywhere, *self.prober.preloading.notes)
+        interpreters = (*self.kernel.notes, *self._interpreters.notes, *self.stacks.script_frames.notes)
+        everywhere = (_EVERYWHERE,) if self._prober.stands_everywhere else ()
+        return (*interpreters, *self.code.notes, *everywhere, *self._prober.preloading.notes)
 
     @property
-    def started_ns(self) -> int:
-        """The kernel's monotonic clock when the probes were armed."""
-        return self._started_ns
+    def losses(self) -> Iterator[Loss]:
+        """Yield what could not be kept so far, here and on the kernel side."""
+        for losing in self._losing:
+            yield from losing.losses
 
-    @property
-    def duration_ns(self) -> int:
-        return (self._ended_ns or time.monotonic_ns()) - self._started_ns
+    def coverage(self, processes: Sequence[Process], mappings: Sequence[MappedRange]) -> Coverage:
+        """Return what was probed, and what ran without: of these processes and of what they mapped, and of older
+        children."""
+        binaries = {binary.id: binary for binary in self.binaries.all}
+        untraced = self._older_children
+        with self.mishaps.attempt():
+            untraced = (*untraced_programs(processes, mappings, binaries, self.sites.infos[1:]), *untraced)
+        return replace(self.sites.coverage, untraced=untraced)
 
     @property
     def target_ended(self) -> bool:
@@ -370,15 +329,15 @@ class Session:
         the kernel, 0.4 s and more, is of no use to anybody.
         """
         self._leaves_rest = exits and self._closer.is_ready
-        self._shared["armed"] = 0
+        self.kernel.shared["armed"] = 0
         self._opened.close()
         self.mishaps.calm()
 
     def _detach(self) -> None:
         if self._leaves_rest and self.target_ended:
-            self.attacher.leave_all()
+            self._attacher.leave_all()
         else:
-            self.attacher.detach_all(leaves_places=self._leaves_rest)
+            self._attacher.detach_all(leaves_places=self._leaves_rest)
 
     def _end_closer(self) -> None:
         """End it, unless it has something to close, or to remove names that the kernel still has in use."""

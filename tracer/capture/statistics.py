@@ -15,7 +15,7 @@ from tracer.model.run_statistics import RingCounts, RunStatistics, WalkCounts
 
 def read_statistics(session: Session) -> RunStatistics:
     """Return the counts so far; those of the kernel are 0 unless the session's constants ask for them."""
-    counts = read_counters(session.maps.fds["COUNTS"], COUNT_SLOTS)
+    counts = read_counters(session.kernel.maps.fds["COUNTS"], COUNT_SLOTS)
     return RunStatistics(
         walks=tuple(_walks(counts)),
         frames_walked=counts[Count.FRAMES],
@@ -24,7 +24,7 @@ def read_statistics(session: Session) -> RunStatistics:
         interpreter_walks=counts[Count.INTERPRETER_WALKS],
         interpreter_frames=counts[Count.INTERPRETER_FRAMES],
         dumps=counts[Count.DUMPS],
-        rings=tuple(RingCounts(name, ring.records, ring.taken_bytes) for name, ring in session.rings.items()),
+        rings=tuple(RingCounts(name, ring.records, ring.taken_bytes) for name, ring in session.kernel.rings.items()),
         holds=session.holds.by_reason(),
     )
 

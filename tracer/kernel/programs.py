@@ -30,6 +30,7 @@ from tracer.kernel.maps import Maps
 from tracer.kernel.namespaces import own_pid_namespace
 from tracer.kernel.sources import bpf_directory, source_text
 from tracer.model import records
+from tracer.model.snapshot import EVERY_KIND, Loss
 from tracer.model.verified import Verified
 
 HOLD_TURNS, HOLD_READS = 1 << 17, 5
@@ -169,6 +170,12 @@ class Programs:
     def passed_over(self) -> int:
         """Return how many forks, execs and ends of threads the kernel did not hand over: another one was under way."""
         return sum(bpf.passed_over(self._points[name]) for name in _TRACEPOINTS)
+
+    @property
+    def losses(self) -> Iterator[Loss]:
+        if count := self.passed_over:
+            reason = "process event that the kernel did not hand over: it was preempted in another one"
+            yield Loss(reason, count, "run it again", EVERY_KIND)
 
     def prepare_events(self) -> None:
         """Begin to load the programs for perf events, unless that was begun before."""

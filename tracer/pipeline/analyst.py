@@ -58,7 +58,7 @@ class Analyst:
         if looks:
             session.look_into(lambda now_ns: self._fork_and_wait(session, job, now_ns))
             return
-        until_ns = session.duration_ns
+        until_ns = session.clock.duration_ns
         session.drain()
         self._fork(session, job, until_ns)
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
-from tracer.errors import NothingToProbe, UnsuitableTarget
+from tracer.errors import NothingToProbe, TooFewFiles, UnsuitableTarget
 from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
 from tracer.kernel.place_events import Breakpoints
 from tracer.mishaps import Mishaps
 from tracer.model.operations import Operation
 from tracer.model.preload_names import PreloadLibrary
 from tracer.model.records import ControlKind
-from tracer.model.snapshot import Coverage, Mapping, UncoveredInstances, Unresolved
+from tracer.model.snapshot import EVERY_KIND, Loss, Mapping, Unresolved
 from tracer.probing.changed_code import is_changed, without_breakpoint
 from tracer.probing.copied_code import Excerpt, excerpts
 from tracer.probing.holds import holds_of, is_libc
@@ -68,8 +68,6 @@ class Prober:
         self._excerpts: dict[int, list[Excerpt]] = {}
         self.without_files = 0
         """How often a process got no probes, or not all, since no more files may be opened."""
-        self._unresolved: list[Unresolved] = []
-        self._uncovered: list[UncoveredInstances] = []
 
     def prepare(self, binary: OpenBinary) -> None:
         """Find a binary's sites, its holds and its unwind table."""
@@ -78,8 +76,8 @@ class Prober:
         self._holds[binary.id] = []
         with self._mishaps.attempt():
             found = self._site_finder.find(binary.image)
-            self._unresolved += found.unresolved
-            self._uncovered += found.uncovered
+            self._sites.unresolved += found.unresolved
+            self._sites.uncovered += found.uncovered
             self._sites.add(binary, found.placements)
             binary.unwinders = found.unwinders
         if not _sees_ends(binary):
@@ -183,7 +181,7 @@ class Prober:
                 return False
             self._misses_ends(binary)
             reason = f"the kernel refused the probe: {error.strerror}"
-            self._unresolved += [
+            self._sites.unresolved += [
                 Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                            p.site.function.function, reason)
                 for _, p in placed
@@ -215,7 +213,7 @@ class Prober:
                 self.without_files += 1
             elif error.errno != errno.ESRCH:
                 reason = f"the kernel refused the probes of what unwinds: {error.strerror}"
-                self._unresolved.append(Unresolved("unwinder", "", binary.path, reason))
+                self._sites.unresolved.append(Unresolved("unwinder", "", binary.path, reason))
             return []
         return distinct
 
@@ -351,7 +349,7 @@ class Prober:
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
         holds = (hold.kind for binary in binaries for hold in self._holds.get(binary.id, ()))
-        if binaries and not self.site_count and all(kind == ControlKind.STARTED for kind in holds):
+        if binaries and not self._sites.count and all(kind == ControlKind.STARTED for kind in holds):
             raise NothingToProbe(f"nothing to probe in {name}: {why_untraced(binaries)}", what_helps(binaries))
 
     def leave(self, pid: int) -> None:
@@ -381,9 +379,7 @@ class Prober:
         self._attacher.detach(pid)
 
     @property
-    def site_count(self) -> int:
-        return len(self._sites.infos) - 1
-
-    @property
-    def coverage(self) -> Coverage:
-        return Coverage(self.site_count, tuple(dict.fromkeys(self._unresolved)), tuple(self._uncovered))
+    def losses(self) -> Iterator[Loss]:
+        if self.without_files:
+            reason = "process without probes: no more files may be opened"
+            yield Loss(reason, self.without_files, TooFewFiles.hint, EVERY_KIND)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from tracer.kernel.maps import Maps
 from tracer.model import records
 from tracer.model.operations import FunctionSpec, Location, Operation, Placement, SiteFlag
 from tracer.model.preload_names import C_LIBRARY
-from tracer.model.snapshot import Records, SiteInfo
+from tracer.model.snapshot import EVERY_KIND, Coverage, Loss, Records, SiteInfo, UncoveredInstances, Unresolved
 
 
 def type_hash(name: str) -> int:
@@ -30,6 +30,22 @@ class SiteTable:
         self.infos: list[SiteInfo] = [SiteInfo(0, "", "", None)]
         self.types: dict[int, str] = {}
         self.refused = 0
+        self.unresolved: list[Unresolved] = []
+        self.uncovered: list[UncoveredInstances] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.infos) - 1
+
+    @property
+    def coverage(self) -> Coverage:
+        """What was found in all binaries, and what could not be probed."""
+        return Coverage(self.count, tuple(dict.fromkeys(self.unresolved)), tuple(self.uncovered))
+
+    @property
+    def losses(self) -> Iterator[Loss]:
+        if self.refused:
+            yield Loss("site not probed: too many", self.refused, "give fewer specs", EVERY_KIND)
 
     def add(self, binary: OpenBinary, placements: Sequence[Placement]) -> None:
         """Enter the sites of a binary; those that no longer fit are counted in `refused`."""

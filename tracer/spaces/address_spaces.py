@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tracer.binaries.open_binaries import VDSO, Binaries, OpenBinary
 from tracer.mishaps import Mishaps
 from tracer.model.addresses import Range, Space
 from tracer.model.records import TABLE_MAPPINGS
-from tracer.model.snapshot import Mapping
+from tracer.model.snapshot import Loss, Mapping
 from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
 from tracer.procfs.process import read_memory
 from tracer.spaces.generated_ranges import GeneratedRanges
@@ -40,6 +40,11 @@ class Spaces(SpaceListener):
         self.generated = GeneratedRanges()
         self.last_read: list[MapsEntry] = []
         """All mappings of the process that was refreshed last."""
+
+    @property
+    def losses(self) -> Iterator[Loss]:
+        if count := len(self.generated.unlisted):
+            yield Loss("code of a JIT that could not be followed: too many mappings", count, "none yet")
 
     def refresh(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
         """Read a process's mappings, publish them to the unwinder, and return the binaries mapped."""

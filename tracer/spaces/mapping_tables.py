@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter, deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from tracer.kernel import bpf
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
-from tracer.model.snapshot import Mapping
+from tracer.model.snapshot import Loss, Mapping
 from tracer.spaces.free_list import FreeList
 
 _NOWHERE = 1 << 62
@@ -52,6 +53,11 @@ class UnwindRows:
         self._cache = cache
         self.refused = 0
         """Binaries that no longer fitted."""
+
+    @property
+    def losses(self) -> Iterator[Loss]:
+        if self.refused:
+            yield Loss("unwind table not kept: too many binaries", self.refused, "trace fewer")
 
     def install(self, binary: OpenBinary) -> None:
         """Make a binary's unwind table known; without one its frames are walked by frame pointers."""
@@ -132,6 +138,11 @@ class MappingTables:
         self._table_of: dict[int, int] = {}
         self._shared = maps.view("SHARED", records.SHARED, 1)
         self.refused = 0
+
+    @property
+    def losses(self) -> Iterator[Loss]:
+        if self.refused:
+            yield Loss("mapping table not kept: too many processes or mappings", self.refused, "trace fewer")
 
     @property
     def epoch(self) -> int:

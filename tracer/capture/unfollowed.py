@@ -1,0 +1,64 @@
+"""Unfollowed lives: processes, and parts of what they did, that ran without probes, by reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tracer.model.addresses import Space
+from tracer.model.snapshot import EVERY_KIND, Loss
+
+
+class Unfollowed:
+    """`can_hold`: whether this kernel can hold a process until its probes are in place."""
+
+    def __init__(self, *, can_hold: bool) -> None:
+        self._can_hold = can_hold
+        self.children = 0
+        """Forked children that ran on without being held."""
+        self.programs = 0
+        """Programs that were exec'd without their loader's, or if static their own, first step being held."""
+        self.lapses = 0
+        """Processes that ran on without probes for a moment when their first thread had ended."""
+        self.copies = 0
+        """Breakpoints that a process had copied with probed code, and that were made good."""
+        self.translated: set[Space] = set()
+        """Processes in which a program runs another one's code by translating it: they have no probes."""
+        self.dispatching: set[Space] = set()
+        """Processes that turn system calls into signals, those that end a return probe too: they lost their probes."""
+        self.patching: set[Space] = set()
+        """Processes that write to probed code, over breakpoints too, and their children: they lost their probes."""
+
+    def is_left(self, space: Space) -> bool:
+        """Tell whether a process must have no probes."""
+        return space in self.translated or space in self.dispatching or space in self.patching
+
+    @property
+    def losses(self) -> Iterator[Loss]:
+        cannot = "this kernel cannot hold it (Linux 6.0 can)"
+        if self.children:
+            why = "it was not made by fork() or vfork()" if self._can_hold else cannot
+            yield Loss(f"child that was not traced from its start: {why}", self.children, "none")
+        if self.programs:
+            why = "its exec was not seen, or is of a kind unknown here" if self._can_hold else cannot
+            yield Loss(f"program that was not traced from its start: {why}", self.programs, "none")
+        if self.lapses:
+            reason = "process that ran for a moment without probes, when its first thread had ended before others"
+            yield Loss(reason, self.lapses, "none", EVERY_KIND)
+        if self.translated:
+            reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
+            yield Loss(reason, _processes(self.translated), "trace it without the other")
+        if self.dispatching:
+            reason = "process that dispatches its own system calls (as Wine does): not traced from then on"
+            yield Loss(reason, _processes(self.dispatching), "none", EVERY_KIND)
+        if self.patching:
+            reason = "process that patches its own code, where probes were: not traced from then on"
+            yield Loss(reason, _processes(self.patching), "none", EVERY_KIND)
+        if self.copies:
+            reason = (
+                "start of a probed function that the program copied and runs elsewhere: calls through it are not seen"
+            )
+            yield Loss(reason, self.copies, "none", EVERY_KIND)
+
+
+def _processes(spaces: set[Space]) -> int:
+    return len({pid for pid, _ in spaces})
