@@ -489,6 +489,13 @@ struct ghost {
 	u64 freed_ns;
 };
 
+/* What a realloc found of the block that it was given. */
+enum old_block {
+	OLD_NONE,
+	OLD_TAKEN, /* it was alive */
+	OLD_UNKNOWN,
+};
+
 /* An allocator call between its entry and its return. */
 struct pending {
 	u64 slot; /* address of its return address; 0: none */
@@ -496,7 +503,7 @@ struct pending {
 	u64 size;
 	u64 extra; /* map: flags; remap: the old length */
 	u64 site;
-	u64 had_old;
+	u64 had_old; /* enum old_block */
 	u64 back; /* of a wrapper: its return address, by which it is known to be under way; else 0 */
 	struct allocation old; /* of realloc: put back if it fails */
 };

@@ -242,7 +242,7 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	count = value_at(ctx, registers, &site->count);
 	pending->slot = slot;
 	pending->site = index;
-	pending->had_old = 0;
+	pending->had_old = OLD_NONE;
 	pending->back = 0;
 	if (site->flags & SITE_WRAPPER)
 		bpf_probe_read_user(&pending->back, sizeof(pending->back), (void *)slot);
@@ -251,7 +251,7 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	pending->address = value_at(ctx, registers, site->flags & SITE_OUT_POINTER ? &site->name : &site->object);
 	if (operation == OP_REALLOC && pending->address) {
 		pending->had_old = take_block(thread, pending->address, site->group, &pending->old);
-		if (!pending->had_old)
+		if (pending->had_old == OLD_NONE)
 			judge_unknown(ctx, thread, pending->address);
 	} else if (operation == OP_UNMAP) {
 		thread->intent.size = pending->size;
@@ -261,21 +261,24 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	}
 }
 
-/* Settle what a realloc did to its old block; returns whether there is a new one. */
-INLINE int realloc_returned(struct thread *thread, struct site *site, u64 result)
+/*
+ * Settle what a realloc that has returned did to the block at `address`, of
+ * which it `had` this `old` one: it is freed, or alive as before. The intent
+ * has what was returned, and the size that was asked for.
+ */
+INLINE void settle_old(struct thread *thread, struct site *site, u64 had, u64 address, struct allocation *old)
 {
-	struct pending *pending = &thread->pending;
-	int freed = result || (!pending->size && site->flags & SITE_FREES_ON_ZERO);
+	struct intent *intent = &thread->intent;
+	int freed = intent->address || (!intent->size && site->flags & SITE_FREES_ON_ZERO);
 
-	if (pending->had_old == 1) {
+	if (had == OLD_TAKEN) {
 		if (freed)
-			block_ended(thread, pending->address, site->group, &pending->old, 0);
+			block_ended(thread, address, site->group, old, 0);
 		else
-			keep_block(thread, pending->address, site->group, &pending->old);
-	} else if (pending->had_old == 2 && freed) {
-		unknown_freed(thread, pending->address, site->group);
+			keep_block(thread, address, site->group, old);
+	} else if (had == OLD_UNKNOWN && freed) {
+		unknown_freed(thread, address, site->group);
 	}
-	return result != 0;
 }
 
 /* Settle the pending call; returns whether something was made that is to be kept, with the intent to. */
@@ -319,7 +322,7 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 	}
 	intent->address = result;
 	if (operation == OP_REALLOC)
-		result = realloc_returned(thread, site, result);
+		settle_old(thread, site, pending->had_old, pending->address, &pending->old);
 	return result && block_made(thread, intent->size, site->flags & SITE_WRAPPER);
 }
 
@@ -330,7 +333,7 @@ INLINE void note_realloc(struct thread *thread, u64 stack)
 	struct free_site key = { .made = pending->old.stack, .freed = stack, .given = GIVEN_REALLOC };
 	struct free_seen first = { .address = pending->address, .size = pending->old.size };
 
-	if (thread->intent.operation == OP_REALLOC && pending->had_old == 1)
+	if (thread->intent.operation == OP_REALLOC && pending->had_old == OLD_TAKEN)
 		note_free_site(thread, &key, &first);
 }
 

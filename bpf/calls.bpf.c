@@ -92,7 +92,7 @@ INLINE void block_entered(struct thread *thread, struct site *site, struct call 
 		note_free(thread, address, slot);
 		look_at_described_free(thread, site, &block, slot);
 	} else if (call) {
-		call->state |= CALL_HAD_OLD;
+		call->had_old = OLD_TAKEN;
 		call->old = block;
 	}
 }
@@ -247,9 +247,7 @@ INLINE u64 made_by(struct pt_regs *ctx, struct site *site, struct call *call)
 INLINE u32 memory_returned(struct pt_regs *ctx, struct thread *thread, struct site *site, struct call *call)
 {
 	struct intent *intent = &thread->intent;
-	u64 old = call->address;
-	struct allocation block;
-	int freed;
+	struct allocation old;
 
 	if (site->operation == OP_FREE)
 		return 0;
@@ -259,15 +257,9 @@ INLINE u32 memory_returned(struct pt_regs *ctx, struct thread *thread, struct si
 		intent->address = has_failed(ctx, site) ? 0 : RETURN_VALUE(ctx);
 	intent->size = call->value;
 	intent->value = 0;
-	freed = intent->address || (!intent->size && site->flags & SITE_FREES_ON_ZERO);
-	if (call->state & CALL_HAD_OLD) {
-		block = call->old;
-		if (freed)
-			block_ended(thread, old, site->group, &block, 0);
-		else
-			keep_block(thread, old, site->group, &block);
-	} else if (call->state & CALL_HAD_UNKNOWN && freed) {
-		unknown_freed(thread, old, site->group);
+	if (call->had_old) {
+		old = call->old; /* fewer paths for the verifier than from the map */
+		settle_old(thread, site, call->had_old, call->address, &old);
 	}
 	return intent->address && block_made(thread, intent->size, 0) ? PROGRAM_ALLOCATED : 0;
 }
@@ -461,11 +453,11 @@ int unknown_free(struct pt_regs *ctx)
 	if (site->operation == OP_FREE) {
 		unknown_freed(thread, key.address, site->group);
 	} else if (!site->group) {
-		thread->pending.had_old = 2;
+		thread->pending.had_old = OLD_UNKNOWN;
 	} else {
 		calls = calls_of(thread->tid);
 		if (calls)
-			call_at(calls, calls->depth - 1)->state |= CALL_HAD_UNKNOWN;
+			call_at(calls, calls->depth - 1)->had_old = OLD_UNKNOWN;
 	}
 	return 0;
 }

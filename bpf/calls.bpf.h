@@ -19,8 +19,6 @@
 
 enum call_state {
 	CALL_SETTLED = 1, /* what it does was recorded at its entry */
-	CALL_HAD_OLD = 2, /* realloc: `old` was alive */
-	CALL_HAD_UNKNOWN = 4, /* realloc: the old block was not known */
 };
 
 struct call {
@@ -42,7 +40,7 @@ struct call {
 	u8 operation;
 	u8 state;
 	u8 flags; /* object flags */
-	u8 reserved;
+	u8 had_old; /* realloc: enum old_block */
 };
 
 struct calls {
@@ -69,7 +67,7 @@ INLINE void abandon_call(struct thread *thread, struct call *call)
 {
 	struct allocation old;
 
-	if (!(call->state & CALL_HAD_OLD))
+	if (call->had_old != OLD_TAKEN)
 		return;
 	old = call->old;
 	keep_block(thread, call->address, call->group, &old);

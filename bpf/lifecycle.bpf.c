@@ -161,7 +161,7 @@ int on_exit(struct tracepoint *ctx)
 		u64 index = pending->site;
 
 		MASK(index, MAX_SITES);
-		if (pending->slot && pending->had_old == 1) /* killed inside realloc: its block was alive */
+		if (pending->slot && pending->had_old == OLD_TAKEN) /* killed inside realloc: its block was alive */
 			keep_block(thread, pending->address, SITES->at[index].group, &pending->old);
 		flush_totals(thread);
 		map_delete(THREADS, &key);

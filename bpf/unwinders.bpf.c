@@ -159,7 +159,7 @@ INLINE void drop_left(u64 sp)
 	if (pending->slot && pending->slot <= sp) {
 		index = pending->site;
 		MASK(index, MAX_SITES);
-		if (pending->had_old == 1)
+		if (pending->had_old == OLD_TAKEN)
 			keep_block(thread, pending->address, SITES->at[index].group, &pending->old);
 		pending->slot = 0;
 	}

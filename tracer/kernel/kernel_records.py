@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 
 from tracer.model import records
+
+
+class OldBlock(IntEnum):
+    """What a realloc found of the block that it was given."""
+
+    NONE = 0
+    TAKEN = 1
+    UNKNOWN = 2
+
 
 PENDING = np.dtype(
     [

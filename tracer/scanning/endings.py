@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tracer.kernel import bpf
-from tracer.kernel.kernel_records import HOLD
+from tracer.kernel.kernel_records import HOLD, OldBlock
 from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
 from tracer.model.addresses import Space
@@ -274,7 +274,7 @@ class Endings:
         new one not yet, while one of them holds what the program keeps there."""
         for tid in threads:
             thread = self._thread(tid)
-            if thread is not None and thread["pending"]["slot"] and thread["pending"]["had_old"]:
+            if thread is not None and thread["pending"]["slot"] and thread["pending"]["had_old"] != OldBlock.NONE:
                 return True
         return False
 

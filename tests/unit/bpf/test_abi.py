@@ -83,6 +83,7 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "process_state": (records.ProcessState, "PROCESS_"),
     "rule_kind": (records.RuleKind, "RULE_"),
     "interpreter_record": (records.InterpreterRecord, "INTERPRETER_"),
+    "old_block": (kernel_records.OldBlock, "OLD_"),
     "walk_outcome": (records.WalkOutcome, "WALK_"),
     "count": (records.Count, "COUNT_"),
 }
