@@ -15,9 +15,10 @@ from traced_report import HOLD_EXPIRED, Run, run_in_turns
 
 WITHOUT_MULTI = """
 import sys
-from tracer.capture import session
+from tracer.capture import kernel_side
 from tracer.cli.main import main
-session.has_uprobe_multi = lambda: False
+assert kernel_side.has_uprobe_multi
+kernel_side.has_uprobe_multi = lambda: False
 sys.exit(main(sys.argv[1:]))
 """
 

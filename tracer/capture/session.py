@@ -147,7 +147,7 @@ class Session:
         variables: Mapping[str, str] = {}
         with self.mishaps.attempt():
             binaries, variables = first_program(self.binaries, self._prober, path)
-        self._prober.starts(launched.pid, binaries)
+        self._prober.launches(launched.pid, binaries)
         self._prober.check(path, binaries)
         self._follower.expect_exec(launched.pid)
         self._interpreters.load_programs(binaries)
@@ -176,7 +176,7 @@ class Session:
         self._follower.began(space)
         binaries = self.spaces.refresh(*space, 0)
         self._prober.check_code(pid, self.spaces.executable(space))
-        self._prober.link(pid, binaries)
+        self._prober.joins(pid, binaries)
         with self.mishaps.attempt():
             self.code.logs.find_dump(space)
         self._follower.mapped(space, binaries)

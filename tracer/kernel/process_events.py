@@ -48,9 +48,30 @@ class ProcessEvents:
             self._programs.prepare_events()
 
     @property
+    def _are_possible(self) -> bool:
+        return self._places.can_be_had and not self._places.are_many
+
+    @property
     def _has_many_children(self) -> bool:
-        is_possible = self._places.can_be_had and not self._places.are_many
-        return is_possible and self._children_seconds >= _LINK_SECONDS
+        return self._are_possible and (self._is_cheapest or self._children_seconds >= _LINK_SECONDS)
+
+    @property
+    def _is_cheapest(self) -> bool:
+        """Whether events are worth it from the start: where the kernel has no links, each probe is an event anyhow,
+        and the kernel waits for its readers twice for each whose place no other event has."""
+        return not self._programs.probes.multi
+
+    @contextmanager
+    def first(self, pid: int, breakpoints: Breakpoints) -> Iterator[None]:
+        """Give the process that the trace begins with events in the body, where its children will cost least by that.
+        Nobody may be held yet."""
+        if self._is_cheapest and self._are_possible:
+            self._by_events.add(pid)
+            self._expected = breakpoints
+        try:
+            yield
+        finally:
+            self._expected = None
 
     @property
     def can_be_used(self) -> bool:

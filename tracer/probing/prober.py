@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
@@ -127,19 +127,33 @@ class Prober:
         last = min(end, mapping.end) - mapping.start + mapping.file_offset
         return any(first <= place < last for place in self._places(binary))
 
+    def launches(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
+        """Attach to a process the probes of the program that it is going to execute, before anybody is traced."""
+        with self._attacher.events.first(pid, Breakpoints.TO_COME) if self._follow else nullcontext():
+            self._start(pid, binaries)
+
+    def joins(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
+        """Attach to a running process the probes of what it maps, before anybody is traced."""
+        has_first = self._follow and is_running(pid, pid)
+        with self._attacher.events.first(pid, Breakpoints.MISSING) if has_first else nullcontext():
+            self.link(pid, binaries)
+
     def starts(self, pid: int, binaries: Sequence[OpenBinary], tid: int | None = None) -> bool:
         """Attach to a process what it lacks of the probes of a program that it is going to execute; `tid`: by which
         thread. Return whether it will have them then."""
         if tid is not None and tid != pid and self._attacher.events.has(pid) and is_running(pid, tid):
             self._attacher.events.move(pid, [tid])
             self._linked[pid] = {}
+        with self._attacher.events.expecting(pid, Breakpoints.TO_COME):
+            self._start(pid, binaries)
+        return tid is None or tid == pid or self._attacher.events.has(pid)
+
+    def _start(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
         for binary in binaries:
             self.prepare(binary)
         self.preloading.starts(pid, binaries)
-        with self._attacher.events.expecting(pid, Breakpoints.TO_COME):
-            self._complete(pid)
-            self.link(pid, binaries)
-        return tid is None or tid == pid or self._attacher.events.has(pid)
+        self._complete(pid)
+        self.link(pid, binaries)
 
     def maps(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
         """Attach to a process what it lacks of the probes of all that it maps."""

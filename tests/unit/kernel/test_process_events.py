@@ -1,0 +1,55 @@
+"""Who gets its probes by events, and from when on."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tracer.kernel.place_events import Breakpoints
+from tracer.kernel.process_events import ProcessEvents
+from tracer.model import records
+
+
+def process_events(*, multi: bool, can_be_had: bool = True, are_many: bool = False) -> ProcessEvents:
+    programs: Any = SimpleNamespace(
+        probes=SimpleNamespace(multi=multi), prepare_events=lambda: None, wait_for_events=lambda _: None,
+        of_events=None if multi else object(),
+    )  # fmt: skip
+    places: Any = SimpleNamespace(can_be_had=can_be_had, are_many=are_many, stay=lambda: None)
+    shared = np.zeros(1, records.SHARED)
+    maps: Any = SimpleNamespace(fds={"BY_EVENTS": -1}, view=lambda *_: shared)
+    return ProcessEvents(programs, places, maps)
+
+
+def test_where_there_are_no_links_all_have_events_from_the_start() -> None:
+    events = process_events(multi=False)
+    assert events.can_be_used
+    with events.first(7, Breakpoints.TO_COME):
+        assert events.are_opened
+    assert events.has(7)
+    assert not events.are_opened
+
+
+@pytest.mark.parametrize(
+    ("multi", "can_be_had", "are_many"), [(True, True, False), (False, False, False), (False, True, True)]
+)
+def test_where_links_are_fast_or_events_cannot_be_had_the_first_has_none(
+    multi: bool, can_be_had: bool, are_many: bool
+) -> None:  # fmt: skip
+    events = process_events(multi=multi, can_be_had=can_be_had, are_many=are_many)
+    assert not events.can_be_used
+    with events.first(7, Breakpoints.MISSING):
+        assert not events.are_opened
+    assert not events.has(7)
+
+
+def test_links_are_given_up_when_they_took_long() -> None:
+    events = process_events(multi=True)
+    events._programs.of_events = object()  # type: ignore[misc, assignment]
+    events.note_child(0.3)
+    assert not events.can_be_used
+    events.note_child(0.2)
+    assert events.can_be_used
