@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.cfi.rows import RETURN_ADDRESS, UNSET, Programs, State
+from tracer.cfi.rows import RETURN_ADDRESS, UNSET, CfiRows, State
 from tracer.dwarf import leb128
 
 _MAX_ADDRESS = 1 << 56
@@ -54,7 +54,7 @@ class CallFrames:
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     programs: NDArray[np.uint32]
-    rows: Programs
+    rows: CfiRows
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ class _Cie:
     known: dict[bytes, int] = field(default_factory=dict)
 
 
-def decode(source: FrameSource, rows: Programs | None = None) -> CallFrames:
+def decode(source: FrameSource, rows: CfiRows | None = None) -> CallFrames:
     """Decode all functions of `source`; never raises. New programs are added to `rows`.
 
     A function whose program is damaged or not understood keeps its range and has program 0; one whose common
     entry or range is, is left out.
     """
-    reader = _Reader(source, rows or Programs())
+    reader = _Reader(source, rows or CfiRows())
     reader.read()
     return CallFrames(
         np.array(reader.starts, np.int64),
@@ -104,13 +104,13 @@ def decode(source: FrameSource, rows: Programs | None = None) -> CallFrames:
 
 def read_programs(source: FrameSource) -> list[Fde]:
     """Return the instructions of all functions of `source`, not run, in the order of the records; never raises."""
-    reader = _ProgramReader(source, Programs())
+    reader = _ProgramReader(source, CfiRows())
     reader.read()
     return reader.found
 
 
 class _Reader:
-    def __init__(self, source: FrameSource, rows: Programs) -> None:
+    def __init__(self, source: FrameSource, rows: CfiRows) -> None:
         self._source = source
         self._data = bytes(source.data)
         self._commons: dict[int, _Cie | None] = {}
@@ -238,7 +238,7 @@ class _Reader:
 
 
 class _ProgramReader(_Reader):
-    def __init__(self, source: FrameSource, rows: Programs) -> None:
+    def __init__(self, source: FrameSource, rows: CfiRows) -> None:
         super().__init__(source, rows)
         self.found: list[Fde] = []
 

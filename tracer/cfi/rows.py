@@ -44,7 +44,7 @@ _CLOSING = b"\x41"  # DW_CFA_advance_loc, by 1
 _ADVANCES = {0x02: 1, 0x03: 2, 0x04: 4}
 
 
-class Programs:
+class CfiRows:
     """The rows of every distinct program, in flat arrays.
 
     Program p's rows are `first_rows[p]` to `first_rows[p + 1]`; a row is its distance from the start of the function

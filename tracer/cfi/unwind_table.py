@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tracer.architecture.current import ARCHITECTURE
 from tracer.cfi.call_frames import CallFrames, FrameSource, decode
 from tracer.cfi.frame_source import frame_sources
-from tracer.cfi.rows import UNSET, Programs
+from tracer.cfi.rows import UNSET, CfiRows
 from tracer.cfi.unwind_rules import Rule, distinct_rules
 from tracer.elf.image import PF_X, PT_LOAD, Image, Segment
 from tracer.model.records import RuleKind
@@ -80,7 +80,7 @@ def table_of_sources(
         (min(s.link_address, _LAST), min(s.link_address + s.memory_size, _LAST))
         for s in segments if s.type == PT_LOAD and s.flags & PF_X
     ]  # fmt: skip
-    rows = Programs()
+    rows = CfiRows()
     frames: CallFrames | None = None
     for source in sources:
         found = _within(decode(source, rows), code)
