@@ -6,7 +6,7 @@ from tracer.analysis.allocations import allocation_leaks, inherited_allocations
 from tracer.analysis.bad_frees import BadFrees
 from tracer.analysis.causes import with_causes
 from tracer.analysis.code_ranges import code_ranges
-from tracer.analysis.coverage_gaps import doubts, loss_doubts, missing_notes
+from tracer.analysis.coverage_gaps import gaps_of_losses, missing_notes, uncovered_gaps
 from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
@@ -64,10 +64,10 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         leaks=tuple(leak for leak in judged if leak.suppressed_by is None),
         errors=errors,
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
-        doubts=(
+        coverage_gaps=(
             *missing_notes(snapshot.coverage.missing),
-            *(loss_doubts(snapshot.losses, judged) if everything.is_judged else ()),
-            *doubts(
+            *(gaps_of_losses(snapshot.losses, judged) if everything.is_judged else ()),
+            *uncovered_gaps(
                 snapshot.coverage.uncovered_instances,
                 (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
             ),

@@ -34,7 +34,7 @@ def doubt_notes(uncovered: Iterable[UncoveredInstances], types: Collection[str],
     return [f"inlined copies have no probe: {named}; {rests}"]
 
 
-def doubts(uncovered: Iterable[UncoveredInstances], types: Iterable[str]) -> tuple[str, ...]:
+def uncovered_gaps(uncovered: Iterable[UncoveredInstances], types: Iterable[str]) -> tuple[str, ...]:
     """Return what a report says before anything else, a sentence per type that occurred in the trace."""
     missed = list(uncovered)
     found = []
@@ -58,7 +58,7 @@ def missing_notes(missing: Iterable[Missing]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def loss_doubts(losses: Iterable[Loss], leaks: Iterable[Leak]) -> tuple[str, ...]:
+def gaps_of_losses(losses: Iterable[Loss], leaks: Iterable[Leak]) -> tuple[str, ...]:
     """Return what a report says first of entries that are not called leaks, since their end may have been lost."""
     kinds = {leak.kind for leak in leaks if leak.state == OUTSTANDING}
     hiding = [loss for loss in losses if kinds & set(loss.hides)]

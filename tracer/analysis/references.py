@@ -131,7 +131,7 @@ class _Merge:
             held_in=() if self._inherited else self._held_in(count, rows, verdict),
             balance=None if self._inherited else self._balance(rows, made),
             trend=None if self._inherited else self._trend(pid, generation, type_, parts, rows),
-            notes=(*self._doubts(rows, type_), *self._notes(rows, made)),
+            notes=(*self._gaps(rows, type_), *self._notes(rows, made)),
             reachability=word,
             reachability_reason=reason or self._evidence.why_unknown.get((pid, generation)),
             holders=holders,
@@ -164,7 +164,7 @@ class _Merge:
         is_doubtful = state == LEAKED and may_have_ended(uncovered, self._types(rows, type_))
         return OUTSTANDING if is_doubtful else state
 
-    def _doubts(self, rows: Indices, type_: int) -> list[str]:
+    def _gaps(self, rows: Indices, type_: int) -> list[str]:
         uncovered = self._evidence.snapshot.coverage.uncovered_instances
         return doubt_notes(uncovered, self._types(rows, type_), self._has_counter(rows))
 

@@ -282,7 +282,7 @@ class Findings:
     """Sorted: references before allocations before mappings; bytes, then count, descending."""
     errors: tuple[ErrorFinding, ...]
     suppressed: tuple[Leak, ...] = ()
-    doubts: tuple[str, ...] = ()
+    coverage_gaps: tuple[str, ...] = ()
     """What was not seen of types that occurred; reports say it before anything else."""
     notes: tuple[str, ...] = ()
     events_seen: int = 0

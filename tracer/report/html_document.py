@@ -31,7 +31,7 @@ def html_document(findings: Findings) -> Json:
     return {
         "verdict": said.text,
         "style": said.style,
-        "doubts": list(findings.doubts),
+        "doubts": list(findings.coverage_gaps),
         "mode": findings.mode,
         "durationNs": findings.duration_ns,
         "events": findings.events_seen,

@@ -46,7 +46,7 @@ def document(findings: Findings) -> dict[str, object]:
         "format": FORMAT,
         "version": VERSION,
         "tool": {"name": "refleak", "version": __version__},
-        "doubts": list(findings.doubts),
+        "doubts": list(findings.coverage_gaps),
         "mode": findings.mode,
         "duration_ns": findings.duration_ns,
         "target_ended": findings.target_ended,

@@ -30,8 +30,8 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
     entries = cause_entries(reported(findings))
     said = verdict(findings)
     stream.write(f"## {_SIGNS.get(said.style, '')} {plain(said.text)}\n\n")
-    for doubt in findings.doubts:
-        stream.write(f"**{plain(doubt)}**\n\n")
+    for gap in findings.coverage_gaps:
+        stream.write(f"**{plain(gap)}**\n\n")
     if findings.processes:
         last = last_of(findings, findings.processes[0].pid)
         ended = f", {end(last)}" if last else ""

@@ -60,8 +60,8 @@ def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
         page.paragraph(line, "         ", "         ")
     for line in growing_lines(findings.growing):
         page.paragraph(line, "           ", "         ")
-    for doubt in findings.doubts:
-        page.paragraph(doubt, "         ", "         ")
+    for gap in findings.coverage_gaps:
+        page.paragraph(gap, "         ", "         ")
     page.blank()
     add_scope(page, findings)
     add_types(page, findings.types)

@@ -152,7 +152,7 @@ def test_copies_without_probe_are_those_of_the_type_in_the_spec() -> None:
     (leak,) = found.leaks
     assert (leak.type, leak.state) == ("file_class", "outstanding")
     assert leak.notes[0].startswith("inlined copies have no probe: 2 of obj_put (put)")
-    assert found.doubts == (
+    assert found.coverage_gaps == (
         "not all of obj was seen: no probe on 2 inlined copies of obj_put (put: loops were unrolled)",
     )
 

@@ -45,7 +45,7 @@ def states(found: Findings) -> dict[str, str]:
 def test_without_a_loss_all_leaked() -> None:
     found = judged()
     assert states(found) == dict.fromkeys(EVERY_KIND, "leaked")
-    assert found.doubts == ()
+    assert found.coverage_gaps == ()
 
 
 @pytest.mark.parametrize("kind", LossKind)
@@ -57,7 +57,7 @@ def test_each_loss_hides_what_it_may(kind: LossKind) -> None:
     assert not found.complete
     assert has_findings(found) is (len(hidden) < len(EVERY_KIND))
     said = f"what seems to be alive may have been freed unseen, so it is not called a leak (3 lost: {loss.reason})"
-    assert found.doubts == ((said,) if hidden else ())
+    assert found.coverage_gaps == ((said,) if hidden else ())
 
 
 def test_every_kind_of_loss_is_in_the_table() -> None:
@@ -81,4 +81,4 @@ def test_the_verdict_is_no_leak() -> None:
 
 
 def test_nothing_is_said_where_nothing_is_judged() -> None:
-    assert judged(*describe({LossKind.THREADS_FULL: 1}), mode="attached").doubts == ()
+    assert judged(*describe({LossKind.THREADS_FULL: 1}), mode="attached").coverage_gaps == ()

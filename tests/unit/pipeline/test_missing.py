@@ -74,7 +74,7 @@ def test_the_verdict_is_not_clean_and_the_report_says_why() -> None:
     snapshot, code = server()
     coverage = replace(snapshot.coverage, missing=(Missing("conn"),))
     findings = replace(analyse(replace(snapshot, coverage=coverage), code.symbols), leaks=(), errors=())
-    assert "conn was found nowhere" in findings.doubts[0]
+    assert "conn was found nowhere" in findings.coverage_gaps[0]
     assert verdict(findings).text == "refleak: no leak found, but conn was found nowhere"
     with pytest.raises(NothingFound, match=r"^found nowhere: conn$"):
         check_found(findings)
