@@ -62,10 +62,14 @@ class ProcessEvents:
         return not self._programs.probes.multi
 
     @contextmanager
-    def first(self, pid: int, breakpoints: Breakpoints) -> Iterator[None]:
+    def first(self, pid: int, breakpoints: Breakpoints, *, loads: bool = False) -> Iterator[None]:
         """Give the process that the trace begins with events in the body, where its children will cost least by that.
-        Nobody may be held yet."""
-        if self._is_cheapest and self._are_possible:
+        Nobody may be held yet. `loads`: where the kernel has links, load what events need."""
+        if loads and self._are_possible:
+            self._programs.prepare_events()
+            self._programs.wait_for_events(_MOST_SECONDS)
+            self._children_seconds = _LINK_SECONDS
+        if self._are_possible and self._programs.of_events is not None:
             self._by_events.add(pid)
             self._expected = breakpoints
         try:

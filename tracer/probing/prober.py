@@ -135,7 +135,7 @@ class Prober:
     def joins(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
         """Attach to a running process the probes of what it maps, before anybody is traced."""
         has_first = self._follow and is_running(pid, pid)
-        with self._attacher.events.first(pid, Breakpoints.MISSING) if has_first else nullcontext():
+        with self._attacher.events.first(pid, Breakpoints.MISSING, loads=True) if has_first else nullcontext():
             self.link(pid, binaries)
 
     def starts(self, pid: int, binaries: Sequence[OpenBinary], tid: int | None = None) -> bool:

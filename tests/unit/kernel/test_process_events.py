@@ -46,6 +46,17 @@ def test_where_links_are_fast_or_events_cannot_be_had_the_first_has_none(
     assert not events.has(7)
 
 
+@pytest.mark.parametrize("are_many", [False, True])
+def test_who_is_attached_to_has_events_before_anybody_is_held(are_many: bool) -> None:
+    """A first child by links took five seconds beside 20 runnable processes: it waited for its own lock."""
+    events = process_events(multi=True, are_many=are_many)
+    programs: Any = events._programs
+    programs.prepare_events = lambda: setattr(programs, "of_events", object())
+    with events.first(7, Breakpoints.MISSING, loads=True):
+        assert events.are_opened != are_many
+    assert events.has(7) == events.can_be_used != are_many
+
+
 def test_links_are_given_up_when_they_took_long() -> None:
     events = process_events(multi=True)
     events._programs.of_events = object()  # type: ignore[misc, assignment]
