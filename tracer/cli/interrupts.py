@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
+
+_STANDARD_ERROR = 2
 
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
@@ -21,6 +24,30 @@ def _unraisable(what: Any) -> None:
         signal.raise_signal(signal.SIGINT)
     else:
         sys.__unraisablehook__(what)
+
+
+@contextmanager
+def last_words(words: str) -> Iterator[None]:
+    """Have an interrupt in the body write a line to standard error before it ends the process, as it would without.
+
+    For what takes long and is no work yet: imports. Nothing is raised in them, which some would catch, or tell of in a
+    traceback.
+    """
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        with suppress(OSError):
+            os.write(_STANDARD_ERROR, f"{words}\n".encode())
+        signal.raise_signal(number)
+
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from tracer import __version__
-from tracer.cli.interrupts import interruptible
+from tracer.cli.interrupts import interruptible, last_words
 from tracer.cli.standard_streams import flush_streams, give_up_streams, open_missing_streams
 from tracer.errors import (
     CannotWrite,
@@ -26,6 +27,9 @@ from tracer.errors import (
     place_of,
 )
 
+if TYPE_CHECKING:
+    from argparse import Namespace
+
 _COLLECT_AT = (50_000, 20, 20)
 """Python's own 700 make it look through hundreds of thousands of entries again and again, where there is no garbage."""
 _LONGEST_LINE = 600
@@ -34,7 +38,9 @@ _FAILED_BY_ITSELF = 70
 """EX_SOFTWARE of sysexits.h. Before it: as a shell gives SIGPIPE."""
 _VERSION = "--version"
 _INTERRUPTED = 130
+_TOO_EARLY = "refleak: interrupted before the trace began"
 _MAIN = "trace"
+_TRACING = ("", "top")
 _DOCTOR = "doctor"
 _RUN = "run"
 """Before a command that is to be traced: it may have the name of a subcommand."""
@@ -86,11 +92,10 @@ def _run(words: Sequence[str]) -> int:
     try:
         if name == _DOCTOR and (status := _without_packages()):
             return status
-        from tracer.cli.parsing import parse
-
-        command = command_module(name)
+        with last_words(_TOO_EARLY) if name in _TRACING else nullcontext():
+            command, parsed = _parsed(name, own)
         with interruptible():
-            return int(command.run(parse(name, command, own)))
+            return int(command.run(parsed))
     except RefleakError as error:
         return _print_error(error, words)
     except OSError as error:
@@ -106,6 +111,13 @@ def _run(words: Sequence[str]) -> int:
     finally:
         for reason in refusals:
             _say(f"refleak: cache not used: {reason}")
+
+
+def _parsed(name: str, words: Sequence[str]) -> tuple[ModuleType, Namespace]:
+    from tracer.cli.parsing import parse
+
+    command = command_module(name)
+    return command, parse(name, command, words)
 
 
 def _without_packages() -> int:

@@ -94,11 +94,15 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     line = TimeLine(enabled=arguments.stats)
     line.mark("imports, options")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
-    judging = judge_options(arguments)
-    check_output(arguments, judging)
-    chosen = trace_options(arguments)
-    _ = chosen.catalogue  # raises what is wrong with the specs, before anything is started
-    trace = _begun(arguments, chosen, line)
+    try:
+        judging = judge_options(arguments)
+        check_output(arguments, judging)
+        chosen = trace_options(arguments)
+        _ = chosen.catalogue  # raises what is wrong with the specs, before anything is started
+        trace = _begun(arguments, chosen, line)
+    except KeyboardInterrupt:
+        what = f"{arguments.command[0]} was started" if arguments.command else "the trace began"
+        raise KeyboardInterrupt(f"before {what}") from None
     try:
         _run_until_end(trace, arguments, reports)
         line.mark("the trace itself")
@@ -118,14 +122,10 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
 def _begun(arguments: argparse.Namespace, chosen: TraceOptions, times: TimeLine) -> Trace:
     recorder = recorder_of(arguments, chosen)
     line = StepLine(sys.stderr, enabled=not arguments.quiet)
-    try:
-        if arguments.command:
-            trace = Trace.launched(arguments.command, chosen, recorder, line.show)
-        else:
-            trace = Trace.attached(pids_of(arguments), chosen, recorder, line.show)
-    except KeyboardInterrupt:
-        what = f"{arguments.command[0]} was started" if arguments.command else "the trace began"
-        raise KeyboardInterrupt(f"before {what}") from None
+    if arguments.command:
+        trace = Trace.launched(arguments.command, chosen, recorder, line.show)
+    else:
+        trace = Trace.attached(pids_of(arguments), chosen, recorder, line.show)
     times.mark("maps and programs in the kernel")
     handle_signals(trace)
     trace.begin()

@@ -167,6 +167,30 @@ def test_an_interrupt_at_any_moment_leaves_no_traceback(tmp_path: Path, twice: b
         assert twice or {path.name for path in tmp_path.iterdir()} <= {"out.html"}
 
 
+@pytest.mark.parametrize(
+    ("place", "words", "status", "said"),
+    [
+        ("tracer.cli.main.command_module", ["sleep", "1"], -signal.SIGINT, "before the trace began"),
+        ("tracer.cli.main.command_module", ["top", "-p", "1"], -signal.SIGINT, "before the trace began"),
+        ("tracer.cli.trace.check_output", ["sleep", "1"], 130, "before sleep was started"),
+        ("tracer.cli.trace.check_output", ["-p", "1"], 130, "before the trace began"),
+        ("tracer.cli.trace.trace_options", ["-p", "1"], 130, "before the trace began"),
+    ],
+)
+def test_an_interrupt_before_the_trace_says_so(place: str, words: list[str], status: int, said: str) -> None:
+    """It ended without a word while modules were imported: half a second and more."""
+    module, _, function = place.rpartition(".")
+    script = f"""
+import importlib, signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+from tracer.cli.main import main
+importlib.import_module({module!r}).{function} = lambda *_: signal.raise_signal(signal.SIGINT)
+raise SystemExit(main({words!r}))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (status, "", f"refleak: interrupted {said}\n")
+
+
 def test_an_interrupt_that_is_ignored_from_the_start_is_ignored(tmp_path: Path) -> None:
     recording, out = ROOT / "tests/replay/ledger.refleak", tmp_path / "out.txt"
     script = f"trap '' INT; exec {REFLEAK} report {recording} -o {out}"
