@@ -174,11 +174,23 @@ _refleak()
         doctor:--format)
             mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
             return ;;
+        doctor:--color)
+            mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$current")
+            return ;;
+        doctor:--width)
+            COMPREPLY=()
+            return ;;
         probes:-p|probes:--pid)
             mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$current")
             return ;;
         probes:--format)
             mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
+            return ;;
+        probes:--color)
+            mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$current")
+            return ;;
+        probes:--width)
+            COMPREPLY=()
             return ;;
         probes:--reachability)
             mapfile -t COMPREPLY < <(compgen -W "auto off" -- "$current")
@@ -362,13 +374,13 @@ _refleak()
             fi ;;
         doctor)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --format --programs -v --verbose" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --format --programs --color --width -v --verbose" -- "$current")
             else
                 COMPREPLY=()
             fi ;;
         probes)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --refs-only --heap-only --mappings --no-mappings --reachability --no-stop --allocator --type --spec --preset" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -p --pid --format --color --width --refs-only --heap-only --mappings --no-mappings --reachability --no-stop --allocator --type --spec --preset" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;

@@ -17,6 +17,7 @@ from math import isfinite
 from pathlib import Path
 
 from tracer.cli import options, self_trace
+from tracer.cli.reporting import text_color, text_width
 from tracer.errors import ProgramRefused
 from tracer.files.cache_folder import Refused, cache_directory, open_folder
 from tracer.kernel.abilities import bcc_check, kernel_checks
@@ -42,27 +43,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--programs", action="store_true",
         help="only load the BPF programs, and list how large each is and how much the kernel's verifier had to follow",
     )  # fmt: skip
+    options.add_look(parser)
     options.add_verbose(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the checks; return 0, or the status of the first obstacle."""
     if arguments.programs:
-        return _list_programs(arguments.format)
+        return _list_programs(arguments)
     missing = missing_capabilities()
     checks = [*kernel_checks(missing), *_costs(bool(missing)), bcc_check()]
     checks += [_programs(checks), *_tools(), _cache()]
     checks.append(_trace(checks))
-    write = write_checks_json if arguments.format == "json" else write_checks
-    write(checks, sys.stdout)
+    if arguments.format == "json":
+        write_checks_json(checks, sys.stdout)
+    else:
+        write_checks(checks, sys.stdout, text_width(arguments, sys.stdout), text_color(arguments, sys.stdout))
     return next((check.exit_code for check in checks if check.is_obstacle), 0)
 
 
-def _list_programs(form: str) -> int:
+def _list_programs(arguments: argparse.Namespace) -> int:
     """Print all programs; raises the ProgramRefused of the first that the kernel refuses."""
     check_privileges()
     programs = verified_programs(cache_directory())
-    (write_programs_json if form == "json" else write_programs)(programs, sys.stdout)
+    if arguments.format == "json":
+        write_programs_json(programs, sys.stdout)
+    else:
+        write_programs(programs, sys.stdout, text_width(arguments, sys.stdout), text_color(arguments, sys.stdout))
     sys.stdout.flush()
     for program in programs:
         if program.refusal:

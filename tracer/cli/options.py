@@ -206,12 +206,17 @@ def add_formats(parser: argparse.ArgumentParser, names: Sequence[str]) -> argpar
     )
     report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
     report.add_argument("--top", type=entry_count, metavar="N", default=10, help="show the N biggest entries only (10)")
-    report.add_argument(
+    add_look(report)
+    return report
+
+
+def add_look(parser: argparse._ActionsContainer) -> None:
+    """Add what a text looks like, whatever it is of."""
+    parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto",
         help="colours in text: auto is on a terminal, unless NO_COLOR is set",
     )
-    report.add_argument("--width", type=columns, metavar="N", help="columns of text; by default the terminal's, or 80")
-    return report
+    parser.add_argument("--width", type=columns, metavar="N", help="columns of text; by default the terminal's, or 80")
 
 
 def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:

@@ -17,6 +17,7 @@ from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.launch import find_command
 from tracer.cli import options
+from tracer.cli.reporting import text_color, text_width
 from tracer.cli.trace_choices import probe_options
 from tracer.errors import NothingToProbe, UsageError
 from tracer.model.probed import ProbedBinary
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "command", nargs=argparse.REMAINDER, metavar="CMD ...", help="the program to look at; it is not run"
     )
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    options.add_look(parser)
     options.add_kinds(parser)
     options.add_specs(parser)
 
@@ -57,8 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
         probed = _probed(opened, site_finder(probe_options(arguments)))
     finally:
         binaries.close()
-    write = write_probes_json if arguments.format == "json" else write_probes
-    write(probed, _absent(arguments, probed), sys.stdout)
+    absent = _absent(arguments, probed)
+    if arguments.format == "json":
+        write_probes_json(probed, absent, sys.stdout)
+    else:
+        write_probes(probed, absent, sys.stdout, text_width(arguments, sys.stdout), text_color(arguments, sys.stdout))
     if not any(binary.placements for binary in probed):
         raise NothingToProbe("nothing to probe: no function that refleak knows was found")
     return 0

@@ -13,9 +13,14 @@ from tracer.report.page import Page, Span, stream_color, stream_width
 _STYLES = {CheckState.OK: "good", CheckState.MISSING: "bad", CheckState.UNTESTED: "warn"}
 
 
-def write_checks(checks: Sequence[Check], stream: TextIO) -> None:
-    """Write one line per check, what to do below those that are not ok, and a verdict."""
-    page = Page(stream_width(stream))
+def write_checks(
+    checks: Sequence[Check], stream: TextIO, width: int | None = None, color: bool | None = None
+) -> None:
+    """Write one line per check, what to do below those that are not ok, and a verdict.
+
+    `width`, `color`: as the terminal says where they are None.
+    """
+    page = Page(stream_width(stream) if width is None else width)
     names = max((len(check.name) for check in checks), default=0)
     for check in checks:
         _add(page, check, names)
@@ -25,7 +30,7 @@ def write_checks(checks: Sequence[Check], stream: TextIO) -> None:
         page.heading("refleak can trace here", "good")
     else:
         page.heading(f"refleak cannot trace here: {obstacle.name}: {obstacle.remedy}", "bad")
-    page.write(stream, stream_color(stream))
+    page.write(stream, stream_color(stream) if color is None else color)
 
 
 def _add(page: Page, check: Check, names: int) -> None:

@@ -23,12 +23,16 @@ _COSTS = {
 }
 
 
-def write_probes(binaries: Sequence[ProbedBinary], absent: Sequence[Unresolved], stream: TextIO) -> None:
+def write_probes(
+    binaries: Sequence[ProbedBinary], absent: Sequence[Unresolved], stream: TextIO, width: int | None = None,
+    color: bool | None = None,
+) -> None:  # fmt: skip
     """Write which probes each binary would get, and what no probe covers, with the reasons.
 
-    `absent`: functions that the user named and that none of the binaries has.
+    `absent`: functions that the user named and that none of the binaries has. `width`, `color`: as the terminal says
+    where they are None.
     """
-    page = Page(stream_width(stream))
+    page = Page(stream_width(stream) if width is None else width)
     probed = [binary for binary in binaries if binary.placements]
     count = sum(len(binary.placements) for binary in probed)
     uncovered = sum(len(binary.unresolved) for binary in binaries) + len(absent)
@@ -40,7 +44,7 @@ def write_probes(binaries: Sequence[ProbedBinary], absent: Sequence[Unresolved],
     _add_costs(page, binaries)
     _add_uncovered(page, binaries, absent)
     _add_unprobed(page, binaries)
-    page.write(stream, stream_color(stream))
+    page.write(stream, stream_color(stream) if color is None else color)
 
 
 def _add_binary(page: Page, binary: ProbedBinary) -> None:

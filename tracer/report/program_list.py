@@ -14,15 +14,20 @@ from tracer.report.page import Page, stream_color, stream_width
 _HEADERS = ("program", "instructions", "verified", "stack")
 
 
-def write_programs(programs: Sequence[Verified], stream: TextIO) -> None:
-    """Write each program's size, what the verifier had to follow for it, and the bytes of its stack."""
-    page = Page(stream_width(stream))
+def write_programs(
+    programs: Sequence[Verified], stream: TextIO, width: int | None = None, color: bool | None = None
+) -> None:
+    """Write each program's size, what the verifier had to follow for it, and the bytes of its stack.
+
+    `width`, `color`: as the terminal says where they are None.
+    """
+    page = Page(stream_width(stream) if width is None else width)
     rows = [_row(program) for program in programs]
     rows.append(("all", _number(sum(p.instructions for p in programs)), _number(sum(p.followed for p in programs)), ""))
     align = ("left", "right", "right", "right")
     for line in tabulate(rows, _HEADERS, tablefmt="simple", disable_numparse=True, colalign=align).splitlines():
         page.line(line)
-    page.write(stream, stream_color(stream))
+    page.write(stream, stream_color(stream) if color is None else color)
 
 
 def _number(value: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import unittest.mock
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +51,19 @@ def test_long_lines_stay_within_80_columns() -> None:
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith("cache  missing   word word")
     assert lines[-1] == "refleak can trace here"
+
+
+def test_color_and_width_are_as_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(doctor, "kernel_checks", lambda missing: [OK, OBSTACLE])
+    monkeypatch.setattr(doctor, "bcc_check", lambda: Check("BCC", CheckState.OK, "compiles the BPF programs"))
+    assert main(["doctor", "--color", "always", "--width", "40"]) == 71
+    colored = capsys.readouterr().out
+    assert "\x1b[1;32mok" in colored and "\x1b[1;31mrefleak cannot trace here" in colored
+    assert main(["doctor", "--width", "40"]) == 71
+    plain = capsys.readouterr().out
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[[\d;]*m", "", colored) == plain
+    assert "BCC         ok        compiles the BPF\n                      programs\n" in plain
 
 
 @pytest.mark.parametrize(("checks", "can_trace"), [([OK, EXTRA, UNTESTED], True), ([OK, OBSTACLE], False)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,17 @@ def test_nothing_at_all_is_still_a_list() -> None:
     stream = io.StringIO()
     write_probes([], [], stream)
     assert stream.getvalue() == "0 probes in 0 of 0 binaries\n"
+
+
+def test_color_and_width_are_as_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program = str(build(tmp_path, COUNTED))
+    assert main(["probes", "--refs-only", "--color", "always", "--width", "50", program]) == 0
+    colored = capsys.readouterr().out
+    assert colored.startswith("\x1b[1m6 probes in 1 of ")
+    assert main(["probes", "--refs-only", "--width", "50", program]) == 0
+    plain = capsys.readouterr().out
+    assert re.sub(r"\x1b\[[\d;]*m", "", colored) == plain != colored
+    assert max(len(line) for line in plain.splitlines() if line.startswith("create")) == 50
 
 
 def _probes(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[tuple[str, str]]]:
