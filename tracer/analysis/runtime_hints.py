@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tracer.analysis.evidence import INHERITED
 from tracer.analysis.one_offs import is_of_python
+from tracer.analysis.qualified_name import qualified_name
 from tracer.analysis.runtime import is_allocator
 from tracer.model.findings import FrameList, Leak
 
@@ -13,13 +15,20 @@ _ARENAS = (1 << 18, 1 << 20)
 """ARENA_SIZE of CPython (Objects/obmalloc.c, Include/internal/pycore_obmalloc.h): before 3.10, and since."""
 _MANY_BYTES = 16 << 20
 """What a program that only starts does not reach."""
+_JAVA_MACHINE = "libjvm.so"
+_JAVA_HEAP = re.compile(
+    r"((G1)?HeapRegionManager|CardGeneration|DefNewGeneration|TenuredGeneration|PSOldGen|PSYoungGen|ZPageAllocator"
+    r"|ShenandoahHeapRegion)::.*"
+)
+"""By which the collectors of HotSpot commit memory for objects (src/hotspot/share/gc)."""
+_JAVA_START = re.compile(r"JNI_CreateJavaVM|Threads::create_vm")
 
 
 def runtime_hints(leaks: Sequence[Leak]) -> tuple[str, ...]:
     """Return a line for each interpreter whose code or objects these entries show only in part."""
     left = [leak for leak in leaks if leak.state != INHERITED]
     stacks = [leak.stack for leak in left if leak.suppressed_by is None]
-    return (*_arenas(left), *_javascript(stacks), *_java(stacks))
+    return (*_arenas(left), *_java_heap(left), *_javascript(stacks), *_java(stacks))
 
 
 def _arenas(leaks: Iterable[Leak]) -> Iterator[str]:
@@ -39,6 +48,22 @@ def _is_arena(leak: Leak) -> bool:
     return caller is not None and is_of_python(caller)
 
 
+def _java_heap(leaks: Iterable[Leak]) -> Iterator[str]:
+    grown = [leak for leak in leaks if leak.kind == "mapping" and _grows_java_heap(leak.stack)]
+    size = sum(leak.bytes or 0 for leak in grown)
+    if size >= _MANY_BYTES:
+        yield (
+            f"{sum(leak.count for leak in grown):,} mappings, {size >> 20:,} MiB in all, were made as the heap of"
+            " Java's virtual machine grew, which holds its objects: `jcmd PID GC.class_histogram` counts them by class"
+        )
+
+
+def _grows_java_heap(stack: FrameList) -> bool:
+    """Tell whether a collector took memory, after the start, when it has its first."""
+    names = [qualified_name(frame.function) for frame in stack if frame.function and frame.module == _JAVA_MACHINE]
+    return any(map(_JAVA_HEAP.fullmatch, names)) and not any(map(_JAVA_START.fullmatch, names))
+
+
 def _javascript(stacks: Iterable[FrameList]) -> Iterator[str]:
     nameless = named = 0
     for stack in stacks:
@@ -52,7 +77,7 @@ def _javascript(stacks: Iterable[FrameList]) -> Iterator[str]:
 
 
 def _java(stacks: Iterable[FrameList]) -> Iterator[str]:
-    of_java = (stack for stack in stacks if any(frame.module == "libjvm.so" for frame in stack))
+    of_java = (stack for stack in stacks if any(frame.module == _JAVA_MACHINE for frame in stack))
     if any(frame.module is None and frame.function is None for stack in of_java for frame in stack):
         yield (
             "methods of Java have no names: `jcmd PID Compiler.perfmap` (Java 17 and later) or perf-map-agent writes"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tracer.analysis.identity import keys_of, stable_id
 from tracer.analysis.one_offs import one_off
 from tracer.analysis.options import AnalysisOptions
@@ -111,6 +113,27 @@ def test_hints_where_java_is_nameless() -> None:
     (hint,) = runtime_hints([leak(machine, method)])
     assert hint.startswith("methods of Java have no names: `jcmd PID Compiler.perfmap`")
     assert runtime_hints([leak(machine, replace(method, function="run", module="[jit]"))]) == ()
+
+
+@pytest.mark.parametrize(
+    "grower",
+    [
+        "HeapRegionManager::expand_by(unsigned int, WorkGang*)", "PSOldGen::resize(unsigned long)",
+        "TenuredGeneration::expand(unsigned long, unsigned long)",
+        "ZPageAllocator::alloc_page(unsigned char, unsigned long, ZAllocationFlags)",
+        "ShenandoahHeapRegion::do_commit()",
+    ],
+)
+def test_hints_where_the_heap_of_java_grew(grower: str) -> None:
+    """It is set aside, and the verdict was `clean` with no word of it, while the process grew by hundreds of MiB."""
+    names = ("os::commit_memory(char*)", grower, "JNI_CreateJavaVM")
+    commit, grow, start = (Frame(name, "libjvm.so") for name in names)
+    hint = ("20 mappings, 20 MiB in all, were made as the heap of Java's virtual machine grew, which holds its objects:"
+            " `jcmd PID GC.class_histogram` counts them by class",)  # fmt: skip
+    assert runtime_hints([replace(arenas(commit, grow), suppressed_by="built-in:java")]) == hint
+    for other in (arenas(commit, grow, start), arenas(commit), arenas(commit, grow, count=15)):
+        assert runtime_hints([other]) == ()
+    assert runtime_hints([arenas(commit, replace(grow, module="prog"))]) == ()
 
 
 NEW = Frame("_PyObject_New", "python3.11", "/usr/bin/python3.11", address=0x410)
