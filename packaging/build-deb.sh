@@ -30,6 +30,11 @@ install -D -m 644 "$top/completions/refleak.fish" "$root/usr/share/fish/vendor_c
 gzip -9n <"$top/docs/refleak.1" >"$root/usr/share/man/man1/refleak.1.gz"
 gzip -9n <"$top/CHANGELOG.md" >"$doc/changelog.gz"
 install -m 644 "$top/README.md" "$doc/"
+install -d "$doc/docs/commands" "$doc/examples/ci" "$doc/examples/perf"
+install -m 644 "$top"/docs/*.md "$top"/docs/*.png "$top/docs/report.schema.json" "$doc/docs/"
+install -m 644 "$top"/docs/commands/*.md "$doc/docs/commands/"
+install -m 644 "$top"/examples/ci/* "$doc/examples/ci/"
+install -m 644 "$top"/examples/perf/*.* "$doc/examples/perf/"
 cat >"$doc/copyright" <<'END'
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: refleak

@@ -43,7 +43,8 @@ def man_page(commands: Sequence[Command]) -> str:
     for name, meaning in _ENVIRONMENT:
         lines += [".TP", f".B {name}", _escaped(meaning)]
     lines += [".SH EXAMPLES", ".nf", *map(_escaped, main.examples), ".fi", ".SH SEE ALSO"]
-    lines += [".BR perf (1),", ".BR valgrind (1),", ".BR ld.so (8)"]
+    lines += [".BR perf (1),", ".BR valgrind (1),", ".BR ld.so (8)",
+              ".PP", "/usr/share/doc/refleak/docs, where the Debian package is installed"]
     return "\n".join(lines) + "\n"
 
 

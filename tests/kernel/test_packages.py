@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -110,6 +111,21 @@ def test_debian_package_installs_traces_and_goes(debian_package: Path, tmp_path:
     _run(*dpkg, "--purge", "refleak")
     left = [path for path in (root / "usr").rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert left == []
+
+
+def test_debian_package_has_what_its_readme_links_to(debian_package: Path, tmp_path: Path) -> None:
+    """Messages name docs/specs.md and others, and the package had none."""
+    _run("dpkg-deb", "-x", debian_package, tmp_path)
+    documents = tmp_path / "usr/share/doc/refleak"
+    pages = [documents / "README.md", *documents.glob("docs/**/*.md")]
+    assert len(pages) > 20
+    shipped = {documents / "docs", documents / "examples"}
+    linked = {
+        target for page in pages for link in re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text())
+        if shipped & {*(target := Path(os.path.normpath(page.parent / link))).parents}
+    }  # fmt: skip
+    assert documents / "docs/specs.md" in linked
+    assert [target for target in sorted(linked) if not target.exists()] == []
 
 
 def test_debian_package_has_its_documents(debian_package: Path, tmp_path: Path) -> None:
