@@ -33,7 +33,7 @@ from tracer.model.snapshot import Coverage, Loss, Process, Untraced
 from tracer.model.snapshot import Mapping as MappedRange
 from tracer.probing.prober import Prober
 from tracer.probing.site_table import SiteTable
-from tracer.probing.untraced import older_children, untraced_programs
+from tracer.probing.untraced import descendants_of, older_children, untraced_programs
 from tracer.procfs import process as proc
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces
@@ -120,7 +120,7 @@ class Session:
         )
         self.kernel.select(options.selection)
         self._older_children: tuple[Untraced, ...] = ()
-        """Of the process that was attached to: they are not traced."""
+        """Of those that were attached to: they are not traced, unless they are known by their fork."""
         self._launched: Launched | None = None
         self._pids: tuple[int, ...] = ()
 
@@ -154,15 +154,26 @@ class Session:
         self._arm()
         launched.release(variables)
 
-    def attach(self, pids: Sequence[int]) -> None:
-        """Put all probes on running processes and arm them together; raises NothingToProbe where none has any."""
+    def attach(self, pids: Sequence[int], *, tree: bool = False) -> None:
+        """Put all probes on running processes and arm them together; raises NothingToProbe where none has any.
+
+        `tree`: on those that descend from them too. They are asked for here, when there is no more to wait for.
+        """
         self._pids = tuple(pids)
         binaries = [binary for pid in pids for binary in self._join(pid)]
+        joined = [*pids]
+        for child in filter(proc.is_alive, descendants_of(pids) if tree else ()):
+            with self.mishaps.attempt():
+                binaries += self._join(child)
+            if proc.is_alive(child):
+                joined.append(child)
+            else:
+                self.processes.forget(child)
         self._prober.check(f"process{'es' * (len(pids) > 1)} {', '.join(map(str, pids))}", binaries)
-        if self.options.follow:
-            self._older_children = older_children(pids)
         self._arm()
-        for pid in pids:
+        if self.options.follow:
+            self._older_children = older_children(joined, tree=tree)
+        for pid in joined:
             found = self.spaces.refresh(pid, 0, 0)
             self._prober.link(pid, found)
             with self.mishaps.attempt():
@@ -305,7 +316,8 @@ class Session:
         """Return what was probed, and what ran without: of these processes and of what they mapped, and of older
         children."""
         binaries = {binary.id: binary for binary in self.binaries.all}
-        untraced = self._older_children
+        known = {process.pid for process in processes}
+        untraced = tuple(one for one in self._older_children if one.pid not in known)
         with self.mishaps.attempt():
             untraced = (*untraced_programs(processes, mappings, binaries, self.sites.infos[1:]), *untraced)
         return replace(self.sites.coverage, untraced=untraced)

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from tracer.errors import NoSuchTarget, UsageError
-from tracer.procfs.process import descendants
 from tracer.procfs.process_words import CGROUP, names_of_programs, processes_of
 
 
@@ -23,11 +22,8 @@ def check_target(arguments: argparse.Namespace, what: str, help_of: str) -> None
 
 
 def pids_of(arguments: argparse.Namespace) -> tuple[int, ...]:
-    """Return the processes to attach to, each once; with --tree those that descend from them too."""
-    pids = [pid for word in arguments.pid for pid in _pids(word)]
-    if arguments.tree:
-        pids += [child for pid in pids for child in descendants(pid)]
-    return tuple(dict.fromkeys(pids))
+    """Return the processes to attach to, each once."""
+    return tuple(dict.fromkeys(pid for word in arguments.pid for pid in _pids(word)))
 
 
 def _pids(word: str) -> Iterable[int]:

@@ -110,7 +110,7 @@ class Trace:
                 self._session.launch(self.child, self._path)
             else:
                 with step(self._on_step, "placing the probes"):
-                    self._session.attach(self.pids)
+                    self._session.attach(self.pids, tree=self._options.tree)
         except BaseException:
             self._session.close()
             self._abandon()

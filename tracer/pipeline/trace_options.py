@@ -44,6 +44,8 @@ class TraceOptions:
     """Have what is launched call the heap through a library, where a probe costs less."""
     follow_forks: bool | None = None
     """Trace forked children too. None: of what is launched, and not of what is attached to."""
+    tree: bool = False
+    """Attach to the children that run already too, and to theirs."""
     duration_s: float | None = None
     """End the trace after so many seconds. None: when the target has ended."""
     selection: Selection = KEEPS_ALL

@@ -16,6 +16,7 @@ _MEMORY = frozenset(
     (Operation.ALLOC, Operation.REALLOC, Operation.FREE, Operation.MAP, Operation.UNMAP, Operation.REMAP)
 )
 _OLDER = "it ran before refleak attached to its parent: -p PID --tree traces it too"
+_FORKED_MEANWHILE = "it was forked while refleak attached to its parent"
 _NOT_READ = "it is no 64-bit x86 ELF program, or could not be read"
 
 
@@ -41,13 +42,18 @@ def untraced_programs(
         yield Untraced(process.pid, process.generation, program, why_untraced(space))
 
 
-def older_children(pids: Sequence[int]) -> tuple[Untraced, ...]:
-    """Return the processes that descend from those that are going to be traced, and are not among them."""
-    return tuple(
-        Untraced(child, 0, proc.executable(child) or f"pid {child}", _OLDER)
-        for child in dict.fromkeys(child for pid in pids for child in proc.descendants(pid))
-        if child not in pids
-    )
+def descendants_of(pids: Sequence[int]) -> tuple[int, ...]:
+    """Return the processes that descend from these, each once, without these."""
+    return tuple(dict.fromkeys(child for pid in pids for child in proc.descendants(pid) if child not in pids))
+
+
+def older_children(pids: Sequence[int], *, tree: bool) -> tuple[Untraced, ...]:
+    """Return the processes that descend from those that are traced, and are not among them.
+
+    `tree`: those that ran before are among them. Children that are traced since their fork are returned too.
+    """
+    reason = _FORKED_MEANWHILE if tree else _OLDER
+    return tuple(Untraced(child, 0, proc.executable(child) or f"pid {child}", reason) for child in descendants_of(pids))
 
 
 def _is_probed(binary: OpenBinary) -> bool:

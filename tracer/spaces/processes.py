@@ -35,6 +35,10 @@ class ProcessTable:
         """Enter the process that was launched or attached to."""
         self._enter(Process(pid, generation, parent, command, proc.executable(pid), started_ns))
 
+    def forget(self, pid: int) -> None:
+        """Take out a process that was attached to and ended before the trace began."""
+        self._processes.pop((pid, self._current.pop(pid, -1)), None)
+
     def _enter(self, process: Process) -> None:
         self._processes[process.pid, process.generation] = process
         self._current[process.pid] = process.generation

@@ -56,6 +56,22 @@ def test_a_tree_has_the_children_that_run_already(live_target: LiveTarget, tmp_p
     assert len({leak["pid"] for leak in run.below("keep")}) == 3
 
 
+def test_a_tree_whose_children_come_and_go(live_target: LiveTarget, tmp_path: Path) -> None:
+    """One that had ended since it was listed was an error, and nothing was traced; one that was forked since went
+    without a word."""
+    with live_target("busy_family") as target, live_refleak(
+        tmp_path / "report", "-p", target.pid, "--tree"
+    ) as refleak:
+        refleak.wait_until_attached()
+        assert target.stdin is not None
+        target.stdin.write(b"x")
+        target.wait()
+        run = refleak.end()
+    assert Counter(leak["count"] for leak in run.below("keep")) == {7: 2}
+    reasons = {untraced["reason"] for untraced in run.report["probes"]["untraced"]}
+    assert reasons <= {"it was forked while refleak attached to its parent"}
+
+
 def test_a_name_stands_for_all_that_run_it(targets: Path, tmp_path: Path) -> None:
     name = f"named-{os.getpid()}"
     shutil.copy(targets / "attach", tmp_path / name)
