@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.analysis.groups import Column, group_rows, sorted_runs
+from tracer.analysis.own_frame import own_frame
 from tracer.analysis.reached import places
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.findings import Holder
@@ -110,7 +111,10 @@ class HoldersOfEntries:
             return replace(holder, thread=int(row["tid"]) or None)
         frames = self._stacks.get(place).frames if place else ()
         freed_at = self._stacks.get(int(row["released"])).frames if row["released"] else None
-        return replace(holder, stack=frames or None, offset=offset if offset >= 0 else None, freed_at=freed_at or None)
+        return replace(
+            holder, stack=frames or None, offset=offset if offset >= 0 else None, freed_at=freed_at or None,
+            own_frame=own_frame(frames),
+        )  # fmt: skip
 
 
 _SAME = ("kind", "name", "type", "member", "offset", "module", "stack", "freed_at", "thread", "interior")

@@ -45,6 +45,12 @@ def retainers(leaks: Iterable[Leak], grown: Mapping[str, int]) -> Growing | None
     return Growing(sum(grown.values()), found)
 
 
+def _as_holder(leak: Leak) -> Holder:
+    own = leak.own_frame
+    makers = len(leak.stack) - len(leak.callers)
+    return Holder(leak.count, "block", stack=leak.callers or None, own_frame=None if own is None else own - makers)
+
+
 class _Graph:
     """`holders`: of each entry, (id,), the nodes that hold it: entries, or what its holders are called."""
 
@@ -55,7 +61,7 @@ class _Graph:
         by_birth = {_lines(leak.callers): leak for leak in entries}
         for leak in entries:
             node, found = (leak.id,), list(self._holders(leak, by_birth))
-            self.described.setdefault(node, Holder(leak.count, "block", stack=leak.callers or None))
+            self.described.setdefault(node, _as_holder(leak))
             self.holders.setdefault(node, set()).update(found)
 
     def _holders(self, leak: Leak, by_birth: Mapping[_Node, Leak]) -> Iterator[_Node]:

@@ -32,6 +32,8 @@ _WRAPPER_FUNCTION = re.compile(
     r"|av_(malloc|mallocz|calloc|realloc|realloc_f|realloc_array|malloc_array|mallocz_array|memdup|strdup|fast_malloc)"
     r"|(CRYPTO|OPENSSL)_(malloc|zalloc|calloc|realloc|clear_realloc|memdup|strdup|strndup|malloc_array)"
     r"|_?Py(Mem|Object)_(Raw)?(Malloc|Calloc|Realloc|New)|_PyMem_(Raw|Debug)?\w*(Malloc|Calloc|Realloc)|_PyObject_\w*Alloc"
+    r"|Perl_(safesys)?(malloc|calloc|realloc)|Perl_save(shared)?pvn?|ruby_x(malloc2?|calloc|realloc2?)"
+    r"|Tcl(p|_)(Attempt)?(Alloc|Realloc)"
     r"|ngx_(alloc|calloc|memalign)|apr_(palloc|pcalloc)|bfd_(z?malloc|z?alloc|realloc)|php_?(m|c|re)alloc|_em?alloc"
     r"|g_(try_)?(malloc|malloc0|realloc|malloc_n|malloc0_n|realloc_n)|g_slice_alloc0?|g_str(n)?dup|g_memdup2?"
 )

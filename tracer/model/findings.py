@@ -75,6 +75,8 @@ class Holder:
     thread: int | None = None
     interior: bool = False
     """It points into the middle."""
+    own_frame: int | None = None
+    """Index in `stack` of the frame that says whose block it is: past the allocator and what wraps it."""
 
 
 @dataclass(frozen=True, slots=True)

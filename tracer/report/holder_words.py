@@ -43,7 +43,7 @@ def _of_thread(holder: Holder) -> str:
 def _block(holder: Holder) -> str:
     if holder.kind == "mapping":
         return f"memory mapped{_at(' at', holder.stack)}" if holder.stack else "memory of unknown making"
-    made, freed = _at(" from", holder.stack), _at(", freed at", holder.freed_at)
+    made, freed = _at(" from", _own(holder)), _at(", freed at", holder.freed_at)
     noun = "a freed block" if holder.kind == FREED and not freed else "a block"
     where = "" if holder.offset is None else f" + {holder.offset:#x}"
     if holder.name:
@@ -51,6 +51,11 @@ def _block(holder: Holder) -> str:
     if holder.type:
         return f"{holder.type}{where}, in {noun}{made}{freed}"
     return f"{noun}{made}{where}{freed}"
+
+
+def _own(holder: Holder) -> FrameList | None:
+    own = holder.own_frame
+    return holder.stack if own is None or holder.stack is None else holder.stack[own : own + 1]
 
 
 def _at(word: str, stack: FrameList | None) -> str:

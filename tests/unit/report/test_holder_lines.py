@@ -14,15 +14,15 @@ from tracer.analysis.analysis import analyse
 from tracer.model.findings import Findings
 from tracer.model.holders import HOLDER_RECORD, HolderKind, HolderName
 from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, REACH_RECORD, Reach, RootKind, Scan
+from tracer.report.holder_words import held_by
 from tracer.report.html_document import html_document
 from tracer.report.json_report import document, frame_document
 from tracer.report.json_text import JsonText
 from tracer.report.text import TextOptions, write_text
 
 
-def reported() -> Findings:
-    code = Code()
-    top, maker = (code.stack(n, code.frame(f"make_{n}", "srv.c:1"), code.frame("main", "srv.c:9")) for n in (1, 2))
+def reported(code: Code, maker: int) -> Findings:
+    top = code.stack(1, code.frame("make_1", "srv.c:1"), code.frame("main", "srv.c:9"))
     made = blocks(*({"address": 0x1000 * n, "size": 80, "stack": top} for n in (1, 2)))
     known = {"reach": Reach.REACHABLE, "root_kind": RootKind.GLOBAL}
     reach = [{"address": 0x1000 * n, "kind": KIND_ALLOCATION, **known} for n in (1, 2)]
@@ -42,7 +42,8 @@ def reported() -> Findings:
 
 
 def test_entries_say_who_holds_them() -> None:
-    findings = reported()
+    code = Code()
+    findings = reported(code, code.stack(2, code.frame("make_2", "srv.c:1"), code.frame("main", "srv.c:9")))
     reference, allocation = findings.leaks
     assert [(h.count, h.kind, h.name, h.offset) for h in allocation.holders or ()] == [
         (41, "global", None, 0x40), (1, "block", "struct owner.second", 16),
@@ -58,6 +59,16 @@ def test_entries_say_who_holds_them() -> None:
         "count 2, one holder (owner.second): one reference has no holder",
         "held by struct owner.second, in a block from make_2 srv.c:1: 1",
     ]
+
+
+def test_a_block_is_from_who_made_it() -> None:
+    """Where libc alone has debug symbols, it was "a block from __libc_start_call_main"; elsewhere from a wrapper."""
+    code = Code()
+    names = ("malloc", "Perl_safesysmalloc", "perl_alloc", "main")
+    start = code.frame("__libc_start_call_main", "libc_start_call_main.h:58")
+    findings = reported(code, code.stack(2, *(code.frame(name) for name in names), start))
+    (said,) = (words for words in held_by(findings.leaks[1].holders) if "owner.second" in words)
+    assert said == "held by struct owner.second, in a block from perl_alloc [srv]: 1"
 
 
 def test_where_nobody_looked_there_are_no_holders() -> None:
