@@ -112,7 +112,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         :--show)
-            COMPREPLY=()
+            mapfile -t COMPREPLY < <(compgen -W "lost indirect possible stack reachable all" -- "$current")
             return ;;
         :--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -130,7 +130,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         :--fail-on)
-            COMPREPLY=()
+            mapfile -t COMPREPLY < <(compgen -W "leaks errors outstanding incomplete lost possible reachable stack" -- "$current")
             return ;;
         :--error-exitcode)
             COMPREPLY=()
@@ -229,7 +229,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         report:--show)
-            COMPREPLY=()
+            mapfile -t COMPREPLY < <(compgen -W "lost indirect possible stack reachable all" -- "$current")
             return ;;
         report:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -247,7 +247,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         report:--fail-on)
-            COMPREPLY=()
+            mapfile -t COMPREPLY < <(compgen -W "leaks errors outstanding incomplete lost possible reachable stack" -- "$current")
             return ;;
         report:--error-exitcode)
             COMPREPLY=()
@@ -328,7 +328,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         top:--show)
-            COMPREPLY=()
+            mapfile -t COMPREPLY < <(compgen -W "lost indirect possible stack reachable all" -- "$current")
             return ;;
         top:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -346,7 +346,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         top:--fail-on)
-            COMPREPLY=()
+            mapfile -t COMPREPLY < <(compgen -W "leaks errors outstanding incomplete lost possible reachable stack" -- "$current")
             return ;;
         top:--error-exitcode)
             COMPREPLY=()
@@ -394,7 +394,7 @@ _refleak()
             if [[ $current == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "-h --help --version" -- "$current")
             else
-                mapfile -t COMPREPLY < <(compgen -f -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "cairo curl dbus fd glib gobject json-c kmod libav openssl sqlite3 stdio systemd udev wayland" -- "$current")
             fi ;;
         top)
             if [[ $current == -* ]]; then

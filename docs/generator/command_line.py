@@ -7,11 +7,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tracer.analysis.policy import WORDS
 from tracer.cli.main import COMMANDS, command_module
 from tracer.cli.parsing import parser_of
+from tracer.report.class_words import SHOWABLE
 from tracer.specs.presets import preset_names
 
-PRESETS = ("auto", *preset_names())
+_WORDS = {
+    "presets": ("auto", *preset_names()), "name": tuple(preset_names()), "fail_on": WORDS, "show": (*SHOWABLE, "all"),
+}  # fmt: skip
+"""What a value may begin with that is no choice from a few, by destination."""
 RUN = "run"
 """Before a command that is to be traced."""
 
@@ -24,6 +29,8 @@ class Option:
     """What stands for its value; empty where it takes none."""
     help: str
     choices: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    """What completes its value: its choices, or what else is known of it."""
     is_path: bool = False
     repeats: bool = False
     """Whether it may be given more than once."""
@@ -94,8 +101,8 @@ def _options(group: argparse._ArgumentGroup) -> Iterator[Option]:
         choices = tuple(map(str, action.choices or ()))
         is_path = getattr(action.type, "__name__", "") == "Path" or action.metavar in ("FILE", "PATH", "DIR")
         yield Option(
-            tuple(action.option_strings), _value(action), re.sub(r"%%", "%", text), choices, is_path,
-            isinstance(action, argparse._AppendAction),
+            tuple(action.option_strings), _value(action), re.sub(r"%%", "%", text), choices,
+            choices or _WORDS.get(action.dest, ()), is_path, isinstance(action, argparse._AppendAction),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from generator.command_line import PRESETS, RUN, Command, Option
+from generator.command_line import RUN, Command, Option
 
 _HEAD = """\
 #compdef refleak
@@ -64,10 +64,8 @@ def _specs(option: Option) -> Iterator[str]:
 
 def _action(option: Option) -> str:
     """Return what completes an option's value; a space for a free one."""
-    if option.choices:
-        return f"({' '.join(option.choices)})"
-    if "--preset" in option.flags:
-        return f"({' '.join(PRESETS)})"
+    if option.words:
+        return f"({' '.join(option.words)})"
     if option.value == "DIR":
         return "_files -/"
     if option.is_path:
