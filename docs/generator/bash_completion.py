@@ -100,7 +100,7 @@ def _words(command: Command, commands: Sequence[Command]) -> Iterator[str]:
 
 
 def _arguments_of(command: Command) -> str:
-    """Return compgen's option for what stands without a flag: commands, known words, else files; empty where nothing does."""
+    """Return compgen's option for what stands without a flag: commands, words, else files; empty where nothing does."""
     if command.name in ("", "top"):
         return "-c"
     arguments = [option for option in command.options if not option.flags]
