@@ -16,9 +16,10 @@ _UNRECOGNIZED = "unrecognized arguments: "
 _EXAMPLES = """\
 examples:
   sudo refleak ./perf probe -x /bin/true main
-  sudo refleak -p PID                              (-p PID --tree: its children too; -p nginx: all of that name)
-  sudo refleak -o report.json --exec CMD ...       (options of refleak go before the command)
-  sudo refleak -o run.refleak --exec CMD ...       then, anywhere: refleak report run.refleak
+  sudo refleak -p PID --tree              # without --tree: not its children
+  sudo refleak -p nginx                   # all of that name
+  sudo refleak -o report.html CMD ...     # options of refleak come first
+  sudo refleak -o run.refleak CMD ...     # then: refleak report run.refleak
 
 other commands: refleak report | diff | top | doctor | probes | specs | discover
 """
@@ -29,14 +30,16 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     command = command_module(name)
     parser = _Parser(
         prog=f"refleak {name}".rstrip(), description=command.__doc__, epilog=None if name else _EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, add_help=False,
+        formatter_class=_HelpFormatter, allow_abbrev=False, add_help=False,
         usage=getattr(command, "USAGE", None),
     )  # fmt: skip
-    parser.add_argument("-h", action=_ShortHelp, nargs=0, help="show the options that are used most")
-    parser.add_argument("--help", action="help", help="show all options")
+    most_used = getattr(command, "MOST_USED", ())
+    if most_used:
+        parser.add_argument("-h", action=_ShortHelp, nargs=0, help="show the options that are used most")
+    parser.add_argument(*["-h"] * (not most_used), "--help", action="help", help="show all options")
     parser.add_argument("--version", action="version", version=f"refleak {__version__}", help="show the version")
     command.add_arguments(parser)
-    parser.most_used = getattr(command, "MOST_USED", ())
+    parser.most_used = most_used
     return parser
 
 
@@ -52,11 +55,22 @@ def parse(name: str, command: ModuleType, words: Sequence[str]) -> argparse.Name
     return parsed
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """One that fits text to the terminal, by paragraphs; examples, which are indented, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.strip("\n").split("\n\n")
+        return "\n\n".join(
+            paragraph if "\n  " in paragraph else super(_HelpFormatter, self)._fill_text(paragraph, width, indent)
+            for paragraph in paragraphs
+        )
+
+
 class _Parser(argparse.ArgumentParser):
     """One that says in a line what is wrong, instead of all that there is."""
 
     most_used: Sequence[str] = ()
-    """The destinations of the options in the short help; none where it is the long one."""
+    """The destinations of the options in the short help; none where there is only the long one."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, self._meant(message) or f"see {self.prog} --help")
@@ -73,8 +87,6 @@ class _Parser(argparse.ArgumentParser):
         return f"did you mean {close[0]}?" if close else None
 
     def format_short_help(self) -> str:
-        if not self.most_used:
-            return self.format_help()
         actions = {action.dest: action for action in self._actions}
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, [])

@@ -110,6 +110,31 @@ def test_the_short_help_is_short(capsys: pytest.CaptureFixture[str]) -> None:
     assert "refleak --help shows all options" in short
 
 
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_fits_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for flag in ("-h", "--help"):
+        with pytest.raises(SystemExit):
+            main([*filter(None, [name]), flag])
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if len(line) > width] == []
+    summary = (command_module(name).__doc__ or "").partition("\n\n")[0]
+    assert width < 200 or " ".join(summary.split()) in lines
+
+
+def test_examples_of_the_help_are_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    examples = [line.split("#")[0].split()[2:] for line in capsys.readouterr().out.splitlines() if "  sudo " in line]
+    parsed = [parse("", command_module(""), words) for words in examples]
+    assert [one.command for one in parsed if one.pid is None] == [
+        ["./perf", "probe", "-x", "/bin/true", "main"], ["CMD", "..."], ["CMD", "..."],
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_its_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
     for flag in ("-h", "--help"):
