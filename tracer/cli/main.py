@@ -173,7 +173,7 @@ def _hint(error: RefleakError, words: Sequence[str]) -> str:
         from tracer.cli.options import command_with_sudo
 
         return command_with_sudo(words)
-    if isinstance(error, NoSuchTarget) and words:
+    if isinstance(error, NoSuchTarget) and words and words[0] not in COMMANDS:
         if words[0].isdecimal():
             return f"to attach to a process: refleak -p {words[0]}"
         if (named := _hint_of_file(words[0])) is not None:

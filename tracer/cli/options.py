@@ -108,13 +108,17 @@ def _words(text: str) -> list[str]:
     return [word for word in text.split(",") if word]
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
-    which = parser.add_argument_group("what to trace")
-    which.add_argument(
+def add_pids(parser: argparse._ActionsContainer, what: str) -> None:
+    parser.add_argument(
         "-p", "--pid", action="extend", type=_words, metavar="PID",
-        help="attach to a running process; more of them after commas or another -p. A name stands for all processes of "
+        help=f"{what} a running process; more of them after commas or another -p. A name stands for all processes of "
         "that program, cgroup:PATH for those of a cgroup",
     )
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_argument_group("what to trace")
+    add_pids(which, "attach to")
     which.add_argument(
         "--tree", action="store_true", help="attach to the children that run already too, and to theirs (with -p)"
     )

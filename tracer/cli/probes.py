@@ -18,6 +18,7 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.launch import find_command
 from tracer.cli import options
 from tracer.cli.reporting import text_color, text_width
+from tracer.cli.target_words import pids_of
 from tracer.cli.trace_choices import probe_options
 from tracer.errors import NothingToProbe, UsageError
 from tracer.model.probed import ProbedBinary
@@ -37,7 +38,7 @@ _PATTERN = re.compile(r"[*?\[{]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-p", "--pid", type=int, metavar="PID", help="look at a running process")
+    options.add_pids(parser, "look at")
     parser.add_argument(
         "command", nargs=argparse.REMAINDER, metavar="CMD ...", help="the program to look at; it is not run"
     )
@@ -53,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("say what to look at: a command or -p PID", "refleak probes --help")
     binaries = Binaries()
     try:
-        opened = _of_command(binaries, arguments.command[0]) if arguments.command else _of_process(
-            binaries, arguments.pid
+        opened = _of_command(binaries, arguments.command[0]) if arguments.command else _of_processes(
+            binaries, pids_of(arguments)
         )
         probed = _probed(opened, site_finder(probe_options(arguments)))
     finally:
@@ -88,10 +89,10 @@ def _of_command(binaries: Binaries, command: str) -> list[OpenBinary]:
     return start_up_binaries(binaries, path, str(Path(path).resolve()), environment=os.environ)
 
 
-def _of_process(binaries: Binaries, pid: int) -> list[OpenBinary]:
-    check_pids((pid,))
-    entries = [e for e in read_maps(pid) if e.executable and e.inode and e.path.startswith("/")]
-    found = (binaries.mapped(entry, paths_that_open(pid, entry)) for entry in entries)
+def _of_processes(binaries: Binaries, pids: Sequence[int]) -> list[OpenBinary]:
+    check_pids(pids)
+    entries = [(pid, e) for pid in pids for e in read_maps(pid) if e.executable and e.inode and e.path.startswith("/")]
+    found = (binaries.mapped(entry, paths_that_open(pid, entry)) for pid, entry in entries)
     return list({binary.id: binary for binary in found if binary is not None}.values())
 
 

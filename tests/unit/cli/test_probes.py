@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,21 @@ def test_process_of_ones_own(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert ("alloc", "malloc") in _probes(capsys, "-p", str(os.getppid()))["libc.so.6"]
 
 
+def test_processes_are_named_as_for_a_trace(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It took one number, and of a name it said "invalid int value"."""
+    monkeypatch.setattr("tracer.pipeline.target_check.os.getpid", lambda: 1)
+    source = "int getchar(void);\nint main(void) { return getchar(); }\n"
+    program = build(tmp_path, source, name=f"seen-{os.getpid()}")
+    with subprocess.Popen([program], stdin=subprocess.PIPE) as started:
+        assert started.stdin is not None
+        for words in ((program.name,), (str(started.pid), "-p", str(os.getppid()))):
+            found = _probes(capsys, "-p", *words)
+            assert ("alloc", "malloc") in found["libc.so.6"] and program.name in found
+        started.stdin.close()
+
+
 def test_stripped_static_program_has_nothing_to_probe(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     program = build(tmp_path, "int main(void) { return 0; }\n", "-static", "-s")
     assert main(["probes", str(program)]) == 67
@@ -185,6 +201,7 @@ def test_stripped_static_program_has_nothing_to_probe(capsys: pytest.CaptureFixt
         (["-p", "1", "true"], 2, "say what to look at"),
         (["no-such-command-at-all"], 66, "there is no command"),
         (["-p", str((1 << 22) + 1)], 66, "there is no process"),
+        (["-p", "no-such-program-at-all"], 66, "called no-such-program-at-all\n         ps -e lists what runs\n"),
         ([str(STUBS)], 77, "is not executable"),
     ],
 )
