@@ -12,13 +12,15 @@ from hand_made import DSO, LOSSES, SECOND, Code, blocks, broken_rules, events, o
 
 from tracer.analysis import AnalysisOptions, analyse
 from tracer.model.events import ErrorKind
-from tracer.model.findings import Findings
+from tracer.model.findings import Findings, TypeRow
 from tracer.model.frames import NO_SYMBOL, Frame
 from tracer.model.operations import Operation
 from tracer.model.records import StackStatus
 from tracer.report import TextOptions, write_text
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.names import shorten
+from tracer.report.page import Page
+from tracer.report.type_table import add_types
 from tracer.report.verdict_line import verdict
 
 
@@ -447,3 +449,16 @@ def test_children_that_crashed_are_said(numbers: tuple[int, ...], said: str) -> 
     found = verdict(analyse(snapshot(processes=(process(), *children)), {}))
     assert found.text == f"refleak: clean{said}"
     assert found.style == ("warn" if said else "good")
+
+
+@pytest.mark.parametrize("width", [40, 52, 80])
+def test_the_table_of_types_fits_the_terminal(width: int) -> None:
+    """At 40 columns the terminal broke its lines."""
+    page = Page(width)
+    add_types(page, (TypeRow("account", 11, 11, 19, 8, 3), TypeRow("session", 1_234_567, 0, 1, 1, 0)))
+    lines = ["".join(span.text for span in line) for line in page.lines]
+    assert max(map(len, lines)) <= width
+    assert any(line.startswith("type ") for line in lines) == (width == 80)
+    if width < 80:
+        text = " ".join(" ".join(lines).split())
+        assert text.startswith("account: 11 created, 11 gets, 19 puts, 8 destroyed, 3 alive session: 1,234,567 created")
