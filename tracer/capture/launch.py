@@ -58,6 +58,9 @@ def user_of(name: str | None) -> User | None:
     return User(entry.pw_uid, entry.pw_gid, entry.pw_name, entry.pw_dir)
 
 
+_HOW = "check its name and path; refleak --help shows examples"
+
+
 def find_command(command: str) -> str:
     """Return the path of a command as a shell would find it; raises NoSuchTarget or NotPermitted.
 
@@ -72,7 +75,9 @@ def find_command(command: str) -> str:
             return path
     if files:
         raise NotPermitted(f"{files[0]} is not executable", f"chmod +x {files[0]}")
-    raise NoSuchTarget(f"there is no command {command}")
+    if "/" in command and Path(command).is_dir():
+        raise NoSuchTarget(f"{command} is a directory, and no command", _HOW)
+    raise NoSuchTarget(f"there is no command {command}", _HOW)
 
 
 def _is_file(path: Path) -> bool:

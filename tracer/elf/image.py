@@ -90,7 +90,7 @@ class Image:
             fd = open_plain(path)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise CannotRead(f"cannot read {name or path}: {reason}") from None
+            raise CannotRead(f"cannot read {name or path}: {reason}", "check the path and its permissions") from None
         data = FileBytes(fd)
         try:
             return cls(data, str(name or path))

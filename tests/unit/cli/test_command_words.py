@@ -70,9 +70,10 @@ def test_a_misuse_gets_its_hint(
     [
         (["repotr", "x"], "did you mean refleak report?"),
         (["1234"], "to attach to a process: refleak -p 1234"),
-        (["--exec", "no-such-command"], "check the process number or the command's path"),
-        (["run", "report"], "check the process number or the command's path"),
-        (["--", "doctor"], "check the process number or the command's path"),
+        (["help"], "check its name and path; refleak --help shows examples"),
+        (["--exec", "no-such-command"], "check its name and path; refleak --help shows examples"),
+        (["run", "report"], "check its name and path; refleak --help shows examples"),
+        (["--", "doctor"], "check its name and path; refleak --help shows examples"),
     ],
 )
 def test_what_was_meant_is_said(capsys: pytest.CaptureFixture[str], words: list[str], hint: str) -> None:
@@ -89,10 +90,15 @@ def test_a_file_of_this_folder_is_known(
     for name in ("run.refleak", "report.json", "leaky"):
         Path(name).touch()
     Path("leaky").chmod(0o755)
-    assert [main([name]) for name in ("run.refleak", "report.json", "leaky", "other")] == [66] * 4
-    assert [line.strip() for line in capsys.readouterr().err.splitlines()[1::2]] == [
+    Path("folder").mkdir()
+    named = ("run.refleak", "report.json", "leaky", "other", "./folder")
+    assert [main([name]) for name in named] == [66] * 5
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2] == "refleak: ./folder is a directory, and no command"
+    assert [line.strip() for line in said[1::2]] == [
         "to read it: refleak report run.refleak", "to read it: refleak report report.json",
-        "to run the file of this folder: refleak ./leaky", "check the process number or the command's path",
+        "to run the file of this folder: refleak ./leaky",
+        *["check its name and path; refleak --help shows examples"] * 2,
     ]
 
 
