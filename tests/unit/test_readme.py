@@ -45,6 +45,11 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert broken == []
 
 
+def test_every_document_is_named() -> None:
+    named = set(re.findall(r"\]\((docs/[^)#]+)", README))
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")} - named == set()
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_options_exist(document: Path) -> None:
     known = {flag for name in ("", *COMMANDS) for action in parser_of(name)._actions for flag in action.option_strings}
