@@ -232,7 +232,7 @@ def _discarding(recorder: Recorder | None) -> Iterator[None]:
 def _capture_options(
     options: TraceOptions, on_step: OnStep, preload: PreloadLibrary | None, *, launched: bool
 ) -> CaptureOptions:  # fmt: skip
-    follow = options.follow_forks if options.follow_forks is not None else launched
+    follow = options.follow_forks if options.follow_forks is not None else launched or options.tree
     return CaptureOptions(
         site_finder(options), cache_directory(), options.limits, follow, options.duration_s, options.selection,
         preload=preload, interpreters=options.interpreters, reachability=options.reachability,

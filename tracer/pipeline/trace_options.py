@@ -43,7 +43,7 @@ class TraceOptions:
     preload: bool = False
     """Have what is launched call the heap through a library, where a probe costs less."""
     follow_forks: bool | None = None
-    """Trace forked children too. None: of what is launched, and not of what is attached to."""
+    """Trace forked children too. None: of what is launched and of a tree, and not of what is attached to else."""
     tree: bool = False
     """Attach to the children that run already too, and to theirs."""
     duration_s: float | None = None
