@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.elf.image import Image
-from tracer.elf.raw_symbols import RawSymbols, read_raw_symbols
+from tracer.elf.raw_symbols import SHN_UNDEF, RawSymbols, read_raw_symbols
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_TLS, STT_GNU_IFUNC = 0, 1, 2, 6, 10
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
@@ -48,6 +48,15 @@ class SymbolTable:
         """Tell whether any name, even of an undefined symbol, contains `fragment`."""
         needle = fragment.encode()
         return any(needle in table.strings for table in self._tables)
+
+    def lacks(self, name: str) -> bool:
+        """Tell whether the binary refers to `name` without defining it."""
+        for table in reversed(self._tables):  # the dynamic one is the smaller one
+            places = [*_hits(table.strings, name.encode() + b"\0"), *_hits(table.strings, name.encode() + b"@")]
+            for row in table.array[np.isin(table.array["name"], np.array(places, np.uint32))] if places else ():
+                if row["section"] == SHN_UNDEF and table.text(int(row["name"])).partition("@")[0] == name:
+                    return True
+        return False
 
     def find(self, name: str) -> tuple[Symbol, ...]:
         """Return every function, IFUNC and data object called `name`, ordered by address.

@@ -18,8 +18,13 @@ class BlockTable:
     """Blocks by ascending start. Where blocks lie in others, as those of a pool in what the pool has from malloc, an
     address belongs to the innermost."""
 
-    def __init__(self, start: Addresses, size: Addresses) -> None:
-        """`start`, `size`: of one length, in any order; `order` gives back the rows, by start and the larger first."""
+    def __init__(self, start: Addresses, size: Addresses, *, uses_slack: bool = True) -> None:
+        """`start`, `size`: of one length, in any order; `order` gives back the rows, by start and the larger first.
+
+        `uses_slack`: whether what glibc rounds sizes up to may be in use: a program that asks for it
+        (malloc_usable_size) may keep pointers there; in one that does not, earlier blocks may have left them.
+        """
+        self._uses_slack = uses_slack
         self.order: Indices = np.lexsort((~size, start))
         self.start, self.size = start[self.order], size[self.order]
         self.is_nested = self._find_nesting()
@@ -61,8 +66,8 @@ class BlockTable:
         return places, np.array([last[place] for place in places.tolist()], np.int64)
 
     def owners(self, addresses: Addresses, has_slack: npt.NDArray[np.bool_]) -> Indices:
-        """Return the block that each word is in, -1: none. `has_slack`: where glibc made it, what its sizes round up
-        to belongs to a block too: a program may ask for it (malloc_usable_size) and use it."""
+        """Return the block that each word is in, -1: none. `has_slack`: where glibc made it."""
+        has_slack = has_slack & self._uses_slack
         if self._cuts is not None:
             found = self._cut_at(addresses)
             return np.where((found < 0) & has_slack, self._plain(addresses, has_slack), found)

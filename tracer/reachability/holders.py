@@ -46,12 +46,16 @@ _STACK_KINDS = (RegionKind.STACK, RegionKind.ENDING_STACK)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What tells words apart that are in no block: MODULEs by start, FREED and GONE blocks, FRAME_SPANs by start."""
+    """What tells words apart that are in no block: MODULEs by start, FREED and GONE blocks, FRAME_SPANs by start.
+
+    `uses_slack`: whether the program may use what glibc rounds sizes up to.
+    """
 
     modules: Records
     freed: Records
     gone: Records
     frames: Records = field(default_factory=lambda: np.zeros(0, FRAME_SPAN))
+    uses_slack: bool = True
 
 
 class Holders:

@@ -48,7 +48,8 @@ def reach_and_holders(
     to be freed. `still_held`: blocks (`address`, `size`) that were freed after the memory was read.
     """
     blocks = np.concatenate([alive.allocations, alive.inherited])
-    table = BlockTable(blocks["address"].astype(np.uint64), blocks["size"].astype(np.uint64))
+    start, size = blocks["address"].astype(np.uint64), blocks["size"].astype(np.uint64)
+    table = BlockTable(start, size, uses_slack=around.uses_slack)
     holds = np.concatenate([alive.holds, np.zeros(len(alive.inherited), np.bool_)])[table.order]
     young = blocks["time_ns"][table.order] > memory.time_ns
     edges, traces = edges_and_traces(

@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from tracer.elf.image import Image
+from tracer.elf.symbol_table import read_symbol_table
 from tracer.errors import RefleakError
 from tracer.model.events import ErrorKind
 from tracer.model.operations import Operation
@@ -18,6 +19,7 @@ from tracer.scanning.outstanding import rows_of
 _LOADED, _THREAD_LOCAL = 1, 7
 """PT_LOAD, PT_TLS."""
 _MOST_BSS = 1 << 32
+_USABLE_SIZE = "malloc_usable_size"
 _ENDED_BY_FREE = (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
 
 
@@ -31,6 +33,8 @@ class ModuleTable:
             if mapping.link_address is not None:
                 self._mappings.setdefault((mapping.pid, mapping.generation), []).append(mapping)
         self._extents: dict[int, tuple[int, int]] = {}
+        self._asks: dict[int, bool] = {}
+        """Of binaries: whether they ask for what sizes are rounded up to."""
 
     def of(self, process: Process) -> Records:
         """Return MODULEs of an address space at its end, by start."""
@@ -41,6 +45,14 @@ class ModuleTable:
         known = ((self._binaries[id_], found) for id_, found in placed.items() if id_ in self._binaries)
         rows = [self._module(binary, found, process) for binary, found in known]
         return np.sort(np.array(rows, MODULE), order="start")
+
+    def uses_slack(self, process: Process) -> bool:
+        """Tell whether a binary that is or was in an address space may use what glibc rounds sizes up to."""
+        placed = {mapping.binary for mapping in self._mappings.get((process.pid, process.generation), ())}
+        for id_ in placed:
+            if id_ not in self._asks:
+                self._asks[id_] = id_ not in self._binaries or _asks_for_usable_size(self._binaries[id_])
+        return any(self._asks[id_] for id_ in placed)
 
     def _module(
         self, binary: Binary, placed: Iterable[Mapping], process: Process
@@ -68,6 +80,16 @@ def _extent(binary: Binary) -> tuple[int, int]:
     return storage, last
 
 
+def _asks_for_usable_size(binary: Binary) -> bool:
+    """Tell whether a binary calls malloc_usable_size(3); of a static program, which has it with malloc, and of what
+    cannot be read, that it may."""
+    with suppress(RefleakError, OSError, ValueError), Image.open(binary.open_path or binary.path) as image:
+        symbols = read_symbol_table(image)
+        is_static = not image.needed and (len(symbols) == 0 or bool(symbols.find(_USABLE_SIZE)))
+        return is_static or symbols.lacks(_USABLE_SIZE)
+    return True
+
+
 def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, freed: Records) -> Surroundings:
     """Return them as they were at the end of an address space. `freed`: FREED_BLOCKs of all."""
     space = process.pid, process.generation
@@ -76,7 +98,9 @@ def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, fre
     for name, source in (("address", "address"), ("size", "size"), ("stack", "stack"), ("released", "release"),
                          ("time_ns", "time_ns")):  # fmt: skip
         blocks[name] = own[source]
-    return Surroundings(modules.of(process), blocks, _gone(snapshot, space, own))
+    return Surroundings(
+        modules.of(process), blocks, _gone(snapshot, space, own), uses_slack=modules.uses_slack(process)
+    )  # fmt: skip
 
 
 def _gone(snapshot: Snapshot, space: tuple[int, int], freed: Records) -> Records:

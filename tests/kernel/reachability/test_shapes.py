@@ -24,8 +24,11 @@ _OF_MEMCHECK = {
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reachability")
-    for compiler, source in (("gcc", "shapes.c"), ("g++", "containers.cc")):
-        command = [compiler, "-O1", "-g", "-fno-builtin", "-pthread", "-w", "-o", str(folder / Path(source).stem)]
+    for compiler, source, name, *options in (
+        ("gcc", "shapes.c", "shapes"), ("g++", "containers.cc", "containers"), ("gcc", "rounded.c", "rounded"),
+        ("gcc", "rounded.c", "asks", "-DASKS"),
+    ):  # fmt: skip
+        command = [compiler, "-O1", "-g", "-fno-builtin", "-pthread", "-w", *options, "-o", str(folder / name)]
         subprocess.run([*command, str(HERE / source)], check=True, timeout=100)
     return folder
 
@@ -102,6 +105,17 @@ def test_containers(refleak: Refleak, programs: Path, tmp_path: Path) -> None:
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is not installed: classes are as expected, but not held against its")
     assert ours == memcheck([str(programs / "containers")], tmp_path)
+
+
+def test_what_sizes_are_rounded_up_to_is_used_by_who_asks_for_it(
+    refleak: Refleak, programs: Path, tmp_path: Path
+) -> None:
+    ours = told(traced(refleak, programs / "rounded").leaks)
+    assert ours == {("lost", "make_lost"): 1}
+    assert told(traced(refleak, programs / "asks").leaks) == {("reachable", "make_lost"): 1}
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed: classes are as expected, but not held against its")
+    assert ours == memcheck([str(programs / "rounded")], tmp_path)
 
 
 def test_the_last_stack_is_told_apart(refleak: Refleak, programs: Path) -> None:

@@ -71,6 +71,14 @@ def nm(path: Path) -> dict[str, int]:
     return {fields[2]: int(fields[0], 16) for fields in map(str.split, lines) if len(fields) == 3}
 
 
+@pytest.mark.parametrize(("name", "lacking"), [("puts", True), ("uts", False), ("pool_get", False), ("gets", False)])
+def test_what_a_binary_takes_from_others(
+    library: Path, without_sections: bytes, name: str, lacking: bool
+) -> None:
+    assert table_of(library).lacks(name) == lacking
+    assert read_symbol_table(Image(without_sections)).lacks(name) == lacking
+
+
 def test_finds_functions_objects_and_ifuncs(library: Path) -> None:
     table, truth = table_of(library), nm(library)
     kinds = {"pool_get": STT_FUNC, "quiet": STT_FUNC, "table": STT_OBJECT, "picked": STT_GNU_IFUNC}

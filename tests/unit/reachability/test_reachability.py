@@ -176,13 +176,15 @@ def test_what_the_loader_made_holds_by_itself() -> None:
     assert found.root_kind.tolist() == [RootKind.BLOCK, RootKind.BLOCK]
 
 
-def test_the_rounded_size_of_a_block_of_glibc_belongs_to_it() -> None:
-    """Of 100 bytes there are 104: a program that asks for it may keep a pointer there; memcheck gives it just 100."""
-    blocks = blocks_of((block(0), 100), (block(2), SIZE))
-    words = [(GLOBALS, block(0)), (block(0) + 96, block(2))]
-    assert classes_of(blocks, memory_of(words)) == [Reach.REACHABLE, Reach.REACHABLE]
-    beyond = [(GLOBALS, block(0)), (block(0) + 104, block(2))]
-    assert classes_of(blocks, memory_of(beyond)) == [Reach.REACHABLE, Reach.LOST]
+@pytest.mark.parametrize(
+    ("uses_slack", "offset", "expected"),
+    [(True, 96, Reach.REACHABLE), (True, 104, Reach.LOST), (False, 88, Reach.REACHABLE), (False, 96, Reach.LOST)],
+)
+def test_the_rounded_size_of_a_block_of_glibc(uses_slack: bool, offset: int, expected: Reach) -> None:
+    """Of 90 bytes there are 104: a program that asks for it may keep a pointer there, in others it is a leftover."""
+    blocks = BlockTable(np.array([block(0), block(2)]), np.array([90, SIZE], np.uint64), uses_slack=uses_slack)
+    words = [(GLOBALS, block(0)), (block(0) + offset, block(2))]
+    assert classes_of(blocks, memory_of(words)) == [Reach.REACHABLE, expected]
 
 
 def test_what_malloc_keeps_of_free_chunks_holds_nothing() -> None:
