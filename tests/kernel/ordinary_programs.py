@@ -53,6 +53,8 @@ PROGRAMS: Mapping[str, str] = {
 _FRAMES = 3
 _SHOWN = 5
 _ADDED = re.compile(r"@.*|\.(isra|constprop|part|cold)\b.*")
+_WRAPPED = ("setenv", "putenv")
+"""Functions of libc that jump to what they do, and that valgrind calls by its own of the same name."""
 _STARTS = ("__libc_start", "(below main)", "call_init", "_dl_init")
 _LOST = {"Leak_DefinitelyLost", "Leak_IndirectlyLost", "Leak_PossiblyLost"}
 
@@ -102,6 +104,7 @@ def is_here(name: str) -> bool:
 def prepare(folder: Path) -> None:
     """Make the files that the commands name."""
     (folder / "words").write_text("one\ntwo\nthree\n" * 100)
+    (folder / "document.json").write_text('{"name": "a", "list": [1, 2, {"b": null}]}\n')
     (folder / "empty.c").write_text("")
     repository = folder / "repository"
     repository.mkdir()
@@ -114,46 +117,48 @@ def lost_by_refleak(name: str, folder: Path, locale: str) -> tuple[tuple[Lost, .
     """Return what is lost, of the first process alone, and whether nothing was missed."""
     output = folder / "report.json"
     output.unlink(missing_ok=True)
-    _run([str(REFLEAK), "--no-follow-forks", "-q", "-o", str(output), "--", *words_of(name)], folder, locale)
+    command = [str(REFLEAK), "--no-follow-forks", "-q", "-o", str(output), "--", *words_of(name)]
+    run_in(folder, command, {"LC_ALL": locale})
     report = json.loads(output.read_text())
     sums = Counter[tuple[Place, str]]()
     for leak in report["leaks"]:
         if leak["state"] == "leaked" and leak["reachability"] not in ("reachable", "stack"):
-            sums[_place(leak), leak["kind"]] += leak["bytes"] or 0
+            sums[place_of_entry(leak), leak["kind"]] += leak["bytes"] or 0
     return tuple(Lost(*key, amount) for key, amount in sums.items()), report["complete"]
 
 
-def _place(leak: Mapping[str, Any]) -> Place:
+def place_of_entry(leak: Mapping[str, Any]) -> Place:
     frames = leak["stack"][leak["maker"] is not None :]
     names = [frame["function"] or Path(frame["path"] or "?").resolve().name for frame in frames if not frame["inlined"]]
-    return _first(names)
+    return place_of_names(names)
 
 
 def kinds_by_memcheck(name: str, folder: Path, locale: str) -> dict[Place, Counter[str]]:
     output = folder / "memcheck.xml"
     program = shutil.which(words_of(name)[0]) or ""
-    _run(["valgrind", "-q", "--leak-check=full", "--show-leak-kinds=all", "--xml=yes", f"--xml-file={output}",
-          "--num-callers=12", "--child-silent-after-fork=yes", "--keep-debuginfo=yes",
-          program, *words_of(name)[1:]], folder, locale)  # fmt: skip
+    options = ["-q", "--leak-check=full", "--show-leak-kinds=all", "--xml=yes", f"--xml-file={output}",
+               "--num-callers=12", "--child-silent-after-fork=yes", "--keep-debuginfo=yes"]  # fmt: skip
+    run_in(folder, ["valgrind", *options, program, *words_of(name)[1:]], {"LC_ALL": locale})
     kinds: dict[Place, Counter[str]] = {}
     for error in ElementTree.parse(output).iter("error"):
         stack = error.find("stack")
         if stack is not None:
             names = [frame.findtext("fn") or Path(frame.findtext("obj") or "?").resolve().name for frame in stack]
             size = int(error.findtext("xwhat/leakedbytes") or 0)
-            kinds.setdefault(_first(names[1:]), Counter())[error.findtext("kind") or ""] += size
+            kinds.setdefault(place_of_names(names[1:]), Counter())[error.findtext("kind") or ""] += size
     return kinds
 
 
-def _first(names: Sequence[str]) -> Place:
-    """Leave out operator new, a symbol's version, what a compiler adds to a name, and what is below main."""
-    plain = [_ADDED.sub("", name) for name in names if not name.startswith("operator new")]
+def place_of_names(names: Sequence[str]) -> Place:
+    """Leave out operator new, functions that valgrind wraps, a symbol's version, what a compiler adds to a name, and
+    what is below main."""
+    plain = [_ADDED.sub("", name) for name in names if not name.startswith("operator new") and name not in _WRAPPED]
     ends = [at for at, name in enumerate(plain) if name.startswith(_STARTS)]
     return tuple(plain[: min([_FRAMES, *ends])])
 
 
-def _run(command: Sequence[str], folder: Path, locale: str) -> None:
-    environment = {**os.environ, "LC_ALL": locale, "HOME": str(folder), "PAGER": "cat"}
+def run_in(folder: Path, command: Sequence[str], variables: Mapping[str, str]) -> None:
+    environment = {**os.environ, "HOME": str(folder), "PAGER": "cat", **variables}
     subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, stdin=subprocess.DEVNULL, timeout=300, check=False
     )

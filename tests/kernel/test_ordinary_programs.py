@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+import compare_with_memcheck
 import ordinary_programs
 import pytest
 from conftest import Refleak
@@ -34,6 +35,16 @@ def test_arenas_of_threads_that_free_first_are_mallocs_own(refleak: Refleak) -> 
     run = refleak(target=("free_first",))
     run.check_whole()
     assert run.leaks == []
+
+
+@needs_valgrind
+@pytest.mark.parametrize("name", ["git", "sqlite3"])
+def test_blocks_are_classed_as_by_memcheck(name: str) -> None:
+    """A sample of what `python tests/kernel/compare_with_memcheck.py` runs: docs/reachability.md."""
+    ours, theirs = compare_with_memcheck.compared(name)
+    assert sum(blocks for blocks, _ in ours.sums().values()) > 10
+    assert ours.sums() == theirs.sums()
+    assert compare_with_memcheck.differences(ours, theirs) == []
 
 
 @needs_valgrind
