@@ -25,8 +25,11 @@ class BlockTable:
         (malloc_usable_size) may keep pointers there; in one that does not, earlier blocks may have left them.
         """
         self._uses_slack = uses_slack
-        self.order: Indices = np.lexsort((~size, start))
-        self.start, self.size = start[self.order], size[self.order]
+        self.order: Indices = np.argsort(start)
+        self.start = start[self.order]
+        if np.any(self.start[1:] == self.start[:-1]):
+            self.order = np.lexsort((~size, start))
+        self.size = size[self.order]
         self.is_nested = self._find_nesting()
         self.parents: Indices = np.full(len(start), -1, np.int64)
         """The block that a block lies in, -1: none."""
@@ -75,11 +78,15 @@ class BlockTable:
 
     def targets(self, values: Addresses) -> Indices:
         """Return the block that each pointer points into, -1: none."""
+        order = np.argsort(values)  # to look up a million in a table of a million is four times faster in order
+        ascending = values[order]
+        found = self._plain(ascending, np.zeros(len(values), np.bool_))
         if self._cuts is not None:
-            found = self._cut_at(values)
-            exact = self._plain(values, np.zeros(len(values), np.bool_))
-            return np.where(found < 0, exact, found)
-        return self._plain(values, np.zeros(len(values), np.bool_))
+            inner = self._cut_at(ascending)
+            found = np.where(inner < 0, found, inner)
+        targets = np.empty(len(values), np.int64)
+        targets[order] = found
+        return targets
 
     def _cut_at(self, addresses: Addresses) -> Indices:
         assert self._cuts is not None

@@ -54,7 +54,7 @@ def classify(blocks: BlockTable, edges: Edges, holds: npt.NDArray[np.bool_]) -> 
     graph.spread(own, np.full(len(own), _OF_BLOCK), Reach.REACHABLE, strong_only=True)
     for chosen, mark in ((usual & edges.strong, Reach.REACHABLE), (ending & edges.strong, Reach.STACK)):
         words = np.flatnonzero(chosen)
-        graph.spread(edges.target[words], words, mark, strong_only=True)
+        graph.spread(edges.target[words].astype(np.int64), words, mark, strong_only=True)
     words = np.flatnonzero(is_root & ~edges.strong)
     aside, origins = graph.weak_targets(np.flatnonzero(graph.mark))
     graph.spread(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,12 @@ _TO_FIRST, _TO_SECOND = np.uint64(16), np.uint64(24)
 _BIN_WORDS, _BEFORE_BINS, _LEAST_BINS = 254, 12, 64
 _STRING_HEADER = np.uint64(8 * HEAD_WORDS)
 
+AT_ONCE = 1 << 18
+"""Rows that are worked on together: all columns of all would take some hundred MiB."""
+
 Flags = npt.NDArray[np.bool_]
+Narrow = npt.NDArray[np.int32]
+Spans = tuple[Addresses, Addresses]
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,12 @@ class Edges:
     or where containers point (see `_kept_by_container`).
     """
 
-    source: Indices
-    target: Indices
+    source: Narrow
+    target: Narrow
     strong: Flags
     at: Addresses
     value: Addresses
-    kind: npt.NDArray[np.uint64]
+    kind: npt.NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.at)
@@ -43,6 +48,12 @@ class Edges:
     def __getitem__(self, rows: Flags | Indices) -> Edges:
         columns = (self.source, self.target, self.strong, self.at, self.value, self.kind)
         return Edges(*(column[rows] for column in columns))  # type: ignore[arg-type]
+
+
+NO_EDGES = Edges(
+    np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.bool_), np.zeros(0, np.uint64), np.zeros(0, np.uint64),
+    np.zeros(0, np.uint8),
+)  # fmt: skip
 
 
 def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) -> Edges:
@@ -60,6 +71,17 @@ def edges_and_traces(
     `still_held`: those that were freed after the memory was read, which hold.
     """
     words = _without_bins(memory.words)
+    ended, later = _spans(freed), _spans(still_held)
+    parts = [
+        _edges_of(memory, blocks, words[at : at + AT_ONCE], free_holds, ended, later)
+        for at in range(0, max(len(words), 1), AT_ONCE)
+    ]
+    return _joined([edges for edges, _ in parts]), _joined([traces for _, traces in parts])
+
+
+def _edges_of(
+    memory: Memory, blocks: BlockTable, words: Records, free_holds: bool, freed: Spans | None, still_held: Spans | None
+) -> tuple[Edges, Edges]:  # fmt: skip
     value = words["value"] & ADDRESS_BITS
     target = blocks.targets(value)
     hits = np.flatnonzero(target >= 0)
@@ -69,11 +91,11 @@ def edges_and_traces(
     is_free = (source < 0) & ((kind == 0) | ((kind == RegionKind.ALLOCATOR) & (not free_holds)))
     if freed is not None:
         loose = np.flatnonzero((source < 0) & (kind == RegionKind.ALLOCATOR))
-        is_free[loose] = _is_within(freed["address"], freed["size"], at[loose])
-    if still_held is not None and len(still_held):
+        is_free[loose] = _is_within(freed, at[loose])
+    if still_held is not None:
         loose = np.flatnonzero(is_free)
-        is_free[loose] = ~_is_within(still_held["address"], still_held["size"], at[loose])
-    traces = Edges(source, target, np.zeros(len(at), np.bool_), at, value, kind)[np.flatnonzero(is_free)]
+        is_free[loose] = ~_is_within(still_held, at[loose])
+    traces = _narrow(source, target, np.zeros(len(at), np.bool_), at, value, kind)[np.flatnonzero(is_free)]
     kept = np.flatnonzero(~is_free & (source != target))
     source, target, at, value, kind = source[kept], target[kept], at[kept], value[kept], kind[kept]
     start = blocks.start[target]
@@ -81,16 +103,34 @@ def edges_and_traces(
     inner = np.flatnonzero(~strong)
     strong[inner] = _kept_by_container(memory, value[inner], start[inner], blocks.size[target[inner]])
     kind[(source < 0) & (kind == RegionKind.ALLOCATOR)] = RegionKind.MAPPING
-    return Edges(source, target, strong, at, value, kind), traces
+    return _narrow(source, target, strong, at, value, kind), traces
 
 
-def _is_within(start: Addresses, size: Addresses, addresses: Addresses) -> Flags:
-    """Tell which addresses are in one of several ranges, which may overlap."""
+def _narrow(
+    source: Indices, target: Indices, strong: Flags, at: Addresses, value: Addresses, kind: Addresses
+) -> Edges:  # fmt: skip
+    """There may be millions, more than there are blocks."""
+    return Edges(source.astype(np.int32), target.astype(np.int32), strong, at, value, kind.astype(np.uint8))
+
+
+def _joined(parts: list[Edges]) -> Edges:
+    return Edges(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Edges)))
+
+
+def _spans(ranges: Records | None) -> Spans | None:
+    """Return ranges (`address`, `size`), which may overlap, by start: the starts, and the furthest end up to each."""
+    if ranges is None:
+        return None
+    order = np.argsort(ranges["address"], kind="stable")
+    ends = (ranges["address"] + ranges["size"])[order]
+    return ranges["address"][order], np.maximum.accumulate(ends)
+
+
+def _is_within(spans: Spans, addresses: Addresses) -> Flags:
+    start, furthest = spans
     if len(start) == 0:
         return np.zeros(len(addresses), np.bool_)
-    order = np.argsort(start, kind="stable")
-    furthest = np.maximum.accumulate((start + size)[order])
-    index = np.searchsorted(start[order], addresses, side="right") - 1
+    index = np.searchsorted(start, addresses, side="right") - 1
     within: Flags = (index >= 0) & (addresses < furthest[index])
     return within
 

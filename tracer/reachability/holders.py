@@ -12,7 +12,7 @@ from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes
-from tracer.reachability.edges import Edges, edges_and_traces
+from tracer.reachability.edges import AT_ONCE, NO_EDGES, Edges, edges_and_traces
 from tracer.reachability.holder_rows import (
     MOST_OF_TARGET,
     MOST_ROWS,
@@ -59,14 +59,15 @@ class Surroundings:
 
 
 class Holders:
-    """Of one address space. `blocks`: ALLOCATION_RECORDs in the order of `table`, with those of a parent from `own` on
-    by `table.order`; `mapped`: MAPPED_RECORDs."""
+    """Of one address space. `blocks`: ALLOCATION_RECORDs that `table` was made of, those of a parent from `own` on;
+    `mapped`: MAPPED_RECORDs."""
 
     def __init__(
         self, memory: Memory, table: BlockTable, blocks: Records, objects: Records, mapped: Records,
         around: Surroundings,
     ) -> None:  # fmt: skip
-        self._memory, self._table, self._blocks, self._around = memory, table, blocks, around
+        self._memory, self._table, self._around = memory, table, around
+        self._site, self._stack = blocks["site"][table.order], blocks["stack"][table.order]
         self._objects = objects[np.argsort(objects["address"], kind="stable")]
         self._counters = self._objects["address"].astype(np.uint64)
         self._counter_block = table.targets(self._counters)
@@ -124,7 +125,7 @@ class Holders:
         is_own = self._table.order < own
         owner = np.searchsorted(self._table.start, classes.owner)
         owner = np.where(classes.owner > 0, np.minimum(owner, max(len(self._table) - 1, 0)), -1)
-        births = mixed(self._blocks["site"], self._blocks["stack"])
+        births = mixed(self._site, self._stack)
         above = np.where(owner >= 0, births[owner], np.uint64(0)) if len(births) else births
         hashes = mixed(births, classes.reach, above)
         rows = np.flatnonzero(is_own)
@@ -161,10 +162,13 @@ class Holders:
         """Return the rows of all edges of some group, those of one birth, offset and group as one; of the others than
         the commonest of a group only that there are so many. There may be a million edges, so none has a row."""
         chosen = np.flatnonzero((edges.source >= 0) & (group >= 0))
-        source = edges.source[chosen]
-        births = mixed(self._blocks["stack"], self._sizes, self._type, self._virtual)
-        offset = edges.at[chosen] - self._table.start[source]
-        keys = mixed(births[source], group[chosen], offset, edges.strong[chosen])
+        births = mixed(self._stack, self._sizes, self._type, self._virtual)
+        keys = np.empty(len(chosen), np.uint64)
+        for at in range(0, len(chosen), AT_ONCE):
+            part = chosen[at : at + AT_ONCE]
+            source = edges.source[part]
+            offset = edges.at[part] - self._table.start[source]
+            keys[at : at + AT_ONCE] = mixed(births[source], group[part], offset, edges.strong[part])
         _, first, counts = np.unique(keys, return_index=True, return_counts=True)
         first, counts, rest, rest_counts = _commonest(chosen[first], counts, group)
         roots = np.flatnonzero((edges.source < 0) & (group >= 0))
@@ -179,7 +183,7 @@ class Holders:
         kind, offset = np.full(count, int(HolderKind.MAPPING)), np.full(count, SEVERAL)
         inside = np.flatnonzero(source >= 0)
         holder = source[inside]
-        kind[inside], place[inside] = HolderKind.BLOCK, self._blocks["stack"][holder]
+        kind[inside], place[inside] = HolderKind.BLOCK, self._stack[holder]
         offset[inside] = (at[inside] - self._table.start[holder]).astype(np.int64)
         size[inside], type_[inside], table[inside] = self._sizes[holder], self._type[holder], self._virtual[holder]
         root = np.flatnonzero(source < 0)
@@ -190,7 +194,7 @@ class Holders:
             np.ones(count, np.int64),
         )  # fmt: skip
 
-    def _roots(self, at: Addresses, region: Addresses) -> tuple[Indices, Addresses, Indices, Addresses]:
+    def _roots(self, at: Addresses, region: npt.NDArray[np.uint8]) -> tuple[Indices, Addresses, Indices, Addresses]:
         """Return kind, place, offset and thread of words that are in no block."""
         kind, offset = np.full(len(at), int(HolderKind.MAPPING)), np.full(len(at), SEVERAL)
         place = self._mapped_at(at)
@@ -291,15 +295,16 @@ class Holders:
         table = BlockTable(gone["address"].copy(), gone["size"].copy())
         if len(gone) == 0 or table.is_nested:
             nothing = np.zeros(0, np.uint64)
-            return self._rows(_NO_EDGES, np.zeros(0, np.int64)), nothing, nothing, KIND_GONE
+            return self._rows(NO_EDGES, np.zeros(0, np.int64)), nothing, nothing, KIND_GONE
         edges, _ = edges_and_traces(self._memory, table, free_holds=True)
         is_heap = regions_of(self._memory, edges.at) == RegionKind.ALLOCATOR
         source = self._table.owners(edges.at, is_heap)
         itself = edges.source >= 0
         is_free = (source < 0) & is_heap
-        live = replace(edges, source=source)
+        live = replace(edges, source=source.astype(np.int32))
         alive, free = np.flatnonzero(~itself & ~is_free), np.flatnonzero(~itself & is_free)[:_MOST_TRACES]
-        rows = joined([self._rows(live[alive], edges.target[alive]), self._trace_rows(edges[free], edges.target[free])])
+        target = edges.target.astype(np.int64)
+        rows = joined([self._rows(live[alive], target[alive]), self._trace_rows(edges[free], target[free])])
         return rows, gone["target"][table.order], gone["size"][table.order], KIND_GONE
 
 
@@ -316,5 +321,4 @@ def _commonest(first: Indices, counts: Indices, group: Indices) -> tuple[Indices
     return first[~is_rest], counts[~is_rest], groups, np.bincount(label, counts[is_rest]).astype(np.int64)
 
 
-_NO_ADDRESSES, _NO_INDICES = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-_NO_EDGES = Edges(_NO_INDICES, _NO_INDICES, np.zeros(0, np.bool_), _NO_ADDRESSES, _NO_ADDRESSES, _NO_ADDRESSES)
+_NO_INDICES = np.zeros(0, np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,11 @@ class Outstanding:
     mapped: Records
     holds: npt.NDArray[np.bool_]
 
+    @cached_property
+    def blocks(self) -> Records:
+        """All, those of a parent last."""
+        return np.concatenate([self.allocations, self.inherited]) if len(self.inherited) else self.allocations
+
 
 def reach_and_holders(
     memory: Memory, alive: Outstanding, around: Surroundings, space: tuple[int, int], *, free_holds: bool,
@@ -47,7 +53,7 @@ def reach_and_holders(
     `free_holds`: what is in no block may be a block that is not known, and holds. `knows_freed`: but for what was seen
     to be freed. `still_held`: blocks (`address`, `size`) that were freed after the memory was read.
     """
-    blocks = np.concatenate([alive.allocations, alive.inherited])
+    blocks = alive.blocks
     start, size = blocks["address"].astype(np.uint64), blocks["size"].astype(np.uint64)
     table = BlockTable(start, size, uses_slack=around.uses_slack)
     holds = np.concatenate([alive.holds, np.zeros(len(alive.inherited), np.bool_)])[table.order]
@@ -59,13 +65,14 @@ def reach_and_holders(
     changed = table.targets(memory.changed)
     in_use[changed[changed >= 0]] = True
     classes = classify(table, edges, holds | young | in_use)
-    holders = Holders(memory, table, blocks[table.order], alive.objects, alive.mapped, around)
+    holders = Holders(memory, table, blocks, alive.objects, alive.mapped, around)
+    held_by = holders.records(space, edges, traces, classes, len(alive.allocations))
     rows = [
         _of_allocations(alive.allocations, table, classes),
         _of_objects(memory, holders.objects, table, classes, holders.counts(edges)),
         _of_mappings(memory, alive.mapped, table, classes),
     ]
-    return np.concatenate(rows), holders.records(space, edges, traces, classes, len(alive.allocations))
+    return np.concatenate(rows), held_by
 
 
 def _rows(records: Records, address: str, kind: int) -> Records:

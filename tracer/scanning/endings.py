@@ -352,8 +352,8 @@ class Endings:
                 found.append(reach)
                 holders.append(held)
                 stacks |= {number: frames.stacks[number] for number in _walked(held) if number in frames.stacks}
-                blocks, pages = np.concatenate([alive.allocations, alive.inherited]), read.pages
-                resident = pages.with_blocks(blocks, knows_all=not free_holds) if pages is not None else None
+                pages, knows_all = read.pages, not free_holds
+                resident = pages.with_blocks(alive.blocks, knows_all=knows_all) if pages is not None else None
                 scans.append(replace(read.scan, blocks=len(alive.allocations), resident=resident))
             else:
                 scans.append(Scan(*space, reason=reason or _UNSEEN, held_ns=read.scan.held_ns if read else 0))

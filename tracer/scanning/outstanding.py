@@ -16,8 +16,9 @@ _LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
 
 
 def rows_of(rows: Records, space: Space) -> Records:
-    """Return those rows that are of one address space."""
-    of_space: Records = rows[(rows["pid"] == space[0]) & (rows["generation"] == space[1])]
+    """Return those rows that are of one address space: all as they are where there is no other."""
+    is_of_space = (rows["pid"] == space[0]) & (rows["generation"] == space[1])
+    of_space: Records = rows if is_of_space.all() else rows[is_of_space]
     return of_space
 
 

@@ -39,7 +39,7 @@ def held(
     made = records(ALLOCATION_RECORD, [{"address": block(i), "size": SIZE, "stack": stacks[i]} for i in range(count)])
     around = Surroundings(MODULES, np.array(list(freed), FREED), np.array(list(gone), GONE))
     things = records(OBJECT_RECORD, counted, pid=812, generation=1)
-    holders = Holders(memory, table, made[table.order], things, np.zeros(0, MAPPED_RECORD), around)
+    holders = Holders(memory, table, made, things, np.zeros(0, MAPPED_RECORD), around)
     edges, traces = edges_and_traces(memory, table)
     classes = classify(table, edges, np.zeros(count, np.bool_))
     return holders.records(SPACE, edges, traces, classes, count), holders
