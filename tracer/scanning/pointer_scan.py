@@ -40,24 +40,25 @@ class _Spans:
         cut = int(np.argmax(gaps)) + 1 if len(gaps) else 0
         halves = [slice(0, cut), slice(cut, len(ordered))]
         self._rough = [(self._start[h][0], self._end[h][-1] - self._start[h][0]) for h in halves if len(self._start[h])]
+        """The heap and what is near it, and the libraries, with most of all addresses between them."""
         self._values = np.zeros(_BUFFER_WORDS, np.uint64)
         self._offsets = np.zeros(_BUFFER_WORDS, np.uint64)
         self._flags = np.zeros(_BUFFER_WORDS, np.bool_)
-        self._either = np.zeros(_BUFFER_WORDS, np.bool_)
 
     def find(self, words: Addresses) -> tuple[npt.NDArray[np.int64], Addresses, npt.NDArray[np.uint8]]:
         """Return which words point into a range, without their upper bits, and the ranges' labels."""
         count = len(words)
-        values, offsets = self._values[:count], self._offsets[:count]
-        flags, either = self._flags[:count], self._either[:count]
+        if not self._rough:
+            nothing = np.zeros(0, np.uint64)
+            return np.zeros(0, np.int64), nothing, nothing.astype(np.uint8)
+        values, offsets, flags = self._values[:count], self._offsets[:count], self._flags[:count]
         np.bitwise_and(words, ADDRESS_BITS, out=values)
-        either[:] = False
-        for low, span in self._rough:
-            np.subtract(values, low, out=offsets)
-            np.less(offsets, span, out=flags)
-            np.logical_or(either, flags, out=either)
-        hits = np.flatnonzero(either)
+        np.subtract(values, self._start[0], out=offsets)
+        np.less(offsets, self._end[-1] - self._start[0], out=flags)
+        hits = np.flatnonzero(flags)
         found = values[hits]
+        near = np.flatnonzero(np.logical_or.reduce([found - low < span for low, span in self._rough]))
+        hits, found = hits[near], found[near]
         index = np.searchsorted(self._start, found, side="right") - 1
         inside = (index >= 0) & (found < self._end[index])
         return hits[inside], found[inside], self._label[index[inside]]
