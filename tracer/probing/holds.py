@@ -104,7 +104,7 @@ def _end_holds(binary: OpenBinary) -> list[Hold]:
 def holds_of(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
     """Return where processes that map this binary are held: loader, libc and static programs have such places."""
     found = _loader_hold(binary) if binary.is_loader else []
-    if is_libc(binary):
+    if is_libc(binary) or (binary.is_static and not binary.image.soname):  # of a program's libc there is what it calls
         found += _fork_holds(binary) + _exec_holds(binary) + _dispatch_hold(binary) + _leave_hold(binary)
         found += _end_holds(binary) if ends else []
     return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)

@@ -26,7 +26,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reachability")
     for compiler, source, name, *options in (
         ("gcc", "shapes.c", "shapes"), ("g++", "containers.cc", "containers"), ("gcc", "rounded.c", "rounded"),
-        ("gcc", "rounded.c", "asks", "-DASKS"),
+        ("gcc", "rounded.c", "asks", "-DASKS"), ("gcc", "shapes.c", "shapes-static", "-static"),
     ):  # fmt: skip
         command = [compiler, "-O1", "-g", "-fno-builtin", "-pthread", "-w", *options, "-o", str(folder / name)]
         subprocess.run([*command, str(HERE / source)], check=True, timeout=100)
@@ -95,6 +95,17 @@ def test_shapes_are_classed_as_by_memcheck(refleak: Refleak, programs: Path, tmp
     assert ours == memcheck([str(programs / "shapes"), shape], tmp_path)
 
 
+@pytest.mark.parametrize("shape", ["list", "tree", "cycles", "interior", "local", "stack", "quick", "abort"])
+def test_a_static_program_is_looked_into(refleak: Refleak, programs: Path, shape: str) -> None:
+    """This one forks and does not execute: all of libc that is in it is what it calls."""
+    run = traced(refleak, programs / "shapes-static", shape)
+    assert [scan["reason"] for scan in run.report["scans"]] == [None]
+    blocks: Counter[str] = Counter()
+    for (word, _), number in told(run.leaks).items():
+        blocks[word] += number
+    assert blocks == SHAPES[shape]
+
+
 def test_containers(refleak: Refleak, programs: Path, tmp_path: Path) -> None:
     run = traced(refleak, programs / "containers")
     ours = told(run.leaks)
@@ -124,9 +135,10 @@ def test_the_last_stack_is_told_apart(refleak: Refleak, programs: Path) -> None:
     assert run.report["scans"][0]["looked_into"]
 
 
-def test_a_child_that_ends(refleak: Refleak, programs: Path) -> None:
+@pytest.mark.parametrize("name", ["shapes", "shapes-static"])
+def test_a_child_that_ends(refleak: Refleak, programs: Path, name: str) -> None:
     """Its own blocks: one hangs below a block that it has a copy of, one is lost."""
-    run = refleak("--reachability", "auto", target=(programs / "shapes", "child"))
+    run = refleak("--reachability", "auto", target=(programs / name, "child"))
     child = next(p["pid"] for p in run.report["processes"] if p["parent"] is not None)
     own = [leak for leak in run.leaks if leak["pid"] == child and leak["state"] != "inherited"]
     if not run.report["complete"]:  # no time was given to it: then nothing is called lost that may be held
