@@ -35,11 +35,12 @@ class Mishaps:
         self._began = self._patience = 0.0
 
     @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Let the body fail for any reason but the user's errors and requests to end."""
+    def attempt(self, *, hurried: bool = True) -> Iterator[None]:
+        """Let the body fail for any reason but the user's errors and requests to end. `hurried`: else it has limits of
+        its own, and only attempts within it are given up."""
         if not self._depth:
             self._began = time.monotonic()
-        self._depth += 1
+        self._depth += hurried
         try:
             yield
         except RefleakError as error:
@@ -49,7 +50,7 @@ class Mishaps:
         except (Exception, _TooSlow) as error:
             self._note(error)
         finally:
-            self._depth -= 1
+            self._depth -= hurried
 
     def _note(self, error: BaseException) -> None:
         self.count += 1

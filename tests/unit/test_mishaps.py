@@ -87,6 +87,26 @@ def test_short_attempts_go_on_when_the_trace_is_to_end() -> None:
     assert mishaps.losses == ()
 
 
+def test_an_attempt_with_limits_of_its_own_goes_on_when_the_trace_is_to_end() -> None:
+    """Not so those within it."""
+    mishaps, is_done = Mishaps(), False
+    mishaps.hurry(0.01)
+    try:
+        with mishaps.attempt(hurried=False):
+            until = time.monotonic() + 0.1
+            while time.monotonic() < until:
+                pass
+            assert mishaps.losses == ()
+            with mishaps.attempt():
+                while True:
+                    time.monotonic()
+            is_done = True
+    finally:
+        mishaps.calm()
+    assert is_done
+    assert [loss.count for loss in mishaps.losses] == [1]
+
+
 def fake_follower(handler: Any, mishaps: Mishaps) -> tuple[Follower, Any]:
     shared = np.zeros(1, records.SHARED)
     maps: Any = SimpleNamespace(fds={"PROCESSES": -1}, view=lambda *_: shared)

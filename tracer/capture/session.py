@@ -219,7 +219,7 @@ class Session:
                         on_turn()
         finally:
             if self.options.reachability:
-                with self.mishaps.attempt():
+                with self.mishaps.attempt(hurried=False):
                     self.endings.look_into(self.processes.spaces_alive, self._end_counting, self.serve)
             self._end_counting()
             self.drain()
