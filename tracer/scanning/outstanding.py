@@ -12,6 +12,7 @@ from tracer.model.records import FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records, Snapshot
 from tracer.reachability.reach_records import Outstanding
 
+_PAGE, _ONE = np.uint64(4096), np.uint64(1)
 _LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
 
 
@@ -25,14 +26,24 @@ def rows_of(rows: Records, space: Space) -> Records:
 def outstanding(snapshot: Snapshot, space: Space) -> Outstanding:
     """Return what is alive in a space; blocks that the dynamic loader made hold by themselves."""
     loaders = {b.id for b in snapshot.binaries if _LOADER.match(PurePath(b.path).name)}
-    allocations = rows_of(snapshot.allocations, space)
+    allocations = _with_whole_pages(snapshot, rows_of(snapshot.allocations, space))
     stacks, of = np.unique(allocations["stack"], return_inverse=True)
     made_by_loader = [_is_first_in(snapshot, stack, loaders) for stack in stacks.tolist()]
     return Outstanding(
-        allocations, rows_of(snapshot.inherited, space), rows_of(snapshot.objects, space),
-        rows_of(snapshot.mapped, space),
+        allocations, _with_whole_pages(snapshot, rows_of(snapshot.inherited, space)),
+        rows_of(snapshot.objects, space), rows_of(snapshot.mapped, space),
         np.array(made_by_loader, np.bool_)[of] if len(of) else np.zeros(0, np.bool_),
     )
+
+
+def _with_whole_pages(snapshot: Snapshot, blocks: Records) -> Records:
+    """Give blocks of pvalloc(3) the size that they have: it rounds up to whole pages, which are the program's."""
+    sites = [index for index, site in enumerate(snapshot.sites) if site.function == "pvalloc"]
+    if not sites:
+        return blocks
+    chosen, rounded = np.isin(blocks["site"], sites), blocks.copy()
+    rounded["size"][chosen] = (rounded["size"][chosen] + _PAGE - _ONE) // _PAGE * _PAGE
+    return rounded
 
 
 def _is_first_in(snapshot: Snapshot, stack: int, binaries: set[int]) -> bool:

@@ -26,7 +26,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reachability")
     for compiler, source, name, *options in (
         ("gcc", "shapes.c", "shapes"), ("g++", "containers.cc", "containers"), ("gcc", "rounded.c", "rounded"),
-        ("gcc", "rounded.c", "asks", "-DASKS"), ("gcc", "shapes.c", "shapes-static", "-static"),
+        ("gcc", "rounded.c", "asks", "-DASKS"), ("gcc", "rounded.c", "pages", "-DPAGES"),
+        ("gcc", "shapes.c", "shapes-static", "-static"),
     ):  # fmt: skip
         command = [compiler, "-O1", "-g", "-fno-builtin", "-pthread", "-w", *options, "-o", str(folder / name)]
         subprocess.run([*command, str(HERE / source)], check=True, timeout=100)
@@ -127,6 +128,12 @@ def test_what_sizes_are_rounded_up_to_is_used_by_who_asks_for_it(
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is not installed: classes are as expected, but not held against its")
     assert ours == memcheck([str(programs / "rounded")], tmp_path)
+
+
+def test_all_of_a_page_of_pvalloc_is_the_programs(refleak: Refleak, programs: Path) -> None:
+    """memcheck ends such a program."""
+    found = told(traced(refleak, programs / "pages").leaks)
+    assert found == {("reachable", "make_held"): 1, ("lost", "make_lost"): 1}
 
 
 def test_the_last_stack_is_told_apart(refleak: Refleak, programs: Path) -> None:
