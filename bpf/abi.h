@@ -16,6 +16,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int8_t s8;
 typedef int16_t s16;
 typedef int32_t s32;
 typedef int64_t s64;
@@ -330,6 +331,7 @@ struct free_site {
 	u64 made; /* stacks */
 	u64 freed;
 	u64 given; /* enum given */
+	u64 called; /* by an indirect call: the frame of the function, marked FRAME_EXACT; else, and if not certain, 0 */
 };
 
 /* What the free's second argument is, where it may be one: of a sized or an aligned operator delete. */
@@ -348,6 +350,7 @@ struct free_seen {
 	u16 generation;
 	u16 site;
 	u64 alignment; /* that the block was made with; 0: not known */
+	u64 path; /* where the instructions that tell `called` begin: a byte for each, from the return address back */
 };
 
 enum type_source {

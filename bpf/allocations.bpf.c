@@ -5,10 +5,12 @@
 #include "allocations.bpf.h"
 #include "events.bpf.h"
 #include "freed.bpf.h"
+#include "indirect_calls.bpf.h"
 #include "maps.bpf.h"
 #include "stacks.bpf.h"
 #include "threads.bpf.h"
 #include "verifier.h"
+#include "x86_64.h"
 
 int allocated(struct pt_regs *ctx)
 {
@@ -44,6 +46,8 @@ int freed(struct pt_regs *ctx)
 	first.size = thread->intent.size;
 	first.argument = thread->intent.value;
 	first.alignment = thread->intent.count_read;
+	if (!(SITES->at[index].flags & SITE_WRAPPER))
+		note_called(ctx, thread, STACK_POINTER(ctx) + SITES->at[index].return_distance, &key, &first);
 	note_free_site(thread, &key, &first);
 	return 0;
 }

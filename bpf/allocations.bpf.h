@@ -330,11 +330,13 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 INLINE void note_realloc(struct thread *thread, u64 stack)
 {
 	struct pending *pending = &thread->pending;
-	struct free_site key = { .made = pending->old.stack, .freed = stack, .given = GIVEN_REALLOC };
-	struct free_seen first = { .address = pending->address, .size = pending->old.size };
 
-	if (thread->intent.operation == OP_REALLOC && pending->had_old == OLD_TAKEN)
+	if (thread->intent.operation == OP_REALLOC && pending->had_old == OLD_TAKEN) {
+		struct free_site key = { .made = pending->old.stack, .freed = stack, .given = GIVEN_REALLOC };
+		struct free_seen first = { .address = pending->address, .size = pending->old.size };
+
 		note_free_site(thread, &key, &first);
+	}
 }
 
 /* Keep the block of the intent, whose stack is known. */

@@ -154,6 +154,23 @@ struct cached_walk {
 	struct words stack_words;
 };
 
+#define CALL_BYTES 32 /* that are read of the code before a return address */
+#define CALL_LOADS 3
+
+/* A call by a register, as it is read backwards from its return address. */
+struct indirect_call {
+	u64 registers[REGISTERS];
+	u64 back; /* its return address */
+	u64 called_by; /* the register */
+	u64 loads; /* instructions that load it, and the register that its word is found by, and so on */
+	s64 displacement[CALL_LOADS + 1]; /* of each, from 1 on */
+	u64 id; /* the register that the last one goes by */
+	u64 root; /* what is in it; or an address beside the code */
+	u64 is_rooted; /* it is as it was at the call */
+	u64 path; /* where each instruction begins: bytes before the return address */
+	u8 code[CALL_BYTES + 8]; /* 8 bytes are read at once */
+};
+
 struct thread {
 	u64 epoch;
 	u64 forked_ns;
@@ -171,6 +188,7 @@ struct thread {
 	u64 is_preloaded; /* its process calls the heap through the library of --preload */
 	struct last_free last_free;
 	struct intent intent;
+	struct indirect_call indirect_call;
 	struct walk walk;
 	struct stack stack;
 	u32 places[MAX_FRAMES + 1]; /* of each frame of it: its stack pointer, from the walk's origin */

@@ -110,6 +110,11 @@ int turn_luajit(struct turn turn)
 	return bit(luajit_turn(turn.context));
 }
 
+int turn_find_operand(struct turn turn)
+{
+	return bit(find_operand_turn(*(struct indirect_call **)turn.context, turn.index));
+}
+
 int turn_cut(struct turn turn)
 {
 	return bit(cut_turn(turn.context, turn.index));

@@ -82,6 +82,22 @@ INLINE void read_preserved(u64 *registers, struct pt_regs *ctx)
 	registers[REG_R14] = ctx->r14;
 	registers[REG_R15] = ctx->r15;
 }
+
+/* All of them; the stack pointer as it was before the call whose return address is at `slot`. */
+INLINE void read_registers(u64 *registers, struct pt_regs *ctx, u64 slot)
+{
+	registers[REG_RAX] = ctx->ax;
+	registers[REG_RDX] = ctx->dx;
+	registers[REG_RCX] = ctx->cx;
+	registers[REG_RSI] = ctx->si;
+	registers[REG_RDI] = ctx->di;
+	registers[REG_R8] = ctx->r8;
+	registers[REG_R9] = ctx->r9;
+	registers[REG_R10] = ctx->r10;
+	registers[REG_R11] = ctx->r11;
+	read_preserved(registers, ctx);
+	registers[REG_RSP] = slot + 8;
+}
 #endif
 
 #define EPILOGUE_POPS 6
@@ -139,6 +155,81 @@ INLINE u64 ends_with_call(u64 code)
 	for (int at = 1; at <= 6; at++) /* ff /2, of 2 to 7 bytes */
 		calls |= is_equal(code >> (at << 3) & 0x38ff, 0x10ff);
 	return calls;
+}
+
+/* Whether a call leaves the register as it was. */
+INLINE u64 is_preserved(u64 id)
+{
+	return (1ULL << REG_RBX | 1ULL << REG_RBP | 1ULL << REG_RSP | 0xfULL << REG_R12) >> (id & 15) & 1;
+}
+
+enum operand_kind { OPERAND_NONE, OPERAND_REGISTER, OPERAND_WORD, OPERAND_WORD_BESIDE };
+
+/* A register; the word at a register plus `displacement`, or at the end of the instruction plus that. */
+struct operand {
+	u64 kind;
+	u64 id;
+	s64 displacement;
+	u64 bytes; /* of the instruction */
+};
+
+/* A register's id by the three bits and the one that an instruction has for it. */
+INLINE u64 decoded_register(u64 low, u64 high)
+{
+	return high & 1 ? low | 8 : 0x54673120 >> (low << 2) & 15;
+}
+
+/* The operand whose ModRM is the first of the bytes; `high`: the REX.B bit. Those with an index are none. */
+INLINE struct operand read_operand(u64 code, u64 high)
+{
+	u64 mode = code >> 6 & 3, low = code & 7;
+	struct operand operand = { .kind = OPERAND_WORD, .id = decoded_register(low, high), .bytes = 1 };
+
+	if (mode == 3) {
+		operand.kind = OPERAND_REGISTER;
+		return operand;
+	}
+	code >>= 8;
+	if (low == 4) {
+		if ((code & 0xff) != 0x24)
+			operand.kind = OPERAND_NONE;
+		code >>= 8;
+		operand.bytes = 2;
+	}
+	if (mode == 0 && low == 5)
+		operand.kind = OPERAND_WORD_BESIDE;
+	if (mode == 1) {
+		operand.displacement = (s64)(s8)code;
+		operand.bytes += 1;
+	} else if (mode == 2 || operand.kind == OPERAND_WORD_BESIDE) {
+		operand.displacement = (s64)(s32)code;
+		operand.bytes += 4;
+	}
+	return operand;
+}
+
+/* What the call goes by that the first three bytes end with: ff /2, after 41 for the upper registers. */
+INLINE struct operand read_call_by_register(u64 code)
+{
+	u64 high = (code & 0xff) == 0x41;
+	struct operand operand = read_operand(code >> 16, high);
+
+	if ((code >> 8 & 0xf8ff) != 0xd0ff)
+		operand.kind = OPERAND_NONE;
+	operand.bytes = 2 + high;
+	return operand;
+}
+
+/* Where the first of these instructions loads a whole register from, if it does so with register `id`. */
+INLINE struct operand read_load(u64 code, u64 id)
+{
+	struct operand operand = read_operand(code >> 16, code);
+
+	if ((code & 0xfffa) != 0x8b48 || operand.kind == OPERAND_REGISTER ||
+	    decoded_register(code >> 19 & 7, code >> 2) != id)
+		operand.kind = OPERAND_NONE;
+	operand.bytes += 2;
+	return operand;
 }
 
 #endif

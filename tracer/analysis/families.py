@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, islice
 
-from tracer.model.frames import Frame
+from tracer.model.frames import BY_JUMP, BY_REGISTER, BY_WORD, Frame
 
 _SIZED = re.compile(r"_Zd[la]Pvm(St11align_val_t)?")
 _ALIGNED = "align_val_t"
@@ -16,6 +17,11 @@ _ALLOCATORS = frozenset({
 _REALLOCATORS = frozenset({"realloc", "reallocarray"})
 _OPERATORS = ("operator new", "operator delete", "_Znwm", "_Znam", "_ZdlPv", "_ZdaPv")
 _MOST = 4
+_OF_CPP: Mapping[bool, frozenset[str]] = {
+    True: frozenset({"_Znwm", "_Znam", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t"}),
+    False: frozenset({"_ZdlPv", "_ZdaPv", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t"}),
+}
+"""One operator of each family, that make blocks and that free them."""
 
 
 @dataclass(frozen=True, order=True)
@@ -52,6 +58,28 @@ class Call:
 NOT_CERTAIN = Call()
 
 
+@dataclass(frozen=True)
+class ByPointer:
+    """What the kernel side found of the innermost call, if that is an indirect one."""
+
+    path: int
+    """By which instructions it was read."""
+    called: str | None
+    """What calls of the function are for that was called."""
+
+    def names(self, calls: str) -> str | None:
+        """Return the names of what the call was for, if it was read as the frame's `calls` says; else None.
+
+        A function may have written another one's address to the word that it was called by, before it jumped on: a
+        state does that. So what is believed for a word must be the heap's own function, which is nobody's next state.
+        """
+        if self.called is None or calls[1:] != f"{self.path:x}":
+            return None
+        if self.called.startswith(BY_JUMP):
+            return self.called[1:] if calls.startswith(BY_REGISTER) else None
+        return self.called
+
+
 def family_of(name: str) -> Family:
     """Return the family of a function, called as it is linked or demangled."""
     if not _is_operator(name):
@@ -63,15 +91,14 @@ def _is_operator(name: str | None) -> bool:
     return name is not None and name.startswith(_OPERATORS)
 
 
-def call_of(frames: tuple[Frame, ...], is_birth: bool) -> Call:
+def call_of(frames: tuple[Frame, ...], is_birth: bool, by_pointer: ByPointer | None = None) -> Call:
     """Return what the user of the heap called. `frames`: of the stack, leaf first.
 
     Operators that stand on the stack have called what lies below them. Of a function without a name it is not known
     whether it is one.
     """
     by_jumps = True
-    for _, entries in islice(groupby(frames, key=lambda frame: (frame.path, frame.address)), _MOST):
-        place = list(entries)
+    for place in _places(frames):
         inlined = [frame.function for frame in place[:-1] if _is_operator(frame.function)]
         function, calls = place[-1].function, place[-1].calls
         if function is None:
@@ -81,9 +108,33 @@ def call_of(frames: tuple[Frame, ...], is_birth: bool) -> Call:
             continue
         if inlined:
             return Call(frozenset({str(inlined[-1])}), False)
+        if calls is not None and calls.startswith((BY_REGISTER, BY_WORD)):
+            calls = by_pointer.names(calls) if by_pointer is not None and by_jumps else None
+            by_jumps = False
         names = frozenset(calls.split("|") if calls else ())
-        return Call(frozenset(name for name in names if name in _REALLOCATORS or _makes(name) == is_birth), by_jumps)
+        fit = frozenset(name for name in names if name in _REALLOCATORS or _makes(name) == is_birth)
+        if not fit and place[0] != frames[0]:  # an operator stands on the stack: whichever called it, it is C++'s
+            return Call(_OF_CPP[is_birth], False)
+        return Call(fit, by_jumps)
     return NOT_CERTAIN
+
+
+def made_by_c(frames: tuple[Frame, ...], entered: str) -> Call:
+    """Return what made a block where neither a call nor an operator on the stack says so: `entered` of the C library.
+
+    It was called through a pointer or by jumps. That is certain only where no binary has operators of its own, which
+    may jump to the C library.
+    """
+    place = next(_places(frames), [])
+    if not place or any(frame.function is None or _is_operator(frame.function) for frame in place):
+        return NOT_CERTAIN
+    return Call(frozenset({entered} & _ALLOCATORS))
+
+
+def _places(frames: tuple[Frame, ...]) -> Iterator[list[Frame]]:
+    """Yield the innermost calls, each with what was inlined there."""
+    for _, entries in islice(groupby(frames, key=lambda frame: (frame.path, frame.address)), _MOST):
+        yield list(entries)
 
 
 def _makes(name: str) -> bool:
@@ -92,6 +143,8 @@ def _makes(name: str) -> bool:
 
 def called(names: frozenset[str]) -> str:
     """Say how a programmer calls these functions."""
+    if names in _OF_CPP.values():
+        return f"an operator {'new' if names == _OF_CPP[True] else 'delete'}"
     return " or ".join(sorted({_called(name) for name in names}))
 
 

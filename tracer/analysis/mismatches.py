@@ -9,7 +9,7 @@ import numpy as np
 
 from tracer.analysis.bad_frees import C_LIBRARIES, byte_words
 from tracer.analysis.evidence import Evidence
-from tracer.analysis.families import Call, call_of, called
+from tracer.analysis.families import ByPointer, Call, call_of, called, made_by_c
 from tracer.model.findings import ErrorFinding, FrameList
 from tracer.model.records import Given
 from tracer.model.snapshot import SiteInfo
@@ -30,7 +30,7 @@ class Mismatches:
         snapshot = evidence.snapshot
         self._evidence = evidence
         self._births: dict[int, Call] = {}
-        self._frees: dict[int, Call] = {}
+        self._frees: dict[tuple[int, int], Call] = {}
         self._plain = not any(binary.has_operators for binary in snapshot.binaries)
 
     def findings(self) -> Iterator[ErrorFinding]:
@@ -51,7 +51,7 @@ class Mismatches:
         other = self._of_other_allocators(row)
         if other:
             return other
-        birth, free = self._birth(int(row["made"])), self._free(int(row["freed"]))
+        birth, free = self._birth(int(row["made"])), self._free(row)
         if not birth.names or not free.names:
             return None
         block = f"a block of {byte_words(int(row['size']))} that {called(birth.names)} made"
@@ -93,13 +93,20 @@ class Mismatches:
 
     def _birth(self, stack: int) -> Call:
         if stack not in self._births:
-            self._births[stack] = call_of(self._evidence.stacks.get(stack).frames, is_birth=True)
+            frames = self._evidence.stacks.get(stack).frames
+            call, site = call_of(frames, is_birth=True), self._site(self._evidence.makers.site_of(stack))
+            if not call.names and self._plain and site is not None and _is_any(site.module, C_LIBRARIES):
+                call = made_by_c(frames, site.function)
+            self._births[stack] = call
         return self._births[stack]
 
-    def _free(self, stack: int) -> Call:
-        if stack not in self._frees:
-            self._frees[stack] = call_of(self._evidence.stacks.get(stack).frames, is_birth=False)
-        return self._frees[stack]
+    def _free(self, row: np.void) -> Call:
+        stack, function = int(row["freed"]), int(row["called"])
+        if (stack, function) not in self._frees:
+            stacks = self._evidence.stacks
+            by_pointer = ByPointer(int(row["path"]), stacks.calls_of(function)) if function else None
+            self._frees[stack, function] = call_of(stacks.get(stack).frames, False, by_pointer)
+        return self._frees[stack, function]
 
 
 def _is_any(name: str, patterns: tuple[str, ...]) -> bool:

@@ -91,6 +91,10 @@ class SymbolizedStacks:
         """Return a stack's frames, or None where nothing is known of it."""
         return self.get(stack_id).frames or None
 
+    def calls_of(self, function: int) -> str | None:
+        """Return what of the heap a call of a function is for, by the frame of its first instruction."""
+        return self._symbols.get(function, (self._miss(function),))[-1].calls
+
     def call_site(self, stack_id: int) -> CallSite:
         """Return what tells a stack from others of the same functions, as far as a reader can see."""
         site = self._sites.get(stack_id)

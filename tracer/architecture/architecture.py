@@ -53,6 +53,11 @@ class Architecture(Protocol):
         ...
 
     @property
+    def result_register(self) -> int:
+        """Return that of a function's integer result, which compilers take first where they need one."""
+        ...
+
+    @property
     def preserved_registers(self) -> Sequence[int]:
         """Return those that a call leaves as they were."""
         ...

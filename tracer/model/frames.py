@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+BY_REGISTER, BY_WORD = "%", "*"
+"""Begin what a frame calls through a pointer: by a register that is sure to hold it still, or by one that is believed
+since the word says the same that it was loaded from. The path of the call follows, in hexadecimal."""
+BY_JUMP = ">"
+"""Begins what a call of a function is for, where it is none of the heap's and jumps to these."""
 NO_SYMBOL = "no symbol covers the address"
 """Why a frame of a binary without symbols is not named."""
 
@@ -32,8 +37,20 @@ class Frame:
     why_unknown: str | None = None
     calls: str | None = None
     """What of the heap the call is for, as linked, with "|" between those that it may be; None elsewhere, and where it
-    is not known."""
+    is not known. Of an indirect call that has a path (FREE_SEEN): BY_REGISTER or BY_WORD, and the path. Of a function's
+    first instruction: what a call of it is for."""
 
 
 Symbols = Mapping[int, tuple[Frame, ...]]
 """Frame key (binary id << 48 | link address) to its frames, innermost inlined one first."""
+
+
+@dataclass(frozen=True)
+class HeapCalls:
+    """Frame keys of which it is to be told what of the heap they call."""
+
+    callers: Collection[int] = ()
+    by_pointer: Collection[int] = ()
+    """Those of the callers that call through a pointer."""
+    called: Collection[int] = ()
+    """The functions that such calls were for, marked FRAME_EXACT."""

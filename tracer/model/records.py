@@ -93,11 +93,12 @@ STACK_TOTALS = np.dtype(
         ("lives", "<u4", (LIFE_BINS,)),
     ]
 )
-FREE_SITE = np.dtype([("made", "<u8"), ("freed", "<u8"), ("given", "<u8")])
+FREE_SITE = np.dtype([("made", "<u8"), ("freed", "<u8"), ("given", "<u8"), ("called", "<u8")])
 FREE_SEEN = np.dtype(
     [
         ("count", "<u8"), ("address", "<u8"), ("size", "<u8"), ("argument", "<u8"),
         ("pid", "<u4"), ("generation", "<u2"), ("site", "<u2"), ("alignment", "<u8"),
+        ("path", "<u8"),
     ]
 )
 TYPE_NAME = np.dtype(
@@ -231,7 +232,9 @@ declare(TOTALS_RECORD, {
         ("made", "made_bytes", "freed", "freed_bytes", "life_ns", "peak", "level", "risen"), Column.SUM
     ),
 })  # fmt: skip
-declare(FREED_RECORD, {"made": Column.STACK, "freed": Column.STACK, "given": Column.KEY, "count": Column.SUM})
+declare(FREED_RECORD, {
+    "made": Column.STACK, "freed": Column.STACK, "given": Column.KEY, "called": Column.KEY, "count": Column.SUM,
+})  # fmt: skip
 
 
 class Given(IntFlag):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracer.model.events import ERROR_EVENT, EVENT
-from tracer.model.frames import Frame
+from tracer.model.frames import Frame, HeapCalls
 from tracer.model.generated import GeneratedFrame
 from tracer.model.holders import HOLDER_RECORD, HolderName
 from tracer.model.periods import Checkpoint
@@ -277,6 +277,12 @@ class Snapshot:
         return not self.losses
 
     @property
-    def heap_callers(self) -> set[int]:
-        """Frame keys of the calls that may be for the heap: the first of each stack, as operators call each other."""
-        return {key for stack in self.stacks.values() for key in stack.frames[:_OPERATORS]}
+    def heap_calls(self) -> HeapCalls:
+        """Return the calls that may be for the heap: the first of each stack, as operators call each other."""
+        indirect = self.free_sites[self.free_sites["called"] != 0]
+        stacks = (self.stacks.get(freed) for freed in indirect["freed"].tolist())
+        return HeapCalls(
+            callers={key for stack in self.stacks.values() for key in stack.frames[:_OPERATORS]},
+            by_pointer={key for stack in stacks if stack is not None for key in stack.frames[:1]},
+            called=set(indirect["called"].tolist()),
+        )

@@ -21,9 +21,10 @@ def symbols_of(snapshot: Snapshot, options: JudgeOptions, known: Symbols = _NONE
     first_script_frame = SCRIPT_BINARY << FRAME_BINARY_SHIFT
     script_frames = {first_script_frame | index: (frame,) for index, frame in enumerate(snapshot.script_frames)}
     stacks = snapshot.stacks.values()
-    frames = set(chain.from_iterable(stack.frames for stack in stacks)) - script_frames.keys() - known.keys()
-    generated, callers = snapshot.generated, snapshot.heap_callers
-    return symbolize(frames, snapshot.binaries, options.symbols, generated=generated, callers=callers) | script_frames
+    generated, heap = snapshot.generated, snapshot.heap_calls
+    frames = {*heap.called, *chain.from_iterable(stack.frames for stack in stacks)}
+    frames = frames - script_frames.keys() - known.keys()
+    return symbolize(frames, snapshot.binaries, options.symbols, generated=generated, heap=heap) | script_frames
 
 
 def symbols_so_far(snapshot: Snapshot, options: JudgeOptions, known: Symbols) -> Symbols:

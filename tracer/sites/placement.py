@@ -26,6 +26,7 @@ _REFUSED = "the kernel probes no instruction with such a prefix"
 _LOCKED = ("lock inc", "lock dec", "lock add", "lock sub")
 """They write their memory operand and the flags, and nothing else."""
 _NOPS = ("nop", "endbr64")
+_KEPT = frozenset(ARCHITECTURE.preserved_registers) - {ARCHITECTURE.stack_pointer}
 _CHANGES = {Operation.GET: 1, Operation.PUT: -1}
 _NULL_IS_NO_CALL = (Operation.FREE, Operation.GET, Operation.PUT, Operation.DELETE)
 
@@ -95,7 +96,7 @@ class _Walk:
             if self._crosses_for_null(instruction):
                 self.past_null = True
                 continue
-            self.end = self.values.follow(instruction)
+            self.end = self.values.follow(instruction) or self._hides_caller(instruction)
             if self.end:
                 return
         self.end = "no cheaper instruction is near" if self.site.size else "its size is not known"
@@ -117,6 +118,13 @@ class _Walk:
             locations = {field: self.values.locate(location) for field, location in self.locations.items()}
         cost = self.costs.cost_of(instruction.raw, instruction.address)
         return _Candidate(instruction, cost, self.values.depth, locations, self.past_null)
+
+    def _hides_caller(self, instruction: Instruction) -> str:
+        """Return why what the caller has in registers can no longer be read, which tells what it called to free."""
+        changed = _KEPT & instruction.written
+        if self.site.function.operation != Operation.FREE or not changed:
+            return ""
+        return f"`{instruction.text}` changes {ARCHITECTURE.name_of(min(changed))}, which the caller has a value in"
 
     def _crosses_for_null(self, instruction: Instruction) -> bool:
         """Tell whether this is the forward jump of a call with NULL, which is no event."""

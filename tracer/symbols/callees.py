@@ -8,12 +8,14 @@ Encodings: Intel's manual, volume 2, CALL, JMP, Jcc.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tracer.elf.image import Image
 from tracer.elf.imported_slots import imported_slots
 from tracer.elf.symbol_table import Symbol
+from tracer.model.frames import BY_JUMP
+from tracer.symbols.indirect_calls import path_of_call
 from tracer.symbols.source import Source
 
 OPERATOR = re.compile(r"_Zn[wa]m(St11align_val_t)?(RKSt9nothrow_t)?|_Zd[la]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?")
@@ -48,8 +50,20 @@ class Callees:
 
         None where it may have led elsewhere, or where that is not known.
         """
-        names = self._called(self._code(return_address - 6, 6), return_address)
-        return None if "" in names or not names else "|".join(sorted(names))
+        return _certain(self._called(self._code(return_address - 6, 6), return_address))
+
+    def entered_at(self, address: int) -> str | None:
+        """Return the same of calls of what begins at the address; after BY_JUMP, if that has a name of its own."""
+        names = _certain(self._at(address, 0))
+        return names if names is None or self._is_of_heap_at(address) else f"{BY_JUMP}{names}"
+
+    def by_pointer(self, return_address: int) -> str | None:
+        """Return how an indirect call gets its address, as Frame.calls has it; None of any other call, or if that is
+        not certain."""
+        function = self._source.covering(return_address - 1)
+        if function is None:
+            return None
+        return path_of_call(self._code(function.address, function.size), function.address, return_address)
 
     def _called(self, call: bytes, end: int) -> Names:
         if len(call) < 6:
@@ -70,17 +84,31 @@ class Callees:
         return self._known[address]
 
     def _found_at(self, address: int, depth: int) -> Names:
+        slot = self._slot_of_stub(address)
+        if slot is not None:
+            return self._in_slot(slot)
+        symbols = self._functions_at(address)
+        names = _of_heap(symbols)
+        if names or not symbols or depth >= _DEEPEST:
+            return names or _UNKNOWN
+        return self._jumped_to(max(symbols, key=lambda symbol: symbol.size), depth)
+
+    def _is_of_heap_at(self, address: int) -> bool:
+        functions = self._functions_at(address)
+        return bool(_of_heap(functions)) or (not functions and self._slot_of_stub(address) is not None)
+
+    def _functions_at(self, address: int) -> list[Symbol]:
+        return [symbol for table in self._source.tables for symbol in table.functions_at(address)]
+
+    def _slot_of_stub(self, address: int) -> int | None:
+        """Return the slot by which the code jumps on at once, as a stub of the PLT does."""
         code = self._code(address, 16)
         stub = code[4:] if code[:4] == b"\xf3\x0f\x1e\xfa" else code
         skipped = len(code) - len(stub) + (stub[:1] == b"\xf2")
         stub = code[skipped:]
-        if stub[:2] == b"\xff\x25" and len(stub) >= 6:
-            return self._in_slot(address + skipped + 6 + int.from_bytes(stub[2:6], "little", signed=True))
-        symbols = [symbol for table in self._source.tables for symbol in table.functions_at(address)]
-        names = frozenset(symbol.name for symbol in symbols if _is_of_heap(symbol.name))
-        if names or not symbols or depth >= _DEEPEST:
-            return names or _UNKNOWN
-        return self._jumped_to(max(symbols, key=lambda symbol: symbol.size), depth)
+        if stub[:2] != b"\xff\x25" or len(stub) < 6:
+            return None
+        return address + skipped + 6 + int.from_bytes(stub[2:6], "little", signed=True)
 
     def _jumped_to(self, function: Symbol, depth: int) -> Names:
         """Return where a function may jump to; whatever could be a jump out of it, at whatever byte, is taken for
@@ -102,6 +130,16 @@ class Callees:
     def _code(self, address: int, size: int) -> bytes:
         offset = self._image.file_offset_of(address) if self._image is not None else None
         return b"" if self._image is None or offset is None else bytes(self._image.data[offset : offset + size])
+
+
+def _certain(names: Names) -> str | None:
+    return None if "" in names or not names else "|".join(sorted(names))
+
+
+def _of_heap(symbols: Iterable[Symbol]) -> Names:
+    """Return the names of those that are of the heap; `cfree` is a name that C no longer has for `free`."""
+    names = frozenset(symbol.name for symbol in symbols if _is_of_heap(symbol.name))
+    return names - {"cfree"} if "free" in names else names
 
 
 def _is_of_heap(name: str) -> bool:

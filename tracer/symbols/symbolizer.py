@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from pathlib import Path
 from types import MappingProxyType
 
 from tracer.elf.debug_files import DebugFiles
-from tracer.model.frames import NO_SYMBOL, Frame
+from tracer.model.frames import NO_SYMBOL, Frame, HeapCalls
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import ANONYMOUS, Binary
@@ -22,6 +23,7 @@ from tracer.symbols.source import Source, open_source
 NO_BINARY = "code in no binary"
 JIT, JIT_MODULE = "jit", "[jit]"
 NOTHING_GENERATED: Mapping[int, GeneratedFrame] = MappingProxyType({})
+NOTHING_OF_HEAP = HeapCalls()
 DEFAULT_OPTIONS = SymbolOptions()
 
 
@@ -32,6 +34,14 @@ class Resolved:
     frames: tuple[RawFrame, ...]
     why_unknown: str | None
     calls: str | None = None
+
+
+class _Heap(Enum):
+    """What is asked of an address, beside its name."""
+
+    CALL = auto()
+    CALL_BY_POINTER = auto()
+    ENTRY = auto()
 
 
 class Symbolizer:
@@ -54,11 +64,11 @@ class Symbolizer:
 
     def symbolize(
         self, keys: Iterable[int], binaries: Sequence[Binary], exact: Collection[int] = (),
-        generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED, callers: Collection[int] = (),
+        generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED, heap: HeapCalls = NOTHING_OF_HEAP,
     ) -> dict[int, tuple[Frame, ...]]:
         """Return the frames of every key (binary id << 48 | link address), innermost inlined one first.
 
-        Of the keys in `callers` it is told what of the heap they call.
+        Of the keys in `heap` it is told what of the heap they call.
 
         Keys are return addresses, looked up one byte before, unless they are in `exact` or marked FRAME_EXACT.
         `generated` names those in code that the target made, where there is no image of it.
@@ -77,9 +87,10 @@ class Symbolizer:
         self._resolve(
             [(binary, looked_up) for binary, _, looked_up in places.values() if binary is not None],
             {
-                (_identity(binary), looked_up)
-                for binary, address, looked_up in (places[key] for key in callers if key in wanted)
-                if binary is not None and address != looked_up
+                (_identity(binary), looked_up): kind
+                for kind, asked in _kinds(heap)
+                for binary, address, looked_up in (places[key] for key in asked if key in wanted)
+                if binary is not None and (address == looked_up) == (kind is _Heap.ENTRY)
             },
         )
         found = {
@@ -94,7 +105,7 @@ class Symbolizer:
             if key in found and found[key][-1].function is None
         }
 
-    def _resolve(self, places: list[tuple[Binary, int]], callers: Collection[tuple[str, int]]) -> None:
+    def _resolve(self, places: list[tuple[Binary, int]], heap: Mapping[tuple[str, int], _Heap]) -> None:
         """Fill `_resolved` for all places, and `_names` for all names in them."""
         missing: dict[str, set[int]] = {}
         copies: dict[str, list[Binary]] = {}
@@ -113,9 +124,10 @@ class Symbolizer:
                 callees, hides = Callees(source), copies[identity][0].has_operators
                 for address in addresses[identity]:
                     frames = self._verified(source, address, answers.get(address, ()))
+                    kind = heap.get((identity, address))
                     # without lines nothing tells whether an operator of its own was inlined here
-                    asked = (identity, address) in callers and not (hides and frames[-1].line is None)
-                    calls = callees.of(address + 1) if asked else None
+                    is_told = kind is _Heap.ENTRY or (kind is not None and not (hides and frames[-1].line is None))
+                    calls = _calls(callees, address, kind) if is_told else None
                     self._resolved[identity][address] = Resolved(frames, source.why_nothing, calls)
         finally:
             for source in sources.values():
@@ -182,10 +194,21 @@ def symbolize(
     options: SymbolOptions = DEFAULT_OPTIONS,
     exact: Collection[int] = (),
     generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED,
-    callers: Collection[int] = (),
+    heap: HeapCalls = NOTHING_OF_HEAP,
 ) -> dict[int, tuple[Frame, ...]]:
     """Return the frames of every frame key; see `Symbolizer.symbolize`."""
-    return Symbolizer(options).symbolize(snapshot_frames, binaries, exact, generated, callers)
+    return Symbolizer(options).symbolize(snapshot_frames, binaries, exact, generated, heap)
+
+
+def _kinds(heap: HeapCalls) -> tuple[tuple[_Heap, Collection[int]], ...]:
+    return (_Heap.CALL, heap.callers), (_Heap.CALL_BY_POINTER, heap.by_pointer), (_Heap.ENTRY, heap.called)
+
+
+def _calls(callees: Callees, address: int, kind: _Heap | None) -> str | None:
+    if kind is _Heap.ENTRY:
+        return callees.entered_at(address)
+    told = callees.of(address + 1)
+    return callees.by_pointer(address + 1) if told is None and kind is _Heap.CALL_BY_POINTER else told
 
 
 def _is_doubtful(source: Source, address: int, frames: tuple[RawFrame, ...]) -> bool:

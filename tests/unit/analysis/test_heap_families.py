@@ -9,7 +9,7 @@ import pytest
 from hand_made import SITES, Code, records, snapshot
 
 from tracer.analysis import analyse
-from tracer.analysis.families import call_of, called, family_of
+from tracer.analysis.families import ByPointer, call_of, called, family_of, made_by_c
 from tracer.model.findings import Findings
 from tracer.model.frames import Frame
 from tracer.model.operations import Operation
@@ -49,9 +49,39 @@ def test_only_what_fits_the_event_is_meant() -> None:
     assert call_of((place("realloc"),), is_birth=False).names == {"realloc"}
 
 
-@pytest.mark.parametrize("stack", [(), (place(None),), (place("malloc", None),), (NEW,), (NEW, place(None))])
+@pytest.mark.parametrize("stack", [(), (place(None),), (place("malloc", None),), (NEW,), (NEW, place("_Znam", None))])
 def test_what_is_not_certain_has_no_name(stack: tuple[Frame, ...]) -> None:
     assert call_of(stack, is_birth=True).names == frozenset()
+
+
+def test_an_operator_on_the_stack_is_of_cpp_whoever_called_it() -> None:
+    assert called(call_of((NEW, place(None)), is_birth=True).names) == "an operator new"
+    delete = Frame("operator delete(void*)", "srv", address=1, calls="free")
+    assert called(call_of((delete, place(None)), is_birth=False).names) == "an operator delete"
+
+
+@pytest.mark.parametrize(
+    ("frames", "made"),
+    [((place(None),), {"malloc"}), ((place(None, None),), set()), ((NEW, place(None)), set()), ((), set())],
+)
+def test_what_was_made_through_a_pointer_is_of_c(frames: tuple[Frame, ...], made: set[str]) -> None:
+    assert made_by_c(frames, "malloc").names == made
+    assert made_by_c(frames, "_Znwm").names == set()
+
+
+@pytest.mark.parametrize(
+    ("calls", "path", "entered", "names"),
+    [
+        ("%2", 2, "free", {"free"}), ("%2", 2, ">free", {"free"}), ("*b02", 0xB02, "_ZdlPv", {"_ZdlPv"}),
+        ("*b02", 0xB02, ">_ZdlPv", set()), ("*b02", 2, "free", set()), ("%2", 3, "free", set()), ("%2", 2, None, set()),
+        ("%2", 2, "malloc|free", {"free"}),
+    ],
+)  # fmt: skip
+def test_calls_through_pointers(calls: str, path: int, entered: str | None, names: set[str]) -> None:
+    call = call_of((place(calls),), False, ByPointer(path, entered))
+    assert call.names == names
+    assert not call.by_jumps
+    assert call_of((place(calls),), False).names == set()
 
 
 def test_an_inlined_operator_is_what_was_called() -> None:

@@ -258,6 +258,13 @@ def test_a_conditional_jump_may_be_the_place_but_is_not_crossed(folder: Path) ->
     assert where(placement) == (3, "ja 0x100a", "trap", 0)
 
 
+def test_free_is_probed_before_it_changes_what_its_caller_keeps_in_registers(folder: Path) -> None:
+    text, moved = f"test rdi,rdi; mov rbx,rdi; {NOP5}; ret", (6, "nop dword ptr [rax + rax]", "call", 0)
+    assert where(placed(folder, text, FREE))[:2] == (0, "test rdi, rdi")
+    assert where(placed(folder, text.replace("rbx", "rax"), FREE)) == moved
+    assert where(placed(folder, text, replace(FREE, operation=Operation.PUT))) == moved
+
+
 def test_the_frame_pointer_is_not_changed_before_the_place(folder: Path) -> None:
     placement = placed(folder, f"push rbp; mov rbp,rsp; {NOP5}; pop rbp; ret", PUT)
     assert where(placement) == (0, "push rbp", "trap", 0)

@@ -9,6 +9,7 @@ import pytest
 
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import read_symbol_table
+from tracer.model.frames import BY_JUMP, BY_REGISTER
 from tracer.symbols.callees import Callees
 from tracer.symbols.source import Source
 
@@ -24,6 +25,7 @@ void (*volatile by_pointer)(void *) = free;
 extern "C" void direct() { free(malloc(7)); asm volatile(""); }
 extern "C" void jumping() { drop((int *)make()); drop_any(nullptr, 3); asm volatile(""); }
 extern "C" void unknown() { other(nullptr); drop_or_not(nullptr, 2); by_pointer(nullptr); asm volatile(""); }
+extern "C" void held(void (*drop)(void *)) { drop(nullptr); drop(nullptr); asm volatile(""); }
 int main() { direct(); jumping(); unknown(); asm volatile(""); return 0; }
 """
 BUILDS = {"plt": [], "slots": ["-fno-plt"], "fixed": ["-no-pie", "-fno-pie"], "marked": ["-fcf-protection=full"]}
@@ -64,6 +66,28 @@ def test_all_that_a_function_may_jump_to(image: Image) -> None:
 def test_what_may_lead_elsewhere_is_not_told(image: Image) -> None:
     assert called_in(image, "unknown") == set()
     assert called_in(image, "main") == set()
+
+
+def entered(image: Image, function: str) -> str | None:
+    symbols = read_symbol_table(image).find(function)
+    return Callees(Source((image,), None, image)).entered_at(symbols[0].address)
+
+
+def test_functions_by_their_address(image: Image) -> None:
+    names = entered(image, "_Z4dropPi")
+    assert names is not None
+    assert names.startswith(BY_JUMP)
+    assert set(names[1:].split("|")) <= DROPS
+    assert entered(image, "_Z11drop_or_notPii") is None
+    assert entered(image, "direct") is None
+
+
+def test_calls_by_registers(image: Image) -> None:
+    (symbol,) = read_symbol_table(image).find("held")
+    callees = Callees(Source((image,), None, image))
+    told = [callees.by_pointer(symbol.address + at) for at in range(symbol.size + 20)]
+    assert [path for path in told if path] == [f"{BY_REGISTER}2"] * 2
+    assert callees.by_pointer(symbol.address - 0x100000) is None
 
 
 def test_without_the_file_that_ran_nothing_is_told(image: Image) -> None:

@@ -17,6 +17,7 @@ class X86:
     frame_pointer = int(Register.RBP)
     return_address = registers.RETURN_ADDRESS
     argument_registers = registers.ARGUMENTS
+    result_register = int(Register.RAX)
     preserved_registers = registers.PRESERVED
     register_words: Mapping[int, int] = {int(register): word for register, word in registers.WORDS.items()}
     program_counter_word = registers.PROGRAM_COUNTER_WORD
