@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, islice
 
-from tracer.model.frames import BY_JUMP, BY_REGISTER, BY_WORD, Frame
+from tracer.model.frames import BY_JUMP, BY_REGISTER, BY_WORD, FOLDED, Frame
 
 _SIZED = re.compile(r"_Zd[la]Pvm(St11align_val_t)?")
 _ALIGNED = "align_val_t"
@@ -73,7 +73,7 @@ class ByPointer:
         A function may have written another one's address to the word that it was called by, before it jumped on: a
         state does that. So what is believed for a word must be the heap's own function, which is nobody's next state.
         """
-        if self.called is None or calls[1:] != f"{self.path:x}":
+        if self.called in (None, FOLDED) or calls[1:] != f"{self.path:x}":
             return None
         if self.called.startswith(BY_JUMP):
             return self.called[1:] if calls.startswith(BY_REGISTER) else None
@@ -101,7 +101,7 @@ def call_of(frames: tuple[Frame, ...], is_birth: bool, by_pointer: ByPointer | N
     for place in _places(frames):
         inlined = [frame.function for frame in place[:-1] if _is_operator(frame.function)]
         function, calls = place[-1].function, place[-1].calls
-        if function is None:
+        if function is None or calls == FOLDED:
             return NOT_CERTAIN
         if _is_operator(function):
             by_jumps = False

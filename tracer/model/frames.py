@@ -10,6 +10,8 @@ BY_REGISTER, BY_WORD = "%", "*"
 since the word says the same that it was loaded from. The path of the call follows, in hexadecimal."""
 BY_JUMP = ">"
 """Begins what a call of a function is for, where it is none of the heap's and jumps to these."""
+FOLDED = "?"
+"""What a frame calls whose function may be several that the compiler made one of, though they call different ones."""
 NO_SYMBOL = "no symbol covers the address"
 """Why a frame of a binary without symbols is not named."""
 

@@ -8,8 +8,9 @@ from enum import Enum, auto
 from pathlib import Path
 from types import MappingProxyType
 
+from tracer.dwarf.producers import may_be_folded
 from tracer.elf.debug_files import DebugFiles
-from tracer.model.frames import NO_SYMBOL, Frame, HeapCalls
+from tracer.model.frames import FOLDED, NO_SYMBOL, Frame, HeapCalls
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import ANONYMOUS, Binary
@@ -121,12 +122,14 @@ class Symbolizer:
                 answers = found[identity]
                 doubtful = [a for a, frames in answers.items() if _is_doubtful(source, a, frames)]
                 answers |= self._lookup.ask_again(source, doubtful)
-                callees, hides = Callees(source), copies[identity][0].has_operators
+                hides = copies[identity][0].has_operators
+                callees = None if hides and may_be_folded(source.dwarf) else Callees(source)
                 for address in addresses[identity]:
                     frames = self._verified(source, address, answers.get(address, ()))
                     kind = heap.get((identity, address))
                     # without lines nothing tells whether an operator of its own was inlined here
-                    is_told = kind is _Heap.ENTRY or (kind is not None and not (hides and frames[-1].line is None))
+                    is_open = hides and frames[-1].line is None and callees is not None
+                    is_told = kind is _Heap.ENTRY or (kind is not None and not is_open)
                     calls = _calls(callees, address, kind) if is_told else None
                     self._resolved[identity][address] = Resolved(frames, source.why_nothing, calls)
         finally:
@@ -204,7 +207,9 @@ def _kinds(heap: HeapCalls) -> tuple[tuple[_Heap, Collection[int]], ...]:
     return (_Heap.CALL, heap.callers), (_Heap.CALL_BY_POINTER, heap.by_pointer), (_Heap.ENTRY, heap.called)
 
 
-def _calls(callees: Callees, address: int, kind: _Heap | None) -> str | None:
+def _calls(callees: Callees | None, address: int, kind: _Heap | None) -> str | None:
+    if callees is None:
+        return FOLDED
     if kind is _Heap.ENTRY:
         return callees.entered_at(address)
     told = callees.of(address + 1)

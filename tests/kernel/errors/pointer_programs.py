@@ -48,13 +48,14 @@ FLOWS = {
 }
 """How the pointer is held; each statement frees a block."""
 # Operators of the same code are one for -fipa-icf: it makes one function of two that call them, and takes either call.
+_OWN = (("", []), (" own", ["-DOWN"]), (" own unfolded", ["-DOWN", "-fno-ipa-icf"]))
 BUILDS = {
     f"{level} {binding} {position}{own}": [*flags, *more, *place, *own_flags]
     for (level, flags), (binding, more), (position, place), (own, own_flags) in product(
         (("O0", ["-O0"]), ("O2", ["-O2"])),
         (("lazy", ["-Wl,-z,lazy"]), ("now", ["-Wl,-z,now"])),
         (("PIE", ["-pie", "-fPIE"]), ("fixed", ["-no-pie", "-fno-pie"])),
-        (("", []), (" own", ["-DOWN", "-fno-ipa-icf"])),
+        _OWN,
     )
 }
 _START = r"""
