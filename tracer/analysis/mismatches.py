@@ -17,6 +17,9 @@ from tracer.model.snapshot import SiteInfo
 MISMATCHED_FREE = "mismatched-free"
 _REPLACEMENTS = ("libjemalloc*", "libtcmalloc*", "libmimalloc*")
 _ALLOCATORS = (*_REPLACEMENTS, *C_LIBRARIES)
+_BY_NAME = frozenset({"reallocarray", "free_sized", "free_aligned_sized"})
+_BY_NAME_OF_MUSL = frozenset({"calloc", "memalign", "posix_memalign"})
+"""Functions of C libraries that call another one of the heap by its name: that may be another allocator's."""
 
 
 class Mismatches:
@@ -75,7 +78,7 @@ class Mismatches:
         """Tell a block of one of the allocators that are known to have all functions from a free of another."""
         made = self._site(self._evidence.makers.site_of(int(row["made"])))
         freed = None if int(row["given"]) & Given.REALLOC else self._site(int(row["site"]))
-        if made is None or freed is None or made.module == freed.module:
+        if made is None or freed is None or made.module == freed.module or _passes_on(made) or _passes_on(freed):
             return None
         modules = (made.module, freed.module)
         if not all(_is_any(m, _ALLOCATORS) for m in modules) or not any(_is_any(m, _REPLACEMENTS) for m in modules):
@@ -107,6 +110,12 @@ class Mismatches:
             by_pointer = ByPointer(int(row["path"]), stacks.calls_of(function)) if function else None
             self._frees[stack, function] = call_of(stacks.get(stack).frames, False, by_pointer)
         return self._frees[stack, function]
+
+
+def _passes_on(site: SiteInfo) -> bool:
+    """Tell whether the allocator of a block that a function made or frees may be another than its own library."""
+    is_musl = "musl" in site.module
+    return _is_any(site.module, C_LIBRARIES) and site.function in (_BY_NAME | _BY_NAME_OF_MUSL if is_musl else _BY_NAME)
 
 
 def _is_any(name: str, patterns: tuple[str, ...]) -> bool:

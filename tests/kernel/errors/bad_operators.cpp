@@ -45,6 +45,7 @@ static void correct()
 	drop_c(make_c());
 	drop_c(make_aligned());
 	grow(make_c());
+	drop_c(reallocarray(nullptr, 3, 7));
 	delete static_cast<Wide *>(make_wide());
 	drop_aligned(::operator new(64, Alignment(64)), 64);
 	drop_sized(::operator new(41), 41);

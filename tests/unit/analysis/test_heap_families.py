@@ -13,7 +13,7 @@ from tracer.analysis.families import ByPointer, call_of, called, family_of, made
 from tracer.model.findings import Findings
 from tracer.model.frames import Frame
 from tracer.model.operations import Operation
-from tracer.model.records import FREED_RECORD, Given
+from tracer.model.records import FREED_RECORD, TOTALS_RECORD, Given
 from tracer.model.snapshot import Loss, SiteInfo, Snapshot
 
 NEW = Frame("operator new(unsigned long)", "libstdc++.so.6", address=1, calls="malloc")
@@ -117,6 +117,19 @@ def traced(made: str | None, freed: str | None, row: dict[str, int], **more: Any
 def judged(made: str | None, freed: str | None, row: dict[str, int] | None = None, **more: Any) -> Findings:
     seen, code = traced(made, freed, row or {}, **more)
     return analyse(seen, code.symbols)
+
+
+@pytest.mark.parametrize(
+    ("maker", "count"),
+    [("malloc", 1), ("posix_memalign", 1), ("reallocarray", 0)],
+)
+def test_blocks_of_another_allocator(maker: str, count: int) -> None:
+    """glibc's reallocarray calls realloc by its name: where another allocator stands in, the block is that one's."""
+    seen, code = traced("malloc", "free", {"site": FREED_BY_JEMALLOC})
+    total = {"stack": BIRTH, "made": 5, "freed": 5, "site": len(seen.sites)}
+    sites = (*seen.sites, SiteInfo(Operation.ALLOC, maker, "libc.so.6", "malloc"))
+    errors = analyse(replace(seen, sites=sites, totals=records(TOTALS_RECORD, [total])), code.symbols).errors
+    assert len(errors) == count
 
 
 def test_a_mismatch_has_both_stacks() -> None:
