@@ -19,6 +19,7 @@ from tracer.model.statistics import (
     CHECKPOINT_TOTALS,
     CONDENSED,
     DEATH,
+    HEAP_POINT,
     LIFE_BIN,
     LIFETIME,
     PAIR,
@@ -57,6 +58,9 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         inherited_objects=objects({"address": 0x9000, "drift": -3, "count": -1, "object": (1 << 64) - 1}),
         checkpoints=(Checkpoint(1, 7 * SECOND),),
         checkpoint_totals=records(CHECKPOINT_TOTALS, [{"stack": 1, "checkpoint": 1, "made": 4, "freed": 2, "site": 3}]),
+        heap_course=records(
+            HEAP_POINT, [{"time_ns": n, "live": 7, "live_bytes": 1 << 40, "made": n, "made_bytes": 7} for n in (1, 2)]
+        ),
         life_bins=records(LIFE_BIN, [{"stack": 1, "bin": i, "count": 100 - i} for i in (3, 31)]),
         free_sites=records(FREED_RECORD, [{"made": 1, "freed": 7, "count": 38}]),
         history=np.concatenate([snapshot.history, events({"time_ns": 1, "count": -5, "serial": (1 << 32) - 1})]),

@@ -24,7 +24,7 @@ from tracer.analysis.shown_names import shown_snapshot, shown_symbols
 from tracer.analysis.suppression import unused_notes
 from tracer.analysis.survivors import survivors
 from tracer.analysis.totals import allocation_totals, notes, type_names, type_rows
-from tracer.model.findings import Findings, Leak
+from tracer.model.findings import Findings, HeapPoint, Leak
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
 
@@ -80,6 +80,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         code=code_ranges(snapshot),
         freed=freed_by_stack(everything) if options.freed_stacks else (),
         survivors=survivors(snapshot),
+        heap_course=tuple(HeapPoint(*row) for row in snapshot.heap_course.tolist()),
         selection=snapshot.selection,
         older_ns=options.older_ns,
         type_names=type_names(snapshot, rows),

@@ -75,6 +75,7 @@ def take_snapshot(
         checkpoints=tuple(session.checkpoints.taken),
         checkpoint_totals=session.checkpoints.totals(),
         life_bins=lives,
+        heap_course=session.heap_course.points(),
         free_sites=walk.free_sites(),
         history=events.history,
         condensed=events.condensed,

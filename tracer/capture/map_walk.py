@@ -18,6 +18,8 @@ from tracer.model.statistics import LIFE_BIN
 
 _TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
+_THREADS_AT_ONCE = 8
+"""Each takes 64 KB."""
 _INDEX = np.dtype([("index", "<u4")])
 _THREAD_KEY = np.dtype([("tid", "<u4")])
 
@@ -68,7 +70,7 @@ class MapWalk:
     def space_totals(self) -> tuple[Records, Records]:
         """Return (KEY, SPACE_TOTALS) of every address space, with what living threads had not yet added."""
         keys, values = bpf.read_hash(self._fds["SPACE_TOTALS"], records.KEY, records.SPACE_TOTALS, 4096)
-        _, threads = bpf.read_hash(self._fds["THREADS"], _THREAD_KEY, thread_value(), 1024)
+        _, threads = bpf.read_hash(self._fds["THREADS"], _THREAD_KEY, thread_value(), _THREADS_AT_ONCE)
         threads = threads["head"]
         all_keys = np.concatenate([keys, np.zeros(len(threads), records.KEY)])
         all_keys["pid"][len(keys) :], all_keys["generation"][len(keys) :] = threads["pid"], threads["generation"]

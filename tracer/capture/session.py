@@ -16,10 +16,12 @@ from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.collected_stacks import CollectedStacks
 from tracer.capture.first_program import first_program
 from tracer.capture.follower import Follower
+from tracer.capture.heap_course import HeapCourse
 from tracer.capture.hold_counts import HoldCounts
 from tracer.capture.kernel_side import KernelSide
 from tracer.capture.launch import Launched
 from tracer.capture.losses import Losing
+from tracer.capture.map_walk import MapWalk
 from tracer.capture.trace_clock import TraceClock
 from tracer.capture.wakes import Wakes
 from tracer.interpreters.runtimes import InterpreterRuntimes
@@ -112,6 +114,7 @@ class Session:
             self.clock.since_start, self.mishaps, self.endings, can_hold=can_hold,
         )
         self._completion = StackCompletion(maps, self.spaces, self._follower.look_again)
+        self.heap_course = HeapCourse(MapWalk(maps, 0, 0).space_totals)
         self.stacks = CollectedStacks(self._completion, self.code.seen, self.mishaps)
         self._opened.callback(self._detach)
         self._losing: tuple[Losing, ...] = (
@@ -215,6 +218,8 @@ class Session:
                         self._follower.look_after()
                         self._attacher.events.rest()
                     self._take_checkpoints()
+                    if self.options.selection.keeps_all:
+                        self.heap_course.look(self.clock.duration_ns, lambda: self.processes.spaces_alive)
                     if on_turn is not None:
                         on_turn()
         finally:
@@ -224,6 +229,9 @@ class Session:
             self._end_counting()
             self.drain()
             self._take_checkpoints()
+            if self.options.selection.keeps_all:
+                with self.mishaps.attempt():
+                    self.heap_course.end(self.clock.duration_ns, self.processes.spaces_since)
             self.mishaps.calm()
 
     def look_into(self, then: Callable[[int], None]) -> None:

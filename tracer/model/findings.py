@@ -268,6 +268,17 @@ class Survivors:
 
 
 @dataclass(frozen=True)
+class HeapPoint:
+    """What the processes that lived at a time had of blocks, and what all had made until then."""
+
+    time_ns: int
+    live: int
+    live_bytes: int
+    made: int
+    made_bytes: int
+
+
+@dataclass(frozen=True)
 class Findings:
     """The whole result of one analysis; every report prints this."""
 
@@ -294,6 +305,8 @@ class Findings:
     """By allocation stack; only where AnalysisOptions.freed_stacks asks for it: there may be a million."""
     survivors: tuple[Survivors, ...] = ()
     """Over the time of the trace, ascending; at most 100, none where nothing is outstanding."""
+    heap_course: tuple[HeapPoint, ...] = ()
+    """Over the time of the trace, ascending; some hundred at most, none where not all blocks were kept."""
     selection: Selection = KEEPS_ALL
     """Which blocks were kept."""
     older_ns: int = 0

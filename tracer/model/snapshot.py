@@ -24,7 +24,7 @@ from tracer.model.records import (
     StackStatus,
 )
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, LIFE_BIN, BalancedStatistics
+from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, HEAP_POINT, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
 
 ANONYMOUS = "anonymous"
@@ -245,6 +245,8 @@ class Snapshot:
     checkpoint_totals: Records = field(default_factory=lambda: _empty(CHECKPOINT_TOTALS))
     life_bins: Records = field(default_factory=lambda: _empty(LIFE_BIN))
     """Of the freed blocks, by stack."""
+    heap_course: Records = field(default_factory=lambda: _empty(HEAP_POINT))
+    """The heap at moments of the trace, in order of time; none where not all blocks were kept."""
     free_sites: Records = field(default_factory=lambda: _empty(FREED_RECORD))
     history: Records = field(default_factory=lambda: _empty(EVENT))
     condensed: Records = field(default_factory=lambda: _empty(CONDENSED))

@@ -36,6 +36,11 @@ LIFE_BIN = table(("stack", "<u8", STACK), ("type", "<u8", TYPE), ("count", "<u8"
 """How many that were made at a stack lived so long: bin 0 below 2**LIFE_SHIFT ns, each other one twice as long.
 
 LIFE_SHIFT and the number of bins: tracer.model.records. `type` is 0 for blocks. Bins that are empty have no row."""
+HEAP_POINT = table(
+    ("time_ns", "<u8", KEY), ("live", "<u8", Column.ANY), ("live_bytes", "<u8", Column.ANY),
+    ("made", "<u8", Column.ANY), ("made_bytes", "<u8", Column.ANY),
+)  # fmt: skip
+"""What the processes that lived at a time of the trace had of blocks, and what all had made until then."""
 CHECKPOINT_TOTALS = table(
     ("stack", "<u8", STACK), ("type", "<u8", TYPE), ("made", "<u8", SUM), ("freed", "<u8", SUM),
     ("checkpoint", "<u4", KEY), ("site", "<u4", Column.ANY),

@@ -99,6 +99,11 @@ class ProcessTable:
         found = (self.current(pid) for pid in self._current if proc.is_alive(pid))
         return [(p.pid, p.generation) for p in found if p is not None and p.ended_ns is None]
 
+    def spaces_since(self, time_ns: int) -> list[Space]:
+        """Return the address spaces that have not ended, or not before a time of the trace."""
+        found = self._processes.values()
+        return [(p.pid, p.generation) for p in found if p.ended_ns is None or p.ended_ns >= time_ns]
+
     def records(self, keys: npt.NDArray[np.void], totals: npt.NDArray[np.void]) -> tuple[Process, ...]:
         """Return all processes in order of start, with the totals that the kernel side kept (KEY, SPACE_TOTALS)."""
         found = dict(zip(zip(keys["pid"].tolist(), keys["generation"].tolist(), strict=True), totals, strict=True))

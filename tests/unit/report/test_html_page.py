@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from browser import Page, browser, needs_chromium
-from hand_made import Code, blocks, process, server, snapshot
+from hand_made import SECOND, Code, blocks, process, server, snapshot
 from test_cause_entries import LEAKS
 from test_reached import BELOW_AT, HELD_AT, made, only
 
 from tracer.analysis import analyse
-from tracer.model.findings import Findings
+from tracer.model.findings import Findings, HeapPoint
 from tracer.model.visible import visible
 from tracer.report.html_page import write_html
 
@@ -199,6 +199,18 @@ def test_many_entries_are_drawn_in_part(chromium: Page, tmp_path: Path) -> None:
     assert texts(page, "#shown")[0].startswith("3,000 entries")
     page.run("document.querySelector('#leaks td button').click()")
     assert len(texts(page, "#leaks tr.entry")) == 3000
+
+
+@needs_chromium
+def test_the_heap_over_time_has_its_peak(chromium: Page, tmp_path: Path) -> None:
+    points = (0, 0, 0, 0, 0), (SECOND, 900, 3 << 20, 1000, 4 << 20), (2 * SECOND, 29, 464, 1300, 5 << 20)
+    course = tuple(HeapPoint(*point) for point in points)
+    page = opened(chromium, replace(server_findings(), heap_course=course), tmp_path)
+    (said,) = texts(page, "#heap")
+    assert "its peak is 3.0 MiB in 900 blocks, 1.0 s after the start" in said
+    assert "1,300 blocks of 5.0 MiB in all were made, and all but 29 (464 bytes) were temporary" in said
+    assert page.run("document.querySelectorAll('#time path.heap').length") == 1
+    assert page.complaints == []
 
 
 def test_the_policy_names_what_stands_in_the_page() -> None:

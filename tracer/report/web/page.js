@@ -21,25 +21,33 @@ function svg(name, attributes, text) {
   return made;
 }
 
-/* How much of what is left at the end was there at each time. */
+/* The heap over time, its peak, and how much of what is left at the end was there at each time. */
 function timeSection() {
-  if (data.survivors.length < 2) return;
-  const width = 1000, height = 220, top = 10, bottom = 190, [end, , most] = data.survivors.at(-1);
-  const x = (time) => width * time / (end || 1), y = (bytes) => bottom - (bottom - top) * bytes / (most || 1);
-  let edge = 'M0,' + bottom;
-  let before = y(0);
-  for (const [time, , bytes] of data.survivors) {
-    edge += ' L' + x(time).toFixed(2) + ',' + before.toFixed(2) + ' L' + x(time).toFixed(2) + ',' + y(bytes).toFixed(2);
-    before = y(bytes);
-  }
-  const chart = svg('svg', {class: 'chart', viewBox: '0 0 ' + width + ' ' + height, preserveAspectRatio: 'none', role: 'img', 'aria-label': 'Outstanding bytes by time'});
+  if (data.survivors.length < 2 && data.heap.length < 2) return;
+  const left = data.survivors.map(([time, , bytes]) => [time, bytes]), heap = data.heap.map(([time, , bytes]) => [time, bytes]);
+  const width = 1000, height = 220, top = 10, bottom = 190, both = [...left, ...heap];
+  const end = Math.max(...both.map(([time]) => time)), most = Math.max(...both.map(([, bytes]) => bytes));
+  const x = (time) => (width * time / (end || 1)).toFixed(2), y = (bytes) => (bottom - (bottom - top) * bytes / (most || 1)).toFixed(2);
+  const chart = svg('svg', {class: 'chart', viewBox: '0 0 ' + width + ' ' + height, preserveAspectRatio: 'none', role: 'img', 'aria-label': 'Bytes by time'});
   for (const part of [0, 0.5, 1]) {
     chart.append(svg('line', {class: 'grid', x1: 0, x2: width, y1: y(most * part), y2: y(most * part)}));
   }
-  chart.append(svg('path', {class: 'area', d: edge + ' L' + width + ',' + bottom + ' Z'}), svg('path', {class: 'edge', d: edge}));
+  if (heap.length > 1) chart.append(svg('path', {class: 'heap', d: 'M0,' + bottom + heap.map(([time, bytes]) => ' L' + x(time) + ',' + y(bytes)).join('')}));
+  let edge = 'M0,' + bottom, before = 0;
+  for (const [time, bytes] of left) {
+    edge += ' L' + x(time) + ',' + y(before) + ' L' + x(time) + ',' + y(bytes);
+    before = bytes;
+  }
+  if (left.length > 1) chart.append(svg('path', {class: 'area', d: edge + ' L' + width + ',' + bottom + ' Z'}), svg('path', {class: 'edge', d: edge}));
   const axis = element('div', {class: 'controls tally', id: 'axis'}, '0 s to ' + duration(end) + '; at the top ' + size(most) + ', in the middle ' + size(Math.round(most / 2)));
-  section('time', 'Over time', element('p', {class: 'note'}, 'Of the memory that is left at the end: how much was there at each time (what is suppressed, too). A steady climb is a leak that grows; a step is made once.'),
-    element('div', {class: 'panel'}, chart, axis));
+  section('time', 'Over time', left.length > 1 ? element('p', {class: 'note'}, 'Of the memory that is left at the end: how much was there at each time (what is suppressed, too). A steady climb is a leak that grows; a step is made once.') : null,
+    heap.length > 1 ? element('p', {class: 'note', id: 'heap'}, heapSentence()) : null, element('div', {class: 'panel'}, chart, axis));
+}
+
+function heapSentence() {
+  const peak = data.heap.reduce((most, point) => point[2] > most[2] ? point : most), [, live, liveBytes, made, madeBytes] = data.heap.at(-1);
+  return 'The dashed line is the heap, without mappings: its peak is ' + size(peak[2]) + ' in ' + counted(peak[1], 'block') + ', ' + duration(peak[0]) + ' after the start (as far as it was looked at: '
+    + grouped(data.heap.length) + ' times). ' + counted(made, 'block') + ' of ' + size(madeBytes) + ' in all were made, and all but ' + grouped(live) + ' (' + size(liveBytes) + ') were temporary or ended with their process.';
 }
 
 /* What came and went between checkpoints. */
