@@ -217,9 +217,9 @@ class Session:
                         self.stacks.settle(_SPARE_SECONDS)
                         self._follower.look_after()
                         self._attacher.events.rest()
+                        if self.options.selection.keeps_all:
+                            self.heap_course.look(self.clock.duration_ns, lambda: self.processes.spaces_alive)
                     self._take_checkpoints()
-                    if self.options.selection.keeps_all:
-                        self.heap_course.look(self.clock.duration_ns, lambda: self.processes.spaces_alive)
                     if on_turn is not None:
                         on_turn()
         finally:
