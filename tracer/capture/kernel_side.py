@@ -25,12 +25,13 @@ from tracer.model.snapshot import Loss
 class KernelSide:
     """What it has open is closed by `opened`, which a failure to make it leaves to the caller too."""
 
-    def __init__(self, options: CaptureOptions, opened: ExitStack) -> None:
+    def __init__(self, options: CaptureOptions, opened: ExitStack, *, by_events: bool = False) -> None:
+        """`by_events`: probes are perf events, where the kernel has links too."""
         self._opened, self._limits = opened, options.limits
         self.maps = Maps.create(options.limits, options.constants)
         opened.callback(self.maps.close)
         self.programs = load_programs(
-            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi(),
+            self.maps, known_offsets(options.cache), options.cache, multi=has_uprobe_multi() and not by_events,
             interpreters=options.interpreters, on_compile=options.on_compile,
         )
         opened.callback(self.programs.close)

@@ -37,6 +37,7 @@ from tracer.probing.prober import Prober
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import descendants_of, older_children, untraced_programs
 from tracer.procfs import process as proc
+from tracer.procfs.busy import is_busy
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces
 from tracer.spaces.mapping_tables import MappingTables, UnwindRows
@@ -128,7 +129,9 @@ class Session:
         self._pids: tuple[int, ...] = ()
 
     def _make_kernel_side(self, options: CaptureOptions) -> None:
-        self.kernel = KernelSide(options, self._opened)
+        events = self._uprobe_events
+        by_events = options.follow and events.can_be_had and not events.are_many and is_busy()
+        self.kernel = KernelSide(options, self._opened, by_events=by_events)
 
     def _arm(self) -> None:
         before = os.getpriority(os.PRIO_PROCESS, 0)

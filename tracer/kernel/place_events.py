@@ -36,8 +36,6 @@ _PATIENCE_SECONDS = 0.2
 _VALID_SECONDS = 0.02
 """As long is it taken that nobody but refleak takes the lock for long: a child comes with several claims."""
 _REST_SECONDS = 1.0
-_MOST_OTHERS = 150
-"""Events of other runs, to close which takes some ten seconds, in which no child can be had."""
 _MOST_FILES = 1 << 14
 """As many, with lower numbers, are taken to keep breakpoints."""
 BLOCK = 256
@@ -81,7 +79,7 @@ class PlaceEvents:
     @property
     def are_many(self) -> bool:
         """Whether so many events of other runs wait to be closed that there should be no more."""
-        return self._events.others > _MOST_OTHERS
+        return self._events.are_many
 
     def claim(self) -> bool:
         """Tell whether events can be opened now, without waiting for the end of who is held; no other refleak takes the

@@ -38,6 +38,8 @@ _TRIES = 5
 _CHUNK = 1 << 16
 _STEP_SECONDS, _LONGEST_STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 0.5, 1.0
 _STALE_SECONDS = 3.0
+_MOST_OTHERS = 150
+"""Events of other runs, to close which takes some ten seconds, in which no child can be had."""
 _LISTED = re.compile(r"([pr]):(\w+)/(at\d+_([0-9a-f]+_[0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)) ")
 """Kind, group, name and, in it, file, version and offset."""
 
@@ -111,6 +113,11 @@ class UprobeEvents:
     @property
     def can_be_had(self) -> bool:
         return self._root is not None
+
+    @property
+    def are_many(self) -> bool:
+        """Whether so many events of other runs wait to be closed that there should be no more."""
+        return self.others > _MOST_OTHERS
 
     def _group(self, *pids: int) -> str:
         """Return a name that tells who keeps the events in use while it lives."""
