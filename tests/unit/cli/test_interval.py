@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_the_files_are_numbered(output: str, expected: str | None) -> None:
 class _Session:
     """All that an Analyst asks of a session before it forks."""
 
-    duration_ns = 5 * SECOND
+    clock = SimpleNamespace(duration_ns=5 * SECOND)
 
     def __init__(self) -> None:
         self.drained = 0
