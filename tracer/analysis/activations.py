@@ -152,7 +152,7 @@ class Activations:
         depth = self._depth_of(life.gets[row], put)
         if not depth or other == row:
             return False
-        path, beside = self._gets[life.gets[row]], self._gets[life.gets[other]]
+        path, beside = self._gets[life.gets[row]], self._gets.get(life.gets[other], ())
         place = len(beside) - len(path) + depth
         return place > 0 and beside[place:] == path[depth:] and beside[place - 1][0] == path[depth - 1][0]
 

@@ -96,7 +96,8 @@ class _Search:
 
     def look_for(self, function: FunctionSpec) -> None:
         for symbol in self._candidates(function.function):
-            if function.libraries and not self._may_allocate(symbol):
+            allocates = function.operation in _ALLOCATIONS and not function.group
+            if allocates and function.libraries and not self._may_allocate(symbol):
                 continue
             reason = self._add(function, symbol)
             if reason:

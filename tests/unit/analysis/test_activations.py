@@ -66,6 +66,14 @@ def test_of_two_handed_up_by_one_call_the_other_was_kept_there() -> None:
     assert local(made, kept, given, found, given) == [[1], [1], [0]]
 
 
+def test_a_get_that_nothing_is_known_of_is_no_part_of_a_call() -> None:
+    stacks = {"made": 1, "unknown": 2, "put": 3}
+    one = life(np.array([GET, PUT]), np.array([stacks["unknown"], stacks["put"]]), 1, stacks["made"])
+    found = Activations({stacks["made"]: path("main:9 load:5 new:3")}, {stacks["put"]: path("main:9 load:7")})
+    found.learn([])
+    assert found.local(one).tolist() == [[1], [0]]
+
+
 def simulated(times: int, *steps: str, made: Simulation) -> None:
     for _ in range(times):
         thing = made.create(MAKE)

@@ -121,6 +121,18 @@ def test_static_programs_are_probed(tmp_path: Path, link: str) -> None:
     assert {"malloc", "realloc", "free"} <= set(names(resolve(image, [HEAP], allocator=False)[0]))
 
 
+def test_static_functions_of_a_named_program_are_found(tmp_path: Path) -> None:
+    source = (
+        "static __attribute__((noinline)) void thing_put(int *t) { *(volatile int *)t -= 1; }\n"
+        "void use(int *t) { thing_put(t); }\n" + MAIN
+    )
+    function = FunctionSpec("thing_put", Operation.PUT, type_name="thing", libraries=("program*",))
+    spec = Spec("things", (function,))
+    sites, unresolved = resolve(build(tmp_path, source, "program"), [spec], allocator=False)
+    assert names(sites) == ["thing_put"]
+    assert unresolved == []
+
+
 def test_the_plain_program_has_no_allocator_of_its_own(tmp_path: Path) -> None:
     source = "#include <stdlib.h>\nint main(void) { free(malloc(9)); return 0; }"
     assert resolve(build(tmp_path, source, "program"), [HEAP, MAPPINGS, STUBS], allocator=False) == ([], [])
