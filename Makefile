@@ -66,7 +66,7 @@ test-kernels: venv
 lint: venv
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	MYPYPATH=.:examples/perf/mutants $(PYTHON) -m mypy $(wildcard examples/perf/mutants/*.py)
+	MYPYPATH=.:examples/mutants $(PYTHON) -m mypy $(wildcard examples/mutants/*.py) examples/dbus/clients.py
 	.ci/install clang clang-format
 	$(PYTHON) .ci/compile-bpf
 
@@ -85,6 +85,6 @@ deb:
 	packaging/build-deb.sh
 
 clean:
-	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/demo/leaky examples/perf/build
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/demo/leaky examples/perf/build examples/dbus/build
 	rm -rf tests/kernel/targets/build
 	find . -name .venv -prune -o -name __pycache__ -type d -print | xargs rm -rf

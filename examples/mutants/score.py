@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from program import Calls, Program
 from recordings import Run, as_calls
-from slots import HELD, Calls, family, get_slots, put_slot, unwrapped
 
 from tracer.model.findings import Leak, UnpairedGet
 
@@ -31,10 +31,9 @@ class Site:
     workloads: dict[str, int] = field(hash=False)
     """How often it was executed in each."""
 
-    @property
-    def half(self) -> int:
+    def half(self, program: Program) -> int:
         """Return 0 or 1, by the hash of the place."""
-        function, line = unwrapped(self.stack)[0]
+        function, line = program.unwrapped(self.stack)[0]
         return int(sha256(f"{function}:{line}".encode()).hexdigest(), 16) % 2
 
     def plain(self) -> dict[str, object]:
@@ -51,6 +50,8 @@ class Scored:
     """Of one run: its own objects (whose put was left out) and those that they keep alive."""
 
     own: Words
+    several: Words
+    """Of the own objects those to which more than one reference was taken."""
     kept_alive: Words
     said: Counter[tuple[bool, str]]
     """Entries by whether the first reference is the right one, and by what the report says how likely that is."""
@@ -59,30 +60,32 @@ class Scored:
     wrong: tuple[str, ...]
 
 
-def score(site: Site, recording: Path, unmodified: Path) -> Scored | None:
-    """Score a run; None where data were lost, or nothing of the family was left: it proves nothing."""
-    found = Run(recording).analysed()
-    known = {leak.id for leak in Run(unmodified).analysed().leaks}
+def score(program: Program, site: Site, recording: Path, unmodified: Path) -> Scored | None:
+    """Score a run; None where it proves nothing: data were lost, it crashed, or nothing of the family was left."""
+    found = Run(program, recording).analysed()
+    known = {leak.id for leak in Run(program, unmodified).analysed().leaks}
     leaks = [leak for leak in found.leaks if leak.kind == "reference" and leak.id not in known]
-    if not found.complete or not any(family(leak.type or "") == site.kind for leak in leaks):
+    kinds = [program.family(leak.type or "") for leak in leaks]
+    if not found.complete or found.crashed or site.kind not in kinds:
         return None
-    words: tuple[Words, Words] = Counter(), Counter()
+    own, several, kept_alive = Words(), Words(), Words()
     said = Counter[tuple[bool, str]]()
     wrong = []
-    for leak in leaks:
-        kind = family(leak.type or "")
-        wanted = {put_slot(kind, site.stack)} if kind == site.kind else HELD.get(kind, set())
+    for leak, kind in zip(leaks, kinds, strict=True):
+        wanted = {program.put_slot(kind, site.stack)} if kind == site.kind else program.held.get(kind, set())
         word = leak.unpaired[0].confidence if leak.unpaired else "nothing said"
-        right = bool(leak.unpaired) and not wanted.isdisjoint(_first(kind, leak))
-        words[kind != site.kind][right, word] += leak.count
+        right = bool(leak.unpaired) and not wanted.isdisjoint(_first(program, kind, leak))
+        (own if kind == site.kind else kept_alive)[right, word] += leak.count
+        if kind == site.kind and (leak.gets or leak.puts):
+            several[right, word] += leak.count
         if leak.unpaired:
             said[right, _likelihood(leak.unpaired[0])] += 1
         if not right:
             calls = as_calls(leak.unpaired[0].stack) if leak.unpaired else ()
             named = " < ".join(f"{function}:{line}" for function, line in calls[:_NAMED])
-            mark = "" if kind == site.kind else " kept alive"
+            mark = "" if kind == site.kind else f" kept alive {kind}"
             wrong.append(f"{leak.count}{mark} {word}: wanted {', '.join(sorted(wanted))}; named {named}")
-    return Scored(*words, said, family(leaks[0].type or "") == site.kind, found.seconds, tuple(wrong))
+    return Scored(own, several, kept_alive, said, kinds[0] == site.kind, found.seconds, tuple(wrong))
 
 
 def _likelihood(get: UnpairedGet) -> str:
@@ -90,22 +93,24 @@ def _likelihood(get: UnpairedGet) -> str:
     return get.confidence if get.confidence != "weak" else f"weak {math.floor(10 * (get.probability or 0)) / 10}"
 
 
-def _first(kind: str, leak: Leak) -> set[str]:
+def _first(program: Program, kind: str, leak: Leak) -> set[str]:
     first = leak.unpaired[0]
-    return get_slots(kind, as_calls(first.stack), first.stack == leak.callers)
+    return program.get_slots(kind, as_calls(first.stack), first.stack == leak.callers)
 
 
-def print_table(runs: Iterator[tuple[Site, Path, Scored]], show_wrong: bool) -> None:
+def print_table(program: Program, runs: Iterator[tuple[Site, Path, Scored]], show_wrong: bool) -> None:
+    """Print what both halves scored. `show_wrong`: and the wrong answers of the first; the second is held back."""
     by_half: defaultdict[int, list[Scored]] = defaultdict(list)
     for site, recording, scored in runs:
-        by_half[site.half].append(scored)
-        if show_wrong and scored.wrong:
-            print(recording.stem, unwrapped(site.stack)[0], *scored.wrong[:5], sep="\n    ")
+        half = site.half(program)
+        by_half[half].append(scored)
+        if show_wrong and half == 0 and scored.wrong:
+            print(recording.stem, site.kind, program.unwrapped(site.stack)[0], *scored.wrong[:5], sep="\n    ")
     for half, of_half in sorted(by_half.items()):
         first = sum(one.cause_first for one in of_half)
         slowest = max(one.seconds for one in of_half)
         print(f"half {half}: {len(of_half)} runs, the cause first in {first}, slowest analysis {slowest:.1f} s")
-        for name in ("own", "kept_alive"):
+        for name in ("own", "several", "kept_alive"):
             each: list[Words] = [getattr(one, name) for one in of_half if getattr(one, name)]
             total = sum(each, Counter())
             shares = [_share(words) for words in each]

@@ -1,7 +1,7 @@
-"""The calls of puts in perf, and copies of perf in which one of them is left out.
+"""The calls of puts in a program, and copies of it in which one of them is left out.
 
-A mutant differs from perf in the five bytes of one call, so none is compiled: what runs is what the source without that
-line would be compiled to, but for registers that nobody reads.
+A mutant differs from the program in the five bytes of one call, so none is compiled: what runs is what the source
+without that line would be compiled to, but for registers that nobody reads.
 """
 
 from __future__ import annotations
@@ -12,23 +12,16 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-KINDS = {
-    "map__put": "map", "dso__put": "dso", "thread__put": "thread", "maps__put": "maps", "nsinfo__put": "nsi",
-    "mem_info__put": "mi", "perf_cpu_map__put": "cpus", "perf_thread_map__put": "threads", "cgroup__put": "cgrp",
-    "comm_str__put": "cs", "cpu_aggr_map__put": "cpus",
-}  # fmt: skip
-"""What each put gives back: a family of tracer's type names, as slots.py calls them."""
-STUB = "__refcnt__put"
+from program import Program
+
 _CALL = re.compile(r"\s+([0-9a-f]+):\s+call\s+[0-9a-f]+ <([^>]+)>")
 _FUNCTION = re.compile(r"([0-9a-f]+) <([^>]+)>:")
 _NOTHING, _RETURN_0 = b"\x0f\x1f\x44\x00\x00", b"\x31\xc0\x0f\x1f\x00"
-_UNUSED = "cmd_c2c"
-"""A function that no workload runs: room for what leaves out one call in four."""
 
 
 @dataclass(frozen=True)
-class Perf:
-    path: Path
+class Code:
+    program: Program
     calls: dict[int, str]
     """Link address of each call of a put, and the function that it calls."""
     functions: dict[str, int]
@@ -38,32 +31,32 @@ class Perf:
         return max((start, name) for name, start in self.functions.items() if start <= address)[1]
 
 
-def read_perf(path: Path) -> Perf:
-    """Disassemble perf, which takes a second."""
-    command = ["objdump", "-d", "--no-show-raw-insn", str(path)]
+def read_code(program: Program) -> Code:
+    """Disassemble a program, which takes a second."""
+    command = ["objdump", "-d", "--no-show-raw-insn", str(program.binary)]
     text = subprocess.run(command, check=True, capture_output=True, text=True, env={"LC_ALL": "C"}).stdout
     calls = {int(call[1], 16): call[2] for call in map(_CALL.match, text.splitlines()) if call}
     functions = {found[2]: int(found[1], 16) for found in map(_FUNCTION.match, text.splitlines()) if found}
-    wanted = {*KINDS, STUB}
-    return Perf(path, {address: callee for address, callee in calls.items() if callee in wanted}, functions)
+    wanted = {*program.puts, program.stub}
+    return Code(program, {address: callee for address, callee in calls.items() if callee in wanted}, functions)
 
 
-def write_mutant(perf: Perf, address: int, to: Path, one_in_four: bool) -> None:
-    """Write a copy of perf that leaves out the call at an address: always, or at about one of four times."""
-    code = bytearray(perf.path.read_bytes())
-    place = _file_offset(perf.path, address)
+def write_mutant(of: Code, address: int, to: Path, one_in_four: bool) -> None:
+    """Write a copy of a program that leaves out the call at an address: always, or at about one of four times."""
+    code = bytearray(of.program.binary.read_bytes())
+    place = _file_offset(of.program.binary, address)
     assert code[place] == 0xE8, "no call"
-    callee = perf.calls[address]
+    callee = of.calls[address]
     if one_in_four:
-        room = (perf.functions[_UNUSED] + 63) // 16 * 16
+        room = (of.functions[of.program.unused] + 63) // 16 * 16
         # rdtsc; shr $6, %eax; test $3, %al; jne 1f; xor %eax, %eax; ret; 1: jmp callee
         chance = b"\x0f\x31\xc1\xe8\x06\xa8\x03\x75\x03\x31\xc0\xc3\xe9"
-        chance += struct.pack("<i", perf.functions[callee] - (room + len(chance) + 4))
-        start = _file_offset(perf.path, room)
+        chance += struct.pack("<i", of.functions[callee] - (room + len(chance) + 4))
+        start = _file_offset(of.program.binary, room)
         code[start : start + len(chance)] = chance
         code[place + 1 : place + 5] = struct.pack("<i", room - (address + 5))
     else:
-        code[place : place + 5] = _RETURN_0 if callee == STUB else _NOTHING
+        code[place : place + 5] = _RETURN_0 if callee == of.program.stub else _NOTHING
     to.unlink(missing_ok=True)
     to.write_bytes(code)
     to.chmod(0o755)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from slots import Calls, family
+from program import Calls, Program
 
 from tracer.analysis import analyse
 from tracer.analysis.lives import Life, courses
@@ -26,14 +26,16 @@ _CALL_BYTES = 5
 class Analysed:
     leaks: tuple[Leak, ...]
     complete: bool
+    crashed: bool
     seconds: float
     """Processor time of the analysis."""
 
 
 class Run:
-    """One traced run of perf."""
+    """One traced run of a program."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, program: Program, path: Path) -> None:
+        self._program = program
         recording = read_recording(path)
         if recording.symbols is None:
             raise SystemExit(f"{path}: the trace did not end; remove this file, and run again")
@@ -43,7 +45,8 @@ class Run:
     def analysed(self) -> Analysed:
         before = time.process_time()
         leaks = analyse(self._snapshot, self._symbols).leaks
-        return Analysed(leaks, self._snapshot.complete, time.process_time() - before)
+        crashed = any(process.signal for process in self._snapshot.processes)
+        return Analysed(leaks, self._snapshot.complete, crashed, time.process_time() - before)
 
     def calls(self, stack: int) -> Calls:
         return as_calls(self._book.get(stack).frames)
@@ -67,7 +70,7 @@ class Run:
         """Yield what objects that ended went through, each distinct course once, with its family."""
         for number, name in self._snapshot.types.items():
             for life in courses(self._snapshot.balanced.courses, number):
-                yield family(name), life
+                yield self._program.family(name), life
 
 
 def as_calls(frames: FrameList) -> Calls:

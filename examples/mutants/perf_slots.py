@@ -1,16 +1,10 @@
-"""Slots of perf 6.1: where a reference is kept, by the place that takes it and by the place that gives it back.
-
-Written from perf's source, without refleak. What proves them: in runs of perf as it is, every object that ended took as
-many references per slot as it gave back (`check` of __main__.py). What a mutant's missing put would have answered is a
-get or create of its slot. "@function" is a local variable of that function.
-"""
+"""Slots of perf 6.1: where a reference is kept, by the place that takes it and by the place that gives it back."""
 
 from __future__ import annotations
 
 import re
 
-Calls = tuple[tuple[str, int], ...]
-"""Function and line, leaf first."""
+from program import Calls
 
 _HANDS_UP = {
     "thread": "__threads__get_last_match threads__get_last_match ____machine__findnew_thread __machine__findnew_thread"
