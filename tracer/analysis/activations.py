@@ -41,12 +41,20 @@ class Activations:
         self._learnt = HandUps()
 
     def learn(self, lives: Sequence[Life]) -> None:
-        """Learn which functions hand up: first from puts that only one get can stand for, then from all."""
+        """Learn which functions hand up: first from puts that only one get can stand for, then from all.
+
+        Before that what is put outside of the call that took it, where no call says otherwise.
+        """
+        first = self._counted(lives, unambiguous=True)
+        self._learnt = HandUps(apart=first.apart, taken=first.taken)
         for turn in range(1 + _ROUNDS):
-            counted = HandUps()
-            for life in lives:
-                self._count(counted, life, self._pair(life, unambiguous=turn == 0), unambiguous=turn == 0)
-            self._learnt = counted
+            self._learnt = self._counted(lives, unambiguous=turn == 0)
+
+    def _counted(self, lives: Sequence[Life], unambiguous: bool) -> HandUps:
+        counted = HandUps()
+        for life in lives:
+            self._count(counted, life, self._pair(life, unambiguous), unambiguous)
+        return counted
 
     def local(self, life: Life) -> Floats:
         """Return how many references of each get the same call gave back at each put, shape (gets, puts)."""
@@ -83,13 +91,16 @@ class Activations:
             for function, _ in path[:depth]:
                 learnt.handed[function] += weight
             learnt.kept[path[depth][0]] += weight
-            learnt.together[path[0], put[0]] += weight
+            learnt.together[path[depth], put[0]] += weight
             learnt.paired[path[0]] += weight
-            learnt.decided[path[0]] += weight
+            learnt.decided[path[depth]] += weight
             learnt.inside[put[0]] += weight
         for stack, count in state.outside.items():
             if put := self._puts[stack]:
                 learnt.outside[put[0]] += count * life.objects
+        for row, stack, count in state.alone:
+            if (path := self._gets[life.gets[row]]) and (put := self._puts[stack]):
+                learnt.apart[path[0], put[0]] += count * life.objects
         for row, get in enumerate(life.gets):
             if not self._gets[get]:
                 continue
@@ -98,8 +109,9 @@ class Activations:
             learnt.beside[function, line] += state.beside[row] * life.objects
             undecided = unambiguous and any(self._depth_of(get, put) is not None for put in life.puts)
             if life.remaining == 0 and not undecided:  # given back elsewhere
-                learnt.kept[function] += float(left[row]) * life.objects
-                learnt.decided[function, line] += float(left[row]) * life.objects
+                learnt.elsewhere[function] += float(left[row]) * life.objects
+                for call in self._gets[get]:
+                    learnt.decided[call] += float(left[row]) * life.objects
 
     def _depth_of(self, get: int, put: int) -> int | None:
         """Return how many calls deeper than the put's function the get is, in one call of it; None if it is not."""
@@ -120,12 +132,17 @@ class Activations:
             state.puts += 1
             is_own = self._puts_own(stack)
             while count > 0:
-                able = [row for row in state.free() if is_own and self._depth_of(life.gets[row], stack) is not None]
+                free = state.free()
+                able = [row for row in free if is_own and self._depth_of(life.gets[row], stack) is not None]
                 if not able:
-                    state.outside[stack] += count
+                    state.give_outside(free, stack, count)
                 if not able or (unambiguous and len(able) > 1):
                     break
                 row = max(able, key=lambda row: self._rank(state, row, stack))
+                others = [other for other in free if other not in able]
+                if self._odds_apart(life, others, stack) > self._odds(life, row, stack):
+                    state.outside[stack] += count
+                    break
                 count -= state.give(row, stack, count)
                 for other in state.free():
                     if state.last[other][0] == state.last[row][0] and self._is_beside(life, row, other, stack):
@@ -139,13 +156,22 @@ class Activations:
 
     def _rank(self, state: _State, row: int, put: int) -> tuple[int, int, bool, int]:
         """Rank a get: by its odds, and among about equal ones the latest, of those taken together the creation."""
-        get, birth = state.life.gets[row], row == 0
-        path = self._gets[get]
-        odds = self._learnt.belonging(path[0], self._puts[put][0])
-        for function, _ in path[: self._depth_of(get, put)]:
-            odds *= self._learnt.handing(function, birth)
         after, place = state.last[row]
-        return round(math.log2(max(odds, _LEAST))), after, birth, place
+        return round(math.log2(max(self._odds(state.life, row, put), _LEAST))), after, row == 0, place
+
+    def _odds(self, life: Life, row: int, put: int) -> float:
+        """Return how likely a put is of what this get took in the same call."""
+        get, path = life.gets[row], self._gets[life.gets[row]]
+        depth = self._depth_of(get, put) or 0
+        odds = self._learnt.belonging(path[depth], self._puts[put][0])
+        for function, _ in path[:depth]:
+            odds *= self._learnt.reaching(function, birth=row == 0)
+        return odds
+
+    def _odds_apart(self, life: Life, rows: Sequence[int], put: int) -> float:
+        """Return how likely a put is of what one of these gets took outside of its call."""
+        paths = [self._gets.get(life.gets[row], ()) for row in rows]
+        return max((self._learnt.giving_apart(path[0], self._puts[put][0]) for path in paths if path), default=0)
 
     def _is_beside(self, life: Life, row: int, other: int, put: int) -> bool:
         """Tell whether another reference was taken in the call that handed one up to the function of a put."""
@@ -167,6 +193,8 @@ class _State:
     """Per row: references that were not handed up, since another one was by the same call."""
     outside: Counter[int] = field(default_factory=Counter)
     """Per stack of a put: references that no call took which the put may be part of."""
+    alone: list[tuple[int, int, int]] = field(default_factory=list)
+    """Row, stack of the put, references: put outside of the call, when no other get had a reference left."""
     puts: int = 0
 
     def __post_init__(self) -> None:
@@ -183,6 +211,12 @@ class _State:
     def take(self, row: int, count: int, place: int) -> None:
         self._open[row] += count
         self.last[row] = self.puts, place
+
+    def give_outside(self, free: Sequence[int], put: int, count: int) -> None:
+        """Note a put of what no call took that it may be part of. `free`: the rows that it may be of."""
+        self.outside[put] += count
+        if len(free) == 1:
+            self.alone.append((free[0], put, count))
 
     def give(self, row: int, put: int, count: int) -> int:
         """Pair at most `count` references of a row; return how many."""

@@ -6,7 +6,8 @@ import re
 from functools import cache
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_GIVES = re.compile("new|alloc|create|make|clone|copy|dup|find|findnew|lookup|get|ref|open|acquire|fetch|build|from")
+_GIVES = re.compile("find|findnew|lookup|get|ref|acquire|fetch|from|clone|copy|dup")
+"""Not "new" and its like: what such a function makes it hands up, but a reference that it takes it may keep in that."""
 _KEEPS = re.compile(
     "add|insert|init|set|append|push|attach|register|link|store|fill|bind|replace|keep|save|enqueue|propagate"
 )

@@ -9,7 +9,7 @@ expectation being a matrix scaling.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,17 @@ class PlacedLife:
     gets: tuple[int, ...]
     puts: tuple[int, ...]
 
+    def without_the_settled(self) -> PlacedLife:
+        """Return it without the places of which no reference is left to be paired."""
+        rows, columns = np.flatnonzero(self.life.taken), np.flatnonzero(self.life.given)
+        life = replace(
+            self.life,
+            gets=tuple(self.life.gets[row] for row in rows), taken=self.life.taken[rows],
+            puts=tuple(self.life.puts[column] for column in columns), given=self.life.given[columns],
+            possible=self.life.possible[np.ix_(rows, columns)],
+        )  # fmt: skip
+        return PlacedLife(life, tuple(self.gets[row] for row in rows), tuple(self.puts[column] for column in columns))
+
 
 def learn(
     lives: Sequence[PlacedLife], prior: Callable[[Pair], float], known: Mapping[Pair, float]
@@ -48,8 +59,9 @@ def learn(
     The shares of a get place sum to less than 1 where references were never given back.
 
     `prior`: where to start from; it decides where the lives do not. `known`: references that are paired for
-    certain. Lives with more than MOST_PLACES places are passed over.
+    certain. Lives with more than MOST_PLACES places of which references are left to be paired are passed over.
     """
+    lives = [one.without_the_settled() for one in lives]
     lives = [one for one in lives if len(one.gets) <= MOST_PLACES and 0 < len(one.puts) <= MOST_PLACES]
     if not lives:
         return {}

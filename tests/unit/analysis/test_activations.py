@@ -9,7 +9,8 @@ from simulated import Simulation
 from tracer.analysis.activations import Activations, without
 from tracer.analysis.analysis import analyse
 from tracer.analysis.function_words import handing_by_name
-from tracer.analysis.lives import life
+from tracer.analysis.habits import MOST_PLACES, PlacedLife, learn
+from tracer.analysis.lives import Life, life
 from tracer.analysis.reference_sites import Path
 from tracer.model.findings import Leak
 from tracer.model.operations import Operation
@@ -102,3 +103,45 @@ def test_names_are_a_guess_to_start_from() -> None:
     assert handing_by_name("cache__find@app", birth=False) > 0.5 > handing_by_name("cache_insert@app", birth=False)
     assert handing_by_name("FindOrNull@app", birth=False) > 0.5
     assert handing_by_name("serve@app", birth=False) == 0.5 < handing_by_name("serve@app", birth=True)
+
+
+def test_what_a_constructor_made_belongs_to_whoever_called_it() -> None:
+    # One caller of a constructor stores what it made; another gives it back itself, and took one more in between.
+    made = Simulation()
+    simulated_from(made, 200, "main:9 store:4 new:2", "- main:30 clear:3 put:2")
+    simulated_from(made, 5, "main:9 answer:5 new:2", "+ main:9 answer:6 send:4", "- main:9 answer:7 put:2")
+    leak = only_leak(made)
+    assert [frame.function for frame in leak.unpaired[0].stack] == ["send", "answer", "main"]
+
+
+def test_a_put_of_what_came_from_elsewhere_is_not_of_what_the_same_call_took() -> None:
+    received, taken, put = 1, 2, 3
+    passed_on = life(np.array([PUT]), np.array([put]), 1, received, objects=20)
+    kept = life(np.array([GET, PUT]), np.array([taken, put]), 1, received, objects=9)
+    gets = {received: path("main:5 read:3"), taken: path("main:9 dispatch:5 serve:8 activate:4")}
+    found = Activations(gets, {put: path("main:9 dispatch:7")})
+    found.learn([passed_on, kept])
+    assert found.local(kept).tolist() == [[0], [0]]
+
+
+def test_places_whose_references_are_all_settled_do_not_make_a_life_too_long_to_learn_from() -> None:
+    settled = MOST_PLACES + 1
+    gets, puts = tuple(range(settled + 2)), tuple(range(100, 100 + settled + 2))
+    left = np.array([0.0] * settled + [1.0, 1.0])
+    possible = np.zeros((len(gets), len(puts)), dtype=bool)
+    possible[-2, -1] = possible[-1, -2] = True
+    one = PlacedLife(Life(gets, left, puts, left, possible), gets, puts)
+    shares = learn([one], lambda pair: 1.0, {})
+    assert shares[gets[-1], puts[-2]] > 0.9 > 0.1 > shares[gets[-1], puts[-1]]
+
+
+def test_a_get_in_a_constructor_of_something_else_is_kept_there() -> None:
+    assert handing_by_name("connection_new_for_transport", birth=False) == 0.5
+    assert handing_by_name("transport_new", birth=True) > 0.5
+
+
+def simulated_from(made: Simulation, times: int, birth: str, *steps: str) -> None:
+    for _ in range(times):
+        thing = made.create(birth)
+        for step in steps:
+            (made.get if step[0] == "+" else made.put)(thing, step[2:])
