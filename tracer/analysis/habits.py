@@ -39,6 +39,9 @@ class PlacedLife:
     gets: tuple[int, ...]
     puts: tuple[int, ...]
 
+    def is_short(self) -> bool:
+        return len(self.gets) <= MOST_PLACES and len(self.puts) <= MOST_PLACES
+
     def without_the_settled(self) -> PlacedLife:
         """Return it without the places of which no reference is left to be paired."""
         rows, columns = np.flatnonzero(self.life.taken), np.flatnonzero(self.life.given)
@@ -61,8 +64,8 @@ def learn(
     `prior`: where to start from; it decides where the lives do not. `known`: references that are paired for
     certain. Lives with more than MOST_PLACES places of which references are left to be paired are passed over.
     """
-    lives = [one.without_the_settled() for one in lives]
-    lives = [one for one in lives if len(one.gets) <= MOST_PLACES and 0 < len(one.puts) <= MOST_PLACES]
+    lives = [one if one.is_short() else one.without_the_settled() for one in lives]
+    lives = [one for one in lives if one.puts and one.is_short()]
     if not lives:
         return {}
     table = _table(lives)
