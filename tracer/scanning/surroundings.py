@@ -81,13 +81,18 @@ def _extent(binary: Binary) -> tuple[int, int]:
 
 
 def _asks_for_usable_size(binary: Binary) -> bool:
-    """Tell whether a binary calls malloc_usable_size(3); of a static program, which has it with malloc, and of what
-    cannot be read, that it may."""
+    """Tell whether a binary calls malloc_usable_size(3), or may look it up by name; of a static program, which has it
+    with malloc, and of what cannot be read, that it may."""
     with suppress(RefleakError, OSError, ValueError), Image.open(binary.open_path or binary.path) as image:
         symbols = read_symbol_table(image)
         is_static = not image.needed and (len(symbols) == 0 or bool(symbols.find(_USABLE_SIZE)))
-        return is_static or symbols.lacks(_USABLE_SIZE)
+        return is_static or symbols.lacks(_USABLE_SIZE) or (symbols.lacks("dlsym") and _names_usable_size(image))
     return True
+
+
+def _names_usable_size(image: Image) -> bool:
+    constants = image.section(".rodata")
+    return constants is None or f"{_USABLE_SIZE}\0".encode() in bytes(image.contents(constants))
 
 
 def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, freed: Records) -> Surroundings:

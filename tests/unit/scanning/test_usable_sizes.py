@@ -12,11 +12,15 @@ from tracer.model.snapshot import Binary, Mapping, Process
 from tracer.scanning.surroundings import ModuleTable
 
 ASKS = "#include <malloc.h>\nint main(void) { return malloc_usable_size(0); }"
+LOOKS_UP = """#define _GNU_SOURCE
+#include <dlfcn.h>
+int main(void) { return !dlsym(RTLD_DEFAULT, "%s"); }"""
 PLAIN = "#include <stdlib.h>\nint main(void) { free(malloc(1)); return 0; }"
 
 
 @pytest.mark.parametrize(("source", "options", "expected"), [
     (PLAIN, (), False), (ASKS, (), True), (PLAIN, ("-static",), True), (PLAIN, ("-static", "-s"), True),
+    (LOOKS_UP % "malloc_usable_size", (), True), (LOOKS_UP % "malloc", (), False),
     (PLAIN, ("-shared", "-fPIC", "-nostdlib"), False), (ASKS, ("-shared", "-fPIC", "-nostdlib"), True),
 ])  # fmt: skip
 def test_who_uses_slack(tmp_path: Path, source: str, options: tuple[str, ...], expected: bool) -> None:
