@@ -95,7 +95,13 @@ class UprobeEvents:
 
     def __init__(self) -> None:
         self._root = _open_tracefs()
-        self._turn = self._open_list(os.O_RDONLY) if self._root is not None else None
+        self._turn: int | None = None
+        if self._root is not None:
+            try:
+                self._turn = self._open_list(os.O_RDONLY)
+            except OSError:  # locked down for confidentiality: access(2) knows nothing of that
+                os.close(self._root)
+                self._root = None
         self._token = secrets.token_hex(8)
         self.group = self._group(os.getpid())
         self._claim: threading.Thread | None = None
