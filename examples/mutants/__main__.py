@@ -28,8 +28,8 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT)]
 
 from call_sites import Code, read_code, write_mutant  # noqa: E402
-from dbus import Dbus  # noqa: E402
-from perf import Perf  # noqa: E402
+from dbus_program import Dbus  # noqa: E402
+from perf_program import Perf  # noqa: E402
 from program import Calls, Program  # noqa: E402
 from recordings import Run  # noqa: E402
 from score import Scored, Site, print_table, score  # noqa: E402

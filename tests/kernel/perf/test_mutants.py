@@ -7,13 +7,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from traced_perf import EXAMPLE, Json, TracedPerf, built
+from conftest import CHECKOUT
+from traced_perf import Json, TracedPerf, built
 from traced_report import callers
 
-sys.path.append(str(EXAMPLE / "mutants"))
+sys.path.append(str(CHECKOUT / "examples" / "mutants"))
 
-from call_sites import KINDS, read_perf, write_mutant
-from slots import Calls, family, get_slots, put_slot
+from call_sites import read_code, write_mutant
+from perf_program import Perf
+from program import Calls
 
 # The function whose code has the call, the put, and the line of the source that asks for it.
 LEFT_OUT = [
@@ -31,20 +33,21 @@ def calls(stack: list[Json]) -> Calls:
 def test_the_reference_without_its_put_is_named(
     caller: str, put: str, place: tuple[str, int], perf: TracedPerf, tmp_path: Path
 ) -> None:
-    original = read_perf(built("perf"))
+    program = Perf()
+    original = read_code(program)
     (address,) = (
         one for one, callee in original.calls.items() if callee == put and original.function(one) == caller
     )
     mutant = tmp_path / "perf"
     write_mutant(original, address, mutant, one_in_four=False)
     known = {leak["id"] for leak in perf.trace(built("perf"), "report")["leaks"]}
-    kind = KINDS[put]
+    kind = program.puts[put]
     words = Counter[tuple[bool, str]]()
     for leak in perf.trace(mutant, "report")["leaks"]:
-        if family(leak["type"]) == kind and leak["id"] not in known:
+        if program.family(leak["type"]) == kind and leak["id"] not in known:
             first = leak["unpaired"][0]
-            slots = get_slots(kind, calls(first["stack"]), first["stack"] == callers(leak))
-            words[put_slot(kind, (place,)) in slots, first["confidence"]] += leak["count"]
+            slots = program.get_slots(kind, calls(first["stack"]), first["stack"] == callers(leak))
+            words[program.put_slot(kind, (place,)) in slots, first["confidence"]] += leak["count"]
     right = sum(count for (is_right, _), count in words.items() if is_right)
     assert words.total() > 100 and right >= 0.97 * words.total(), words
     assert words[False, "strong"] <= 0.01 * words.total(), words
