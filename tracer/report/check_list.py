@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TextIO
 
 from tracer.model.checks import Check, CheckState
-from tracer.report.page import Page, Span, stream_color, stream_width
+from tracer.report.page import Page, Span, page_for
 
 _STYLES = {CheckState.OK: "good", CheckState.MISSING: "bad", CheckState.UNTESTED: "warn"}
 
@@ -20,7 +20,7 @@ def write_checks(
 
     `width`, `color`: as the terminal says where they are None.
     """
-    page = Page(stream_width(stream) if width is None else width)
+    page = page_for(stream, width)
     names = max((len(check.name) for check in checks), default=0)
     for check in checks:
         _add(page, check, names)
@@ -30,7 +30,7 @@ def write_checks(
         page.heading("refleak can trace here", "good")
     else:
         page.heading(f"refleak cannot trace here: {obstacle.name}: {obstacle.remedy}", "bad")
-    page.write(stream, stream_color(stream) if color is None else color)
+    page.write(stream, color)
 
 
 def _add(page: Page, check: Check, names: int) -> None:

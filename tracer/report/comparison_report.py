@@ -9,7 +9,7 @@ from tracer.model.comparison import Amount, Change, Comparison
 from tracer.report.comparison_words import SHOWN, change_words, comparison_verdict
 from tracer.report.json_report import frame_document
 from tracer.report.json_text import JsonText
-from tracer.report.page import Page, Span, stream_color, stream_width
+from tracer.report.page import Page, Span, page_for
 from tracer.report.stack_lines import chain
 
 FORMAT, VERSION = "refleak-diff", 1
@@ -19,7 +19,7 @@ def write_comparison(
     comparison: Comparison, stream: TextIO, top: int = 10, *, width: int | None = None, color: bool | None = None
 ) -> None:  # fmt: skip
     """Write the verdict, then the new, the grown, the shrunk and the gone; at most `top` of each."""
-    page = Page(stream_width(stream) if width is None else width)
+    page = page_for(stream, width)
     verdict = verdict_span(comparison)
     page.heading(verdict.text, verdict.style)
     for word in SHOWN:
@@ -29,7 +29,7 @@ def write_comparison(
         if len(changes) > top:
             page.blank()
             page.line(f"and {len(changes) - top:,} more {word} (--top {len(changes)} lists all)")
-    page.write(stream, stream_color(stream) if color is None else color)
+    page.write(stream, color)
 
 
 def verdict_span(comparison: Comparison) -> Span:

@@ -15,7 +15,7 @@ from tracer.report.entry_sentence import short_place
 from tracer.report.holder_words import growing_lines, held_by
 from tracer.report.json_report import frame_document, growing_document, holder_document, scan_document
 from tracer.report.json_text import JsonText
-from tracer.report.page import Page, stream_color, stream_width
+from tracer.report.page import Page, page_for
 from tracer.report.weights import reported
 
 FORMAT, VERSION = "refleak-interval", 1
@@ -30,7 +30,7 @@ def write_interval(
 
     `comparison`: with the report before, or with nothing.
     """
-    page = Page(stream_width(stream) if width is None else width)
+    page = page_for(stream, width)
     what = outstanding_amount(reported(findings)) or "nothing"
     lost = "" if findings.complete else "; data were lost"
     page.heading(f"refleak: {number}: outstanding after {duration(findings.duration_ns)}: {what}{lost}")
@@ -50,7 +50,7 @@ def write_interval(
                 page.paragraph(_reached(leak), " " * 29, " " * 27)
     if len(rows) > top:
         page.line(f"  and {counted(len(rows) - top, 'more entry', 'more entries')}")
-    page.write(stream, stream_color(stream) if color is None else color)
+    page.write(stream, color)
     stream.flush()
 
 

@@ -54,7 +54,9 @@ class Page:
         """Add a line with text at both ends."""
         self.line(left, " " * max(2, self.width - len(left) - len(right)), Span(right, "dim"))
 
-    def write(self, stream: TextIO, color: bool) -> None:
+    def write(self, stream: TextIO, color: bool | None) -> None:
+        """Write all lines, in colours or not, or as the stream says."""
+        color = stream_color(stream) if color is None else color
         encoding = getattr(stream, "encoding", None) or "utf-8"
         for line in self.lines:
             text = "".join(_painted(span, encoding, color) for span in line)
@@ -76,6 +78,11 @@ def _fits(text: str, encoding: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def page_for(stream: TextIO, width: int | None) -> Page:
+    """Return an empty page, as wide as the stream where no width is given."""
+    return Page(stream_width(stream) if width is None else width)
 
 
 def stream_width(stream: TextIO) -> int:

@@ -13,7 +13,7 @@ from tracer.model.operations import Placement, SiteFlag
 from tracer.model.probed import ProbedBinary
 from tracer.model.snapshot import Unresolved
 from tracer.report.amounts import counted
-from tracer.report.page import Page, stream_color, stream_width
+from tracer.report.page import Page, page_for
 
 _HEADERS = ("operation", "function", "offset", "cost", "instruction")
 _COSTS = {
@@ -32,7 +32,7 @@ def write_probes(
     `absent`: functions that the user named and that none of the binaries has. `width`, `color`: as the terminal says
     where they are None.
     """
-    page = Page(stream_width(stream) if width is None else width)
+    page = page_for(stream, width)
     probed = [binary for binary in binaries if binary.placements]
     count = sum(len(binary.placements) for binary in probed)
     uncovered = sum(len(binary.unresolved) for binary in binaries) + len(absent)
@@ -44,7 +44,7 @@ def write_probes(
     _add_costs(page, binaries)
     _add_uncovered(page, binaries, absent)
     _add_unprobed(page, binaries)
-    page.write(stream, stream_color(stream) if color is None else color)
+    page.write(stream, color)
 
 
 def _add_binary(page: Page, binary: ProbedBinary) -> None:

@@ -9,7 +9,7 @@ from typing import TextIO
 from tabulate import tabulate
 
 from tracer.model.verified import Verified
-from tracer.report.page import Page, stream_color, stream_width
+from tracer.report.page import page_for
 
 _HEADERS = ("program", "instructions", "verified", "stack")
 
@@ -21,13 +21,13 @@ def write_programs(
 
     `width`, `color`: as the terminal says where they are None.
     """
-    page = Page(stream_width(stream) if width is None else width)
+    page = page_for(stream, width)
     rows = [_row(program) for program in programs]
     rows.append(("all", _number(sum(p.instructions for p in programs)), _number(sum(p.followed for p in programs)), ""))
     align = ("left", "right", "right", "right")
     for line in tabulate(rows, _HEADERS, tablefmt="simple", disable_numparse=True, colalign=align).splitlines():
         page.line(line)
-    page.write(stream, stream_color(stream) if color is None else color)
+    page.write(stream, color)
 
 
 def _number(value: int) -> str:

@@ -18,7 +18,7 @@ from tracer.report.entries import add_error, add_leak
 from tracer.report.entry_sentence import offender, short_place
 from tracer.report.holder_words import growing_lines
 from tracer.report.nameless import add_nameless
-from tracer.report.page import Page, Span, stream_color, stream_width
+from tracer.report.page import Page, Span, page_for
 from tracer.report.period_table import add_periods
 from tracer.report.scope import add_scope, command, end, last_of
 from tracer.report.type_table import add_types
@@ -48,9 +48,9 @@ _DEFAULTS = TextOptions()
 
 def write_text(findings: Findings, stream: TextIO, options: TextOptions = _DEFAULTS) -> None:
     """Write the report: the verdict first and last, and between them what it rests on."""
-    page = Page(stream_width(stream) if options.width is None else options.width)
+    page = page_for(stream, options.width)
     _compose(page, findings, options)
-    page.write(stream, stream_color(stream) if options.color is None else options.color)
+    page.write(stream, options.color)
 
 
 def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
