@@ -129,8 +129,7 @@ class Session:
         self._pids: tuple[int, ...] = ()
 
     def _make_kernel_side(self, options: CaptureOptions) -> None:
-        events = self._uprobe_events
-        by_events = options.follow and events.can_be_had and not events.are_many and is_busy()
+        by_events = options.follow and self._uprobe_events.can_be_added and is_busy()
         self.kernel = KernelSide(options, self._opened, by_events=by_events)
 
     def _arm(self) -> None:

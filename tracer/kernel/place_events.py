@@ -77,9 +77,9 @@ class PlaceEvents:
         return self._events.can_be_had
 
     @property
-    def are_many(self) -> bool:
-        """Whether so many events of other runs wait to be closed that there should be no more."""
-        return self._events.are_many
+    def can_be_added(self) -> bool:
+        """Whether processes may get events: they can be had, and not too many of other runs wait to be closed."""
+        return self._events.can_be_added
 
     def claim(self) -> bool:
         """Tell whether events can be opened now, without waiting for the end of who is held; no other refleak takes the

@@ -48,12 +48,8 @@ class ProcessEvents:
             self._programs.prepare_events()
 
     @property
-    def _are_possible(self) -> bool:
-        return self._places.can_be_had and not self._places.are_many
-
-    @property
     def _has_many_children(self) -> bool:
-        return self._are_possible and (self._is_cheapest or self._children_seconds >= _LINK_SECONDS)
+        return self._places.can_be_added and (self._is_cheapest or self._children_seconds >= _LINK_SECONDS)
 
     @property
     def _is_cheapest(self) -> bool:
@@ -65,11 +61,11 @@ class ProcessEvents:
     def first(self, pid: int, breakpoints: Breakpoints, *, loads: bool = False) -> Iterator[None]:
         """Give the process that the trace begins with events in the body, where its children will cost least by that.
         Nobody may be held yet. `loads`: where the kernel has links, load what events need."""
-        if loads and self._are_possible:
+        if loads and self._places.can_be_added:
             self._programs.prepare_events()
             self._programs.wait_for_events(_MOST_SECONDS)
             self._children_seconds = _LINK_SECONDS
-        if self._are_possible and self._programs.of_events is not None:
+        if self._places.can_be_added and self._programs.of_events is not None:
             self._by_events.add(pid)
             self._expected = breakpoints
         try:

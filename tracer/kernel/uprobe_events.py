@@ -125,6 +125,10 @@ class UprobeEvents:
         """Whether so many events of other runs wait to be closed that there should be no more."""
         return self.others > _MOST_OTHERS
 
+    @property
+    def can_be_added(self) -> bool:
+        return self.can_be_had and not self.are_many
+
     def _group(self, *pids: int) -> str:
         """Return a name that tells who keeps the events in use while it lives."""
         return f"{_PREFIX}{'_'.join(map(str, pids))}_{self._token}"

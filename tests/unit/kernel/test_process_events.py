@@ -18,7 +18,7 @@ def process_events(*, multi: bool, can_be_had: bool = True, are_many: bool = Fal
         probes=SimpleNamespace(multi=multi), prepare_events=lambda: None, wait_for_events=lambda _: None,
         of_events=None if multi else object(),
     )  # fmt: skip
-    places: Any = SimpleNamespace(can_be_had=can_be_had, are_many=are_many, stay=lambda: None)
+    places: Any = SimpleNamespace(can_be_added=can_be_had and not are_many, stay=lambda: None)
     shared = np.zeros(1, records.SHARED)
     maps: Any = SimpleNamespace(fds={"BY_EVENTS": -1}, view=lambda *_: shared)
     return ProcessEvents(programs, places, maps)
