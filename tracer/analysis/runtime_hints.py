@@ -32,13 +32,18 @@ def runtime_hints(leaks: Sequence[Leak]) -> tuple[str, ...]:
 
 
 def _arenas(leaks: Iterable[Leak]) -> Iterator[str]:
-    arenas = [leak for leak in leaks if _is_arena(leak)]
-    size = sum(leak.bytes or 0 for leak in arenas)
-    if size >= _MANY_BYTES:
+    if many := _many(filter(_is_arena, leaks)):
         yield (
-            f"{sum(leak.count for leak in arenas):,} mappings, {size >> 20:,} MiB in all, are by their size arenas of"
-            " Python's own allocator, which holds its objects: PYTHONMALLOC=malloc in its environment shows each"
+            f"{many}, are by their size arenas of Python's own allocator, which holds its objects: PYTHONMALLOC=malloc"
+            " in its environment shows each"
         )
+
+
+def _many(mappings: Iterable[Leak]) -> str:
+    """Say how much these mappings are; nothing where that is little."""
+    found = list(mappings)
+    size = sum(leak.bytes or 0 for leak in found)
+    return f"{sum(leak.count for leak in found):,} mappings, {size >> 20:,} MiB in all" if size >= _MANY_BYTES else ""
 
 
 def _is_arena(leak: Leak) -> bool:
@@ -49,12 +54,10 @@ def _is_arena(leak: Leak) -> bool:
 
 
 def _java_heap(leaks: Iterable[Leak]) -> Iterator[str]:
-    grown = [leak for leak in leaks if leak.kind == "mapping" and _grows_java_heap(leak.stack)]
-    size = sum(leak.bytes or 0 for leak in grown)
-    if size >= _MANY_BYTES:
+    if many := _many(leak for leak in leaks if leak.kind == "mapping" and _grows_java_heap(leak.stack)):
         yield (
-            f"{sum(leak.count for leak in grown):,} mappings, {size >> 20:,} MiB in all, were made as the heap of"
-            " Java's virtual machine grew, which holds its objects: `jcmd PID GC.class_histogram` counts them by class"
+            f"{many}, were made as the heap of Java's virtual machine grew, which holds its objects: `jcmd PID"
+            " GC.class_histogram` counts them by class"
         )
 
 
