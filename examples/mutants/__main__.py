@@ -155,9 +155,9 @@ def _lacking(program: Program, run: Run, kind: str, life: Life) -> list[str]:
     """Return what does not come out: gets whose slots no put is left for, and the puts left; nothing where all do."""
     given = Counter[str]()
     for stack, count in zip(life.puts, life.given.tolist(), strict=True):
-        given[program.put_slot(kind, run.calls(stack))] += round(count)
+        given[program.slots.put_slot(kind, run.calls(stack))] += round(count)
     taken = [
-        (sorted(program.get_slots(kind, run.calls(stack), row == 0)), stack)
+        (sorted(program.slots.get_slots(kind, run.calls(stack), row == 0)), stack)
         for row, (stack, count) in enumerate(zip(life.gets, life.taken.tolist(), strict=True))
         for _ in range(round(count))
     ]
@@ -169,8 +169,9 @@ def _lacking(program: Program, run: Run, kind: str, life: Life) -> list[str]:
         else:
             given[slot] -= 1
     left = {slot for slot in given if given[slot]}
-    places = [stack for stack in life.puts if program.put_slot(kind, run.calls(stack)) in left]
-    return lacking + [f"put {program.put_slot(kind, run.calls(one))} at {_said(run.calls(one))}" for one in places]
+    places = [stack for stack in life.puts if program.slots.put_slot(kind, run.calls(stack)) in left]
+    puts = map(run.calls, places)
+    return lacking + [f"put {program.slots.put_slot(kind, calls)} at {_said(calls)}" for calls in puts]
 
 
 def _said(calls: Calls) -> str:

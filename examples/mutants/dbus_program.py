@@ -6,8 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-import dbus_slots as slots
-from program import ROOT, Calls, Program
+import dbus_slots
+from program import ROOT, Program
 
 _HERE = ROOT / "examples/dbus"
 _CLIENTS = _HERE / "clients.py"
@@ -20,13 +20,14 @@ _SERVICES = {
 _TYPES = {one["name"]: one["put"] for one in tomllib.loads((_HERE / "types.toml").read_text())["type"]}
 """The puts of each type."""
 _PUTS = {put: name for name, puts in _TYPES.items() for put in ([puts] if isinstance(puts, str) else puts)}
-_HELD = {name: slots.HELD.get(name, {slots.ONLY}) for name in _TYPES}
+_HELD = {name: dbus_slots.HELD.get(name, {dbus_slots.ONLY}) for name in _TYPES}
 
 
 class Dbus(Program):
     """A private bus, which clients of its own talk to. What it starts is not traced."""
 
     binary = _HERE / "build/dbus-daemon"
+    slots = dbus_slots
     puts = _PUTS
     unused = "_dbus_listen_tcp_socket"
     options = ("--spec", str(_HERE / "types.toml"), "--no-follow-forks")
@@ -48,12 +49,3 @@ class Dbus(Program):
 
     def command(self, out: Path, name: str, traced: list[str]) -> list[str]:
         return [sys.executable, str(_CLIENTS), name, str(out / "bus"), *traced]
-
-    def unwrapped(self, stack: Calls) -> Calls:
-        return slots.unwrapped(stack)
-
-    def put_slot(self, kind: str, stack: Calls) -> str:
-        return slots.put_slot(kind, stack)
-
-    def get_slots(self, kind: str, stack: Calls, birth: bool) -> set[str]:
-        return slots.get_slots(kind, stack, birth)

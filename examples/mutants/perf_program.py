@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import perf_slots as slots
+import perf_slots
 from program import ROOT, Calls, Program
 
 _HERE = ROOT / "examples/perf"
@@ -23,10 +23,11 @@ class Perf(Program):
     """perf, whose puts end in a stub; it is traced without a spec."""
 
     binary = _HERE / "build/perf"
+    slots = perf_slots
     puts = _PUTS
     stub = "__refcnt__put"
     unused = "cmd_c2c"
-    held = slots.HELD
+    held = perf_slots.HELD
 
     def workloads(self, out: Path) -> dict[str, list[str]]:
         lines = [line for line in (_HERE / "workloads.txt").read_text().splitlines() if line and line[0] != "#"]
@@ -45,7 +46,7 @@ class Perf(Program):
         return {**os.environ, "PERF_CONFIG": "/dev/null", "PERF_BUILDID_DIR": str(out / "build-ids")}
 
     def family(self, type_name: str) -> str:
-        return slots.family(type_name)
+        return perf_slots.family(type_name)
 
     def put_of(self, function: str | None, calls: Calls, addresses: list[int]) -> tuple[list[int], str | None]:
         """Pass over the stub's call, which is in the put: of one that was inlined it is what can be left out."""
@@ -54,12 +55,3 @@ class Perf(Program):
     def proves(self, birth: Calls, puts: Sequence[Calls]) -> bool:
         """Leave out ring buffers, whose counter is spelled like that of a map, and memory that was used again."""
         return birth[0][0] != "mmap_per_evsel" and all("__init" not in put[0][0] for put in puts)
-
-    def unwrapped(self, stack: Calls) -> Calls:
-        return slots.unwrapped(stack)
-
-    def put_slot(self, kind: str, stack: Calls) -> str:
-        return slots.put_slot(kind, stack)
-
-    def get_slots(self, kind: str, stack: Calls, birth: bool) -> set[str]:
-        return slots.get_slots(kind, stack, birth)

@@ -6,11 +6,25 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 
 Calls = tuple[tuple[str, int], ...]
 """Function and line, leaf first."""
+
+
+class Slots(Protocol):
+    """A module that says of places in a program's source which slot they fill or empty."""
+
+    def unwrapped(self, stack: Calls) -> Calls:
+        """Return the stack from the function on that wanted the get or the put."""
+
+    def put_slot(self, kind: str, stack: Calls) -> str:
+        """Return the slot that a put empties."""
+
+    def get_slots(self, kind: str, stack: Calls, birth: bool) -> set[str]:
+        """Return the slots that a reference may be kept in: two where one call takes two and hands up either."""
 
 
 class Program(ABC):
@@ -22,6 +36,7 @@ class Program(ABC):
     """
 
     binary: Path
+    slots: Slots
     puts: Mapping[str, str]
     """What each put gives back: a family of types."""
     stub: str | None = None
@@ -60,14 +75,3 @@ class Program(ABC):
         """Tell whether an ended object went through gets and puts alone."""
         return True
 
-    @abstractmethod
-    def unwrapped(self, stack: Calls) -> Calls:
-        """Return the stack from the function on that wanted the get or the put."""
-
-    @abstractmethod
-    def put_slot(self, kind: str, stack: Calls) -> str:
-        """Return the slot that a put empties."""
-
-    @abstractmethod
-    def get_slots(self, kind: str, stack: Calls, birth: bool) -> set[str]:
-        """Return the slots that a reference may be kept in: two where one call takes two and hands up either."""

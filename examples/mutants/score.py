@@ -33,7 +33,7 @@ class Site:
 
     def half(self, program: Program) -> int:
         """Return 0 or 1, by the hash of the place."""
-        function, line = program.unwrapped(self.stack)[0]
+        function, line = program.slots.unwrapped(self.stack)[0]
         return int(sha256(f"{function}:{line}".encode()).hexdigest(), 16) % 2
 
     def plain(self) -> dict[str, object]:
@@ -72,7 +72,7 @@ def score(program: Program, site: Site, recording: Path, unmodified: Path) -> Sc
     said = Counter[tuple[bool, str]]()
     wrong = []
     for leak, kind in zip(leaks, kinds, strict=True):
-        wanted = {program.put_slot(kind, site.stack)} if kind == site.kind else program.held.get(kind, set())
+        wanted = {program.slots.put_slot(kind, site.stack)} if kind == site.kind else program.held.get(kind, set())
         word = leak.unpaired[0].confidence if leak.unpaired else "nothing said"
         right = bool(leak.unpaired) and not wanted.isdisjoint(_first(program, kind, leak))
         (own if kind == site.kind else kept_alive)[right, word] += leak.count
@@ -95,7 +95,7 @@ def _likelihood(get: UnpairedGet) -> str:
 
 def _first(program: Program, kind: str, leak: Leak) -> set[str]:
     first = leak.unpaired[0]
-    return program.get_slots(kind, as_calls(first.stack), first.stack == leak.callers)
+    return program.slots.get_slots(kind, as_calls(first.stack), first.stack == leak.callers)
 
 
 def print_table(program: Program, runs: Iterator[tuple[Site, Path, Scored]], show_wrong: bool) -> None:
@@ -105,7 +105,7 @@ def print_table(program: Program, runs: Iterator[tuple[Site, Path, Scored]], sho
         half = site.half(program)
         by_half[half].append(scored)
         if show_wrong and half == 0 and scored.wrong:
-            print(recording.stem, site.kind, program.unwrapped(site.stack)[0], *scored.wrong[:5], sep="\n    ")
+            print(recording.stem, site.kind, program.slots.unwrapped(site.stack)[0], *scored.wrong[:5], sep="\n    ")
     for half, of_half in sorted(by_half.items()):
         first = sum(one.cause_first for one in of_half)
         slowest = max(one.seconds for one in of_half)

@@ -46,8 +46,8 @@ def test_the_reference_without_its_put_is_named(
     for leak in perf.trace(mutant, "report")["leaks"]:
         if program.family(leak["type"]) == kind and leak["id"] not in known:
             first = leak["unpaired"][0]
-            slots = program.get_slots(kind, calls(first["stack"]), first["stack"] == callers(leak))
-            words[program.put_slot(kind, (place,)) in slots, first["confidence"]] += leak["count"]
+            slots = program.slots.get_slots(kind, calls(first["stack"]), first["stack"] == callers(leak))
+            words[program.slots.put_slot(kind, (place,)) in slots, first["confidence"]] += leak["count"]
     right = sum(count for (is_right, _), count in words.items() if is_right)
     assert words.total() > 100 and right >= 0.97 * words.total(), words
     assert words[False, "strong"] <= 0.01 * words.total(), words

@@ -46,9 +46,7 @@ def test_a_tree_has_the_children_that_run_already(live_target: LiveTarget, tmp_p
         tmp_path / "report", "-p", target.pid, "--tree"
     ) as refleak:
         refleak.wait_until_attached()
-        assert target.stdin is not None
-        target.stdin.write(b"x")
-        target.wait()
+        let_end(target)
         run = refleak.end()
     run.check_whole()
     assert run.report["probes"]["untraced"] == []
@@ -63,9 +61,7 @@ def test_a_tree_whose_children_come_and_go(live_target: LiveTarget, tmp_path: Pa
         tmp_path / "report", "-p", target.pid, "--tree"
     ) as refleak:
         refleak.wait_until_attached()
-        assert target.stdin is not None
-        target.stdin.write(b"x")
-        target.wait()
+        let_end(target)
         run = refleak.end()
     assert Counter(leak["count"] for leak in run.below("keep")) == {7: 2}
     reasons = {untraced["reason"] for untraced in run.report["probes"]["untraced"]}

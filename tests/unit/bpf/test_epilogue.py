@@ -10,6 +10,7 @@ from pathlib import Path
 
 import capstone
 import pytest
+from built_program import build
 
 CODE = Path(__file__).parents[3] / "bpf" / "x86_64.h"
 PROGRAM = f"""
@@ -40,13 +41,11 @@ Read = Callable[[Iterable[bytes]], list[tuple[Way, bool]]]
 
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
-    folder = tmp_path_factory.mktemp("code")
-    (folder / "code.c").write_text(PROGRAM)
-    flags = ["-O2", "-Wall", "-Werror", "-Wno-unknown-pragmas"]
-    subprocess.run(["gcc", *flags, "-o", folder / "code", folder / "code.c"], check=True)
+    flags = ("-O2", "-Wall", "-Werror", "-Wno-unknown-pragmas")
+    program = build(tmp_path_factory.mktemp("code"), PROGRAM, *flags)
 
     def run(codes: Iterable[bytes]) -> list[tuple[Way, bool]]:
-        out = subprocess.run([folder / "code"], input=b"".join(codes), check=True, capture_output=True, text=False)
+        out = subprocess.run([program], input=b"".join(codes), check=True, capture_output=True, text=False)
         rows = [tuple(map(int, line.split())) for line in out.stdout.splitlines()]
         return [((row[0], row[1], row[2], row[3]), bool(row[4])) for row in rows]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from built_program import build
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import Instruction
@@ -37,14 +38,12 @@ Read = Callable[[Iterable[tuple[bytes, int]]], list[tuple[int, ...]]]
 
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
-    folder = tmp_path_factory.mktemp("code")
-    (folder / "code.c").write_text(PROGRAM)
-    flags = ["-O2", "-Wall", "-Werror", "-Wno-unknown-pragmas"]
-    subprocess.run(["gcc", *flags, "-o", folder / "code", folder / "code.c"], check=True)
+    flags = ("-O2", "-Wall", "-Werror", "-Wno-unknown-pragmas")
+    program = build(tmp_path_factory.mktemp("code"), PROGRAM, *flags)
 
     def run(codes: Iterable[tuple[bytes, int]]) -> list[tuple[int, ...]]:
         given = b"".join(code.ljust(8, b"\x90") + id_.to_bytes(8, "little") for code, id_ in codes)
-        out = subprocess.run([folder / "code"], input=given, check=True, capture_output=True)
+        out = subprocess.run([program], input=given, check=True, capture_output=True)
         return [tuple(map(int, line.split())) for line in out.stdout.splitlines()]
 
     return run
