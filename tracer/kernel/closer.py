@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 
-from tracer.kernel.blocked_signals import block_signals
+from tracer.kernel.blocked_signals import block_signals, signals_later
 from tracer.kernel.place_events import BLOCK, lowest_number
 from tracer.kernel.uprobe_events import UprobeEvents
 
@@ -62,16 +62,19 @@ class Closer:
             events.are_outlived_by(os.getpid(), self._pid)
 
     def _start(self, events: UprobeEvents) -> None:
+        """No interrupt comes between the calls that fork: it would leave locks taken that the end of Python waits for
+        (concurrent.futures), or be handled in the copy."""
         tracer, clone = os.getpid(), ctypes.PyDLL(None).syscall
         self._answer = os.eventfd(0, os.EFD_CLOEXEC)
-        ctypes.pythonapi.PyOS_BeforeFork()
-        pid: int = clone(_NR_CLONE, _CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0)
-        if pid == 0:
-            ctypes.pythonapi.PyOS_AfterFork_Child()
-            events.are_outlived_by(tracer, os.getpid())
-            _work(tracer, self._handle, events, self._answer)
-        ctypes.pythonapi.PyOS_AfterFork_Parent()
-        self._pid = pid
+        with signals_later():
+            ctypes.pythonapi.PyOS_BeforeFork()
+            pid: int = clone(_NR_CLONE, _CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0)
+            if pid == 0:
+                ctypes.pythonapi.PyOS_AfterFork_Child()
+                events.are_outlived_by(tracer, os.getpid())
+                _work(tracer, self._handle, events, self._answer)
+            ctypes.pythonapi.PyOS_AfterFork_Parent()
+            self._pid = pid
 
     def _answers(self) -> bool:
         """Wait until the copy has run for a moment; tell whether it does."""

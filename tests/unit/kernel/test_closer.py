@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -96,3 +98,32 @@ def test_it_works_where_threads_run(turn: int) -> None:
 def busy() -> None:
     while True:
         bytes(range(256)) * 100
+
+
+INTERRUPTED = """
+import ctypes, os, signal
+from functools import partial
+send = partial(ctypes.CDLL(None).kill, os.getpid(), int(signal.SIGINT))  # which Python sees after the hooks
+os.register_at_fork(before=send)  # the first that is registered is called last
+from concurrent.futures import ThreadPoolExecutor
+from tracer.kernel.closer import Closer
+from tracer.kernel.uprobe_events import UprobeEvents
+with ThreadPoolExecutor(1) as pool:
+    pool.submit(int).result()
+try:
+    Closer(UprobeEvents())
+except KeyboardInterrupt:
+    print("interrupted", os.getpid(), flush=True)
+"""
+
+
+def test_an_interrupt_while_it_is_started_is_told_once_and_lets_the_process_end() -> None:
+    """The end of Python waited for ever for a lock that is taken before a fork and released after it."""
+    command = [sys.executable, "-c", INTERRUPTED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        handle = os.pidfd_open(process.pid)
+        has_ended = select.select([handle], [], [], PATIENCE_SECONDS)[0] != []
+        os.close(handle)
+        process.kill()
+        assert process.stdout is not None and process.stdout.read() == f"interrupted {process.pid}\n"
+    assert (has_ended, process.returncode) == (True, 0)
