@@ -1,14 +1,18 @@
-"""Rules for all tests: what kernel tests need, and skips that count as failures."""
+"""Rules for all tests: what kernel tests need, skips that count as failures, and an end to what does not end."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
+import psutil
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -17,6 +21,11 @@ KERNEL_TESTS = Path(__file__).parent / "kernel"
 NO_SKIPS = "REFLEAK_NO_SKIPS"
 KERNEL_LACKS = "the kernel lacks"
 """What a skip says that is none to forbid: tests/kernel/features.py has tried, and knows that it may lack it."""
+
+PATIENCE = int(os.environ.get("REFLEAK_TEST_PATIENCE", "1"))
+LONGEST_SECONDS = PATIENCE * float(os.environ.get("REFLEAK_TEST_LONGEST", "600"))
+"""A test takes no longer, nor do the fixtures that it is the first to ask for: then it has failed."""
+_AGAIN_SECONDS = 5.0
 
 
 def kernel_tests_lack() -> str | None:
@@ -45,6 +54,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("kernel") and (reason := kernel_tests_lack()):
         pytest.skip(reason)
+
+
+def _end_what_hangs(_number: int, _frame: FrameType | None) -> None:
+    """End what the test waits for, too: a context manager may wait for it once more."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            process.kill()
+    pytest.fail(f"not done after {LONGEST_SECONDS:g} s")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    before = signal.signal(signal.SIGALRM, _end_what_hangs)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_SECONDS, _AGAIN_SECONDS)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""tests/conftest.py: a skip is a skip, until REFLEAK_NO_SKIPS makes it a failure."""
+"""tests/conftest.py: a skip is a skip, until REFLEAK_NO_SKIPS makes it a failure; and what hangs is one."""
 
 from __future__ import annotations
 
@@ -67,3 +67,24 @@ def test_kernel_tests_skip_without_root(suite: pytest.Pytester, monkeypatch: pyt
     result = suite.runpytest_subprocess("kernel", "-rs")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["*needs root*"])
+
+
+HANGS = """
+import subprocess
+
+def test_hangs():
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        process.wait()
+
+def test_goes_on(): pass
+"""
+
+
+def test_what_does_not_end_fails_and_the_next_one_runs(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite.makepyfile(test_long=HANGS)
+    monkeypatch.setenv("REFLEAK_TEST_LONGEST", "0.5")
+    result = suite.runpytest_subprocess("test_long.py", timeout=60)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*not done after*"])
