@@ -79,7 +79,7 @@ def run_on(machine: Machine, kernel: Kernel, suite: str, tests: Sequence[str], f
         return Outcome(kernel.version, kernel.release, suite, problem=why_not(folder))
     said = (folder / "output").read_text(errors="replace")
     if suite in _DOCTOR:
-        return doctors_outcome(kernel, suite, status, said)
+        return doctors_outcome(kernel, suite, status, said, machine.condition.refused_for)
     if suite == "costs":
         return costs_outcome(kernel, status, said)
     return read_outcome(kernel.version, kernel.release, suite, folder / "junit.xml")
@@ -96,9 +96,13 @@ def clear(folder: Path) -> None:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-def doctors_outcome(kernel: Kernel, suite: str, status: int, said: str) -> Outcome:
-    """Return what the status of `refleak doctor` says of a kernel; of its programs, only a refusal says something."""
+def doctors_outcome(kernel: Kernel, suite: str, status: int, said: str, refused_for: str = "") -> Outcome:
+    """Return what the status of `refleak doctor` says of a kernel; of its programs, only a refusal says something.
+    `refused_for`: the check for which it is right to refuse, and wrong not to."""
     outcome = Outcome(kernel.version, kernel.release, suite, **read_doctor(said))
+    if refused_for:
+        refuses = status != 0 and f"refleak cannot trace here: {refused_for}:" in " ".join(said.split())
+        return replace(outcome, passed=1) if refuses else replace(outcome, failed=("doctor",))
     if status == 0:
         return replace(outcome, passed=1)
     if suite == "doctor" or status == ProgramRefused.exit_code:

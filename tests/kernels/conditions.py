@@ -15,8 +15,8 @@ class Condition:
     processors: int = 2
     setup: tuple[str, ...] = ()
     """Lines of shell that run first, as root: one that fails ends the run."""
-    finds: bool = True
-    """Whether refleak is to find there what it finds elsewhere; if not, doctor and a trace have to refuse."""
+    refused_for: str = ""
+    """The check for which doctor has to refuse, where refleak cannot find what it finds elsewhere."""
 
 
 USUAL = Condition()
@@ -37,7 +37,7 @@ CONDITIONS: Mapping[str, Condition] = {
         f"umount /sys/fs/cgroup || true; mount -t cgroup -o pids none {_CGROUP1}/pids", f"mkdir {_CGROUP1}/pids/a",
         f"echo $$ >{_CGROUP1}/pids/a/cgroup.procs", "cat /proc/self/cgroup",
     )),
-    "lockdown": Condition(finds=False, setup=(
+    "lockdown": Condition(refused_for="lockdown", setup=(
         "mountpoint -q /sys/kernel/security || mount -t securityfs none /sys/kernel/security",
         "echo confidentiality >/sys/kernel/security/lockdown",
     )),
@@ -45,6 +45,6 @@ CONDITIONS: Mapping[str, Condition] = {
         "mountpoint -q /sys/kernel/security || mount -t securityfs none /sys/kernel/security",
         "echo integrity >/sys/kernel/security/lockdown",
     )),
-    "no-btf": Condition(finds=False, setup=("mount -t tmpfs none /sys/kernel/btf",)),
+    "no-btf": Condition(refused_for="BTF", setup=("mount -t tmpfs none /sys/kernel/btf",)),
 }  # fmt: skip
 """Each run by `python -m tests.kernels --under NAME`; docs/kernels.md says what it gave."""

@@ -264,6 +264,18 @@ def test_only_a_refusal_says_something_of_the_programs(suite: str, status: int, 
     assert exit_status([doctors_outcome(kernel, suite, status, "")]) == end
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "end"),
+    [
+        (78, "refleak cannot trace here: lockdown: start the\n    kernel with lockdown=integrity", 0),
+        (78, "refleak cannot trace here: BTF: none", 1), (0, "refleak can trace here", 1), (1, "", 1),
+    ],
+)
+def test_where_doctor_has_to_refuse_it_passes_by_that(status: int, said: str, end: int) -> None:
+    kernel = Kernel("6.1", Path("/k/boot/vmlinuz-6.1.0-56-amd64"))
+    assert exit_status([doctors_outcome(kernel, "doctor", status, said, "lockdown")]) == end
+
+
 DOCTOR = """
 links         missing   uprobe_multi: all probes of a binary in one link; else
                         one perf event for each
