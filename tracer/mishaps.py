@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
 
 from tracer.errors import CannotRead, RefleakError, UnsuitableTarget, place_of
 from tracer.model.snapshot import EVERY_KIND, Loss
@@ -25,6 +23,23 @@ class _TooSlow(BaseException):
     """Raised into an attempt that goes on after the trace was to end."""
 
 
+class _Attempt:
+    """Context of an attempt. Thousands are made each second: a generator would take four times as long."""
+
+    __slots__ = ("_hurried", "_mishaps")
+
+    def __init__(self, mishaps: Mishaps, *, hurried: bool) -> None:
+        self._mishaps, self._hurried = mishaps, hurried
+
+    def __enter__(self) -> None:
+        self._mishaps.begin(hurried=self._hurried)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        return self._mishaps.end(error, hurried=self._hurried)
+
+
 class Mishaps:
     """Counts the attempts that failed, and remembers the first."""
 
@@ -34,23 +49,25 @@ class Mishaps:
         self._depth = 0
         self._began = self._patience = 0.0
 
-    @contextmanager
-    def attempt(self, *, hurried: bool = True) -> Iterator[None]:
+    def attempt(self, *, hurried: bool = True) -> _Attempt:
         """Let the body fail for any reason but the user's errors and requests to end. `hurried`: else it has limits of
         its own, and only attempts within it are given up."""
+        return _Attempt(self, hurried=hurried)
+
+    def begin(self, *, hurried: bool) -> None:
         if not self._depth:
             self._began = time.monotonic()
         self._depth += hurried
-        try:
-            yield
-        except RefleakError as error:
-            if not isinstance(error, _OF_THE_TARGET):
-                raise
-            self._note(error)
-        except (Exception, _TooSlow) as error:
-            self._note(error)
-        finally:
-            self._depth -= hurried
+
+    def end(self, error: BaseException | None, *, hurried: bool) -> bool:
+        """End an attempt; tell whether that by which it failed, if anything, is noted and goes no further."""
+        self._depth -= hurried
+        if error is None or (isinstance(error, RefleakError) and not isinstance(error, _OF_THE_TARGET)):
+            return False
+        if not isinstance(error, (Exception, _TooSlow)):
+            return False
+        self._note(error)
+        return True
 
     def _note(self, error: BaseException) -> None:
         self.count += 1

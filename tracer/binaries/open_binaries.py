@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tracer.binaries.file_version import FileVersion, version_of
 from tracer.binaries.open_files import EXHAUSTED
-from tracer.elf.image import PF_X, PT_LOAD, Image
+from tracer.elf.image import PF_X, PT_LOAD, Image, Segment
 from tracer.elf.symbol_table import STT_FUNC, SymbolTable, read_symbol_table
 from tracer.elf.translator import is_translator
 from tracer.errors import RefleakError
@@ -115,11 +115,15 @@ class OpenBinary:
 
     def bias_of(self, start: int, end: int, file_offset: int) -> int | None:
         """Return address minus link address for a mapping of this file, or None if it maps no loaded segment."""
-        for s in sorted(self.image.segments, key=lambda s: not s.flags & PF_X):
-            inside = s.file_offset < file_offset + (end - start) and s.file_offset + s.file_size > file_offset
-            if s.type == PT_LOAD and inside:
+        for s in self._loaded_segments:
+            if s.file_offset < file_offset + (end - start) and s.file_offset + s.file_size > file_offset:
                 return (start - file_offset + s.file_offset - s.link_address) & (1 << 64) - 1
         return None
+
+    @cached_property
+    def _loaded_segments(self) -> list[Segment]:
+        """Those with code come first."""
+        return sorted((s for s in self.image.segments if s.type == PT_LOAD), key=lambda s: not s.flags & PF_X)
 
     @property
     def record(self) -> Binary:

@@ -1,8 +1,13 @@
-"""Process facts in /proc. Nothing here fails because a process is gone: it answers None or empty."""
+"""Process facts in /proc (proc(5)). Nothing here fails because a process is gone: it answers None or empty.
+
+What is asked for each process that a target starts is read here, and not by psutil: that reads the time of birth with
+each question, to tell a number that was used again, which cannot be while a process is held.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +15,22 @@ from pathlib import Path
 import psutil
 
 _ENVIRONMENT_BYTES = 1 << 20
+_PARENT, _STARTED = 1, 19
+"""Fields of proc_pid_stat(5), from the third on."""
 
 
 def command_line(pid: int) -> tuple[str, ...]:
+    """Return a command with its arguments, as the process has them by now: one that has written another title over
+    them, with spaces, is split there."""
     try:
-        return tuple(psutil.Process(pid).cmdline())
-    except psutil.Error:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            text = os.fsdecode(file.read())
+    except OSError:
         return ()
+    if not text:
+        return ()
+    words = text[:-1].split("\0") if text.endswith("\0") else text.split(" ")
+    return tuple(words[0].split(" ") if len(words) == 1 else words)
 
 
 def executable(pid: int) -> str | None:
@@ -47,10 +61,7 @@ def variables(pid: int, names: Collection[str]) -> dict[str, str]:
 
 def is_alive(pid: int) -> bool:
     """Return whether the process runs: a zombie does not."""
-    try:
-        return str(psutil.Process(pid).status()) != str(psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return False
+    return _state(f"/proc/{pid}") not in ("", "X", "Z")
 
 
 def waits_in_kernel(pid: int) -> bool:
@@ -64,11 +75,28 @@ def is_running(pid: int, tid: int) -> bool:
 
 
 def _state(folder: str) -> str:
-    """Return the state of a process or a thread (proc_pid_stat(5)); nothing where there is none."""
+    """Return the state of a process or a thread; nothing where there is none."""
+    fields = _stat(folder)
+    return fields[0] if fields else ""
+
+
+def _stat(folder: str) -> list[str]:
+    """Return the fields of proc_pid_stat(5) from the third on, which is the state; none where there is no process."""
     try:
-        return Path(folder, "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
+        with open(f"{folder}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].decode().split()
+    except OSError:
+        return []
+
+
+def _status(pid: int) -> dict[str, list[str]]:
+    """Return the words of proc_pid_status(5) by name; nothing where there is no process."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            lines = file.read().decode(errors="replace").split("\n")
+    except OSError:
+        return {}
+    return {name: words.split() for name, _, words in (line.partition(":\t") for line in lines)}
 
 
 def has_one_thread(pid: int) -> bool:
@@ -84,18 +112,19 @@ def has_other_rights(pid: int) -> bool:
     Then its files in /proc are not its user's (proc_pid(5)); root's own are told by their ids.
     """
     try:
-        process = psutil.Process(pid)
-        users, groups, owner = process.uids(), process.gids(), Path(f"/proc/{pid}").stat().st_uid
-    except (psutil.Error, OSError):
+        owner = Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
         return False
-    return bool(users.effective != owner or users.real != users.effective or groups.real != groups.effective)
+    status = _status(pid)
+    if "Uid" not in status or "Gid" not in status:
+        return False
+    (real, effective), (real_group, effective_group) = status["Uid"][:2], status["Gid"][:2]
+    return int(effective) != owner or real != effective or real_group != effective_group
 
 
 def parent(pid: int) -> int | None:
-    try:
-        return int(psutil.Process(pid).ppid())
-    except psutil.Error:
-        return None
+    fields = _stat(f"/proc/{pid}")
+    return int(fields[_PARENT]) if fields else None
 
 
 def descendants(pid: int) -> tuple[int, ...]:
@@ -116,14 +145,13 @@ class Credentials:
 
 
 def credentials(pid: int) -> Credentials | None:
-    try:
-        process = psutil.Process(pid)
-        status = Path(f"/proc/{pid}/status").read_text()
-        numbers = next((line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")), [])
-        inner = int(numbers[-1]) if numbers else pid
-        return Credentials(inner, process.uids().effective, int(process.create_time() * 1e9))
-    except (psutil.Error, OSError, ValueError):
+    status, fields = _status(pid), _stat(f"/proc/{pid}")
+    if "Uid" not in status or not fields:
         return None
+    inner = int(status["NSpid"][-1]) if "NSpid" in status else pid
+    booted_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    started_ns = booted_ns + int(fields[_STARTED]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    return Credentials(inner, int(status["Uid"][1]), started_ns)
 
 
 def read_memory(pid: int, address: int, size: int) -> bytes | None:

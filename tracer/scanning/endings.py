@@ -234,6 +234,8 @@ class Endings:
     def put_off(self, blobs: Iterable[bytes]) -> list[bytes]:
         """Return those records of the control ring that can be handled now: the last calls of processes that are
         being stopped wait until they go on, and come first then."""
+        if not self._standing and not self._put_off:
+            return list(blobs)
         kept = [] if self._standing else self._put_off
         if not self._standing:
             self._put_off = []
