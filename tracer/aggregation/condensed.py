@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tracer.aggregation.grouping import Indices
 from tracer.aggregation.pairing import pair
 from tracer.aggregation.tally import Tally, changes
+from tracer.model.distinct_values import distinct
 from tracer.model.events import CREATE_EVENT, IDENTITY
 from tracer.model.snapshot import Records
 from tracer.model.statistics import CONDENSED, PAIR
@@ -40,7 +41,7 @@ class Condensed:
 
     def serials(self) -> npt.NDArray[np.uint32]:
         """Return the serials of the objects that rows are kept of."""
-        serials: npt.NDArray[np.uint32] = np.unique(self._tally.unordered()["serial"])
+        serials: npt.NDArray[np.uint32] = distinct(self._tally.unordered()["serial"])
         return serials
 
     def remove(self, creates: Records) -> Records:

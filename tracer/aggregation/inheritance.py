@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.model.addresses import Space
+from tracer.model.distinct_values import distinct
 from tracer.model.records import ALLOCATION_RECORD, KEY
 from tracer.model.snapshot import Process, Records
 
@@ -120,7 +121,7 @@ def _first_frees(blocks: Records, frees: Records) -> npt.NDArray[np.uint64]:
     times = np.full(len(blocks), _NEVER, dtype=np.uint64)
     if len(blocks) == 0 or len(frees) == 0:
         return times
-    addresses = np.unique(frees["address"])
+    addresses = distinct(frees["address"])
     keys = _packed(np.searchsorted(addresses, frees["address"]), frees["group"])
     order = np.lexsort([frees["time_ns"], keys])
     keys, freed_ns = keys[order], frees["time_ns"][order]

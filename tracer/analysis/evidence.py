@@ -13,6 +13,7 @@ from tracer.analysis.holders import HoldersOfEntries
 from tracer.analysis.makers import Makers
 from tracer.analysis.reached import reached, why_unknown
 from tracer.analysis.stacks import SymbolizedStacks
+from tracer.model.distinct_values import distinct
 from tracer.model.events import ErrorKind
 from tracer.model.frames import Symbols
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
@@ -98,7 +99,7 @@ class Evidence:
     def types_in_specs(self, made_at: npt.NDArray[np.uint16]) -> set[str]:
         """Return how specs call the types of objects made at these sites; the target may have named them otherwise."""
         sites = self.snapshot.sites
-        known = (sites[site] for site in np.unique(made_at).tolist() if site < len(sites))
+        known = (sites[site] for site in distinct(made_at).tolist() if site < len(sites))
         return {site.type for site in known if site.type}
 
     def allocator(self, site: int) -> str | None:

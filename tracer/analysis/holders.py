@@ -10,6 +10,7 @@ from tracer.analysis.groups import Column, group_rows, sorted_runs
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.reached import places
 from tracer.analysis.stacks import SymbolizedStacks
+from tracer.model.distinct_values import distinct
 from tracer.model.findings import Holder
 from tracer.model.holders import HolderKind
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
@@ -56,7 +57,7 @@ class HoldersOfEntries:
 
     def of(self, targets: Targets) -> tuple[Holder, ...] | None:
         """Return who holds them, most first; None where nobody looked."""
-        groups = np.unique(targets.group[targets.group >= 0])
+        groups = distinct(targets.group[targets.group >= 0])
         if len(groups) == 0:
             return None
         rows = np.concatenate([self._order[self._bounds[g] : self._bounds[g + 1]] for g in groups.tolist()])
@@ -64,7 +65,7 @@ class HoldersOfEntries:
 
     def counted(self, targets: Targets) -> list[int]:
         """Return the types of the counted objects that hold them now, those of most words first."""
-        groups = np.unique(targets.group[targets.group >= 0])
+        groups = distinct(targets.group[targets.group >= 0])
         words: dict[int, int] = {}
         for group in groups.tolist():
             rows = self._rows[self._order[self._bounds[group] : self._bounds[group + 1]]]

@@ -6,6 +6,7 @@ import numpy as np
 
 from tracer.analysis.estimates import weights
 from tracer.analysis.groups import Column
+from tracer.model.distinct_values import distinct
 from tracer.model.findings import Survivors
 from tracer.model.records import MappedFlag
 from tracer.model.snapshot import Snapshot
@@ -27,7 +28,7 @@ def survivors(snapshot: Snapshot) -> tuple[Survivors, ...]:
         weight[: len(snapshot.allocations)] = weights(sizes[: len(snapshot.allocations)], snapshot.selection)
         counts, sums = (np.rint(_sums(column[order])).astype(np.int64) for column in (weight, weight * sizes))
     end = max(snapshot.duration_ns, int(times[-1]))
-    marks = np.unique(np.linspace(0, end, _MOST).astype(np.int64))
+    marks = distinct(np.linspace(0, end, _MOST).astype(np.int64))
     born = np.searchsorted(times, marks, side="right")
     return tuple(
         Survivors(time, count, size)

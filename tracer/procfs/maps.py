@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _DELETED = " (deleted)"
 
 
-@dataclass(frozen=True)
-class MapsEntry:
+class MapsEntry(NamedTuple):
     """One line of /proc/PID/maps. `device` is "major:minor" in hex; inode 0 means no file."""
 
     start: int

@@ -7,6 +7,7 @@ each question, to tell a number that was used again, which cannot be while a pro
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 import psutil
 
 _ENVIRONMENT_BYTES = 1 << 20
+_WHO = re.compile(r"^(Uid|Gid|NSpid):\t(.*)$", re.MULTILINE)
 _PARENT, _STARTED = 1, 19
 """Fields of proc_pid_stat(5), from the third on."""
 
@@ -90,13 +92,12 @@ def _stat(folder: str) -> list[str]:
 
 
 def _status(pid: int) -> dict[str, list[str]]:
-    """Return the words of proc_pid_status(5) by name; nothing where there is no process."""
+    """Return the words of proc_pid_status(5) that say who a process is, by name; nothing where there is none."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
-            lines = file.read().decode(errors="replace").split("\n")
+            return {name: words.split() for name, words in _WHO.findall(file.read().decode(errors="replace"))}
     except OSError:
         return {}
-    return {name: words.split() for name, _, words in (line.partition(":\t") for line in lines)}
 
 
 def has_one_thread(pid: int) -> bool:

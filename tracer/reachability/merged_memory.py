@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tracer.model.distinct_values import distinct
 from tracer.model.snapshot import Records
 from tracer.reachability.memory import REGION, WORD, Memory, RegionKind, regions_of
 
@@ -34,7 +35,7 @@ class MergedMemory:
             both = _sorted(np.concatenate([self._words, words]))
             is_again = _equals_the_one_before(both)
             alone = ~is_again & ~np.append(is_again[1:], False)
-            self._changed = np.union1d(self._changed, both["at"][alone])
+            self._changed = distinct(np.append(self._changed, both["at"][alone]))
             self._words = both[~is_again]
         if not any(np.array_equal(one.regions, memory.regions) for one in self._layouts):
             self._layouts.append(Memory(regions=memory.regions))
@@ -74,7 +75,7 @@ def _merged_regions(layouts: list[Memory]) -> Records:
     """Return regions for all passes: where they differ, one that holds comes before an allocator's."""
     if len(layouts) == 1:
         return layouts[0].regions
-    edges = np.unique(np.concatenate([part for one in layouts for part in (one.regions["start"], one.regions["end"])]))
+    edges = distinct(np.concatenate([part for one in layouts for part in (one.regions["start"], one.regions["end"])]))
     kind = np.zeros(len(edges), np.uint64)
     for one in layouts:
         found = regions_of(one, edges)

@@ -15,6 +15,7 @@ from tracer.kernel.kernel_records import HOLD, OldBlock
 from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
 from tracer.model.addresses import Space
+from tracer.model.distinct_values import distinct
 from tracer.model.holders import HOLDER_RECORD, HolderKind
 from tracer.model.reachability import AT_EXEC, NOT_STOPPED, REACH_RECORD, Scan
 from tracer.model.records import ControlKind
@@ -372,7 +373,7 @@ def _of(blob: bytes) -> np.void:
 
 def _walked(holders: Records) -> list[int]:
     """Return the ids of the stacks that words are on."""
-    on_stack: list[int] = np.unique(holders["place"][holders["kind"] == HolderKind.STACK]).tolist()
+    on_stack: list[int] = distinct(holders["place"][holders["kind"] == HolderKind.STACK]).tolist()
     return on_stack
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.distinct_values import distinct
 from tracer.model.snapshot import Records
 from tracer.reachability.edges import ADDRESS_BITS
 from tracer.reachability.memory import HEAD, HEAD_WORDS, REGION, WORD, Memory, RegionKind
@@ -114,7 +115,7 @@ class PointerScan:
     def _heads(self, values: Addresses) -> Records:
         """Keep what stands before the pointers that may be a container's: those to the second word of a block, or the
         fourth, since malloc gives blocks at multiples of 16."""
-        chosen = np.unique(values[values % np.uint64(16) == 8])[:_MOST_HEADS]
+        chosen = distinct(values[values % np.uint64(16) == 8])[:_MOST_HEADS]
         heads = np.zeros(len(chosen), HEAD)
         heads["address"] = chosen
         heads["before"] = self._memory.gather(chosen - np.uint64(8 * HEAD_WORDS), HEAD_WORDS)

@@ -59,6 +59,8 @@ class Spaces(SpaceListener):
         found: dict[_Place, PlacedFile] = {}
         entries = self.last_read = read_maps(pid)
         for entry in entries:
+            if not entry.path:
+                continue
             binary = bias = None
             with self._mishaps.attempt():
                 binary = self._binary(pid, entry)
