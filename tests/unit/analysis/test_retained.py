@@ -54,3 +54,10 @@ def test_two_roots_retain_nothing_alone() -> None:
 @pytest.mark.parametrize("leaks", [[], [entry("lost")]])
 def test_what_nobody_holds_is_retained_by_nobody(leaks: list[Leak]) -> None:
     assert retainers(leaks, {"lost": 10}) is None
+
+
+def test_a_cycle_that_no_root_leads_to_is_retained_by_nobody() -> None:
+    leaks = [entry("left", block("right")), entry("right", block("left")), entry("below", block("left"))]
+    assert retainers(leaks, {"left": 10, "below": 20}) == Growing(30, ())
+    leaks = [entry("left", block("right"), TABLE), entry("right", block("left")), entry("below", block("right"))]
+    assert retained(leaks, {"left": 10, "below": 20}) == {"cache.table": 30, "left": 20, "right": 20}

@@ -1,0 +1,69 @@
+"""Graph of entries and of what holds them, and its dominators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tracer.model.findings import FrameList, Holder, Leak
+
+_PASSING = ("stack", "register")
+"""Words of threads come and go: they count only where nothing else holds."""
+_NO_HOLDER = ("freed-block",)
+Node = tuple[object, ...]
+"""An entry, (id,), or what holds entries and is none."""
+
+
+def _as_holder(leak: Leak) -> Holder:
+    own = leak.own_frame
+    makers = len(leak.stack) - len(leak.callers)
+    return Holder(leak.count, "block", stack=leak.callers or None, own_frame=None if own is None else own - makers)
+
+
+class HolderGraph:
+    """`holders`: of each entry, (id,), the nodes that hold it: entries, or what its holders are called."""
+
+    def __init__(self, leaks: Iterable[Leak]) -> None:
+        self.holders: dict[Node, set[Node]] = {}
+        self.described: dict[Node, Holder] = {}
+        entries = [leak for leak in leaks if leak.holders is not None]
+        by_birth = {_lines(leak.callers): leak for leak in entries}
+        for leak in entries:
+            node, found = (leak.id,), list(self._holders(leak, by_birth))
+            self.described.setdefault(node, _as_holder(leak))
+            self.holders.setdefault(node, set()).update(found)
+
+    def _holders(self, leak: Leak, by_birth: Mapping[Node, Leak]) -> Iterator[Node]:
+        holders = [holder for holder in leak.holders or () if holder.kind not in _NO_HOLDER]
+        lasting = [holder for holder in holders if holder.kind not in _PASSING]
+        for holder in lasting or holders:
+            above = by_birth.get(_lines(holder.stack or ())) if holder.kind == "block" else None
+            if above is not None and above.id == leak.id:
+                continue
+            node: Node = (above.id,) if above is not None else (
+                holder.kind, holder.name, holder.module, holder.offset, holder.thread, _lines(holder.stack or ()),
+            )  # fmt: skip
+            if above is None or holder.name is not None:
+                self.described[node] = holder
+            yield node
+
+
+def _lines(stack: FrameList) -> Node:
+    return tuple((frame.module, frame.function, frame.line) for frame in stack)
+
+
+def dominators(holders: Mapping[Node, set[Node]]) -> dict[Node, frozenset[Node]]:
+    """Return all nodes through which every way from a root to a node leads, the node itself among them; nothing of what
+    no root leads to, as a cycle that is lost. A root is what nothing holds.
+
+    Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", in its form with sets.
+    """
+    nodes = set(holders).union(*holders.values())
+    found = {node: frozenset({node}) for node in nodes if not holders.get(node)}
+    changed = True
+    while changed:
+        changed = False
+        for node, above in holders.items():
+            known = [found[one] for one in above if one in found]
+            if known and (now := frozenset.intersection(*known) | {node}) != found.get(node):
+                found[node], changed = now, True
+    return found
