@@ -9,6 +9,8 @@ from tracer.model.findings import FrameList, Holder, Leak
 _PASSING = ("stack", "register")
 """Words of threads come and go: they count only where nothing else holds."""
 _NO_HOLDER = ("freed-block",)
+MOST_ENTRIES = 2000
+"""Of more the dominators would take seconds."""
 Node = tuple[object, ...]
 """An entry, (id,), or what holds entries and is none."""
 
@@ -26,17 +28,30 @@ class HolderGraph:
         self.holders: dict[Node, set[Node]] = {}
         self.described: dict[Node, Holder] = {}
         entries = [leak for leak in leaks if leak.holders is not None]
-        by_birth = {_lines(leak.callers): leak for leak in entries}
+        self._by_birth: dict[Node, list[Leak]] = {}
         for leak in entries:
-            node, found = (leak.id,), list(self._holders(leak, by_birth))
+            self._by_birth.setdefault(_lines(leak.callers), []).append(leak)
+        for leak in entries:
+            node, found = (leak.id,), list(self._holders(leak))
             self.described.setdefault(node, _as_holder(leak))
             self.holders.setdefault(node, set()).update(found)
 
-    def _holders(self, leak: Leak, by_birth: Mapping[Node, Leak]) -> Iterator[Node]:
+    def _entry(self, holder: Holder) -> Leak | None:
+        """Return the entry that a holder's blocks are in, where there is just one: several calls may stand in one line,
+        which the innermost address tells apart."""
+        stack = holder.stack
+        if holder.kind != "block" or not stack:
+            return None
+        found = self._by_birth.get(_lines(stack), [])
+        if len({leak.id for leak in found}) > 1:
+            found = [leak for leak in found if leak.callers[0].address == stack[0].address]
+        return found[0] if len({leak.id for leak in found}) == 1 else None
+
+    def _holders(self, leak: Leak) -> Iterator[Node]:
         holders = [holder for holder in leak.holders or () if holder.kind not in _NO_HOLDER]
         lasting = [holder for holder in holders if holder.kind not in _PASSING]
         for holder in lasting or holders:
-            above = by_birth.get(_lines(holder.stack or ())) if holder.kind == "block" else None
+            above = self._entry(holder)
             if above is not None and above.id == leak.id:
                 continue
             node: Node = (above.id,) if above is not None else (

@@ -11,7 +11,7 @@ from tracer.analysis.own_frame import own_frame
 from tracer.analysis.reached import places
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.distinct_values import distinct
-from tracer.model.findings import Holder
+from tracer.model.findings import FrameList, Holder
 from tracer.model.holders import HolderKind
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records, Snapshot
@@ -83,7 +83,7 @@ class HoldersOfEntries:
         found: dict[tuple[object, ...], Holder] = {}
         for row in rows[rows["kind"] != HolderKind.NOBODY]:
             holder = self._holder(row)
-            key = tuple(getattr(holder, name) for name in _SAME)
+            key = *(getattr(holder, name) for name in _SAME), _likeness(holder.stack), _likeness(holder.freed_at)
             before = found.get(key)
             found[key] = holder if before is None else replace(before, count=before.count + holder.count)
         ranked = sorted(found.values(), key=lambda h: (h.kind == "freed-block", -h.count, h.kind, h.name or ""))
@@ -118,7 +118,15 @@ class HoldersOfEntries:
         )  # fmt: skip
 
 
-_SAME = ("kind", "name", "type", "member", "offset", "module", "stack", "freed_at", "thread", "interior")
+_SAME = ("kind", "name", "type", "member", "offset", "module", "thread", "interior")
+
+
+def _likeness(stack: FrameList | None) -> tuple[object, ...] | None:
+    """Return what is equal for stacks that read the same and end in the same call."""
+    if not stack:
+        return None
+    lines = ((frame.module, frame.function, frame.offset if frame.line is None else frame.line) for frame in stack)
+    return stack[0].address, *lines
 
 
 def short_name(holder: Holder) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tracer.analysis.holder_graph import HolderGraph, Node, dominators
+from tracer.analysis.holder_graph import MOST_ENTRIES, HolderGraph, Node, dominators
 from tracer.model.findings import Growing, Leak, Retainer
 from tracer.model.trends import GROWING
 
-_MOST_ENTRIES, _MOST_SHOWN = 2000, 3
+_MOST_SHOWN = 3
 _ROOTS = ("global", "thread-local", "mapping")
 
 
@@ -29,7 +29,7 @@ def retainers(leaks: Iterable[Leak], grown: Mapping[str, int]) -> Growing | None
     """
     graph = HolderGraph(leaks)
     known = {id_: size for id_, size in grown.items() if graph.holders.get((id_,))}
-    if not known or len(graph.holders) > _MOST_ENTRIES:
+    if not known or len(graph.holders) > MOST_ENTRIES:
         return None
     above = dominators(graph.holders)
     sums: dict[Node, int] = {}

@@ -96,6 +96,30 @@ class Growing:
 
 
 @dataclass(frozen=True, slots=True)
+class DominatorNode:
+    """Something that holds memory, and what only it retains: without it nothing would reach that from a root."""
+
+    holder: Holder
+    id: str | None
+    """Of the entry that it is; None for a root, or what is no entry."""
+    count: int
+    bytes: int
+    """Of the entry itself; 0 for a root."""
+    retained: int
+    """Bytes of it and of all below it."""
+    below: tuple[DominatorNode, ...]
+    """What has this as the last that all ways to it lead through; most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DominatorTree:
+    """What holds the memory of a process that is not lost: roots, and entries that several roots hold."""
+
+    pid: int
+    nodes: tuple[DominatorNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HeapTop:
     """The last block of a heap, before which memory is free: nothing of that is given back while the block lives."""
 
@@ -319,6 +343,8 @@ class Findings:
     """Of the address spaces whose memory was looked into, or could not be."""
     growing: Growing | None = None
     """What retains the entries that grow, or None if nothing grows or nobody looked."""
+    dominators: tuple[DominatorTree, ...] = ()
+    """Of the processes that were looked into; that of the most bytes first."""
     heap_tops: tuple[HeapTop, ...] = ()
     """Of the processes that were looked into, and whose heap has much that is free."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from tracer.model.findings import ErrorFinding, Findings, Leak, StackCount
+from tracer.model.findings import DominatorNode, ErrorFinding, Findings, Leak, StackCount
 from tracer.report.address_words import address_word, counts_references
 from tracer.report.amount_words import amount
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
 from tracer.report.class_words import CLASSES, below_words
 from tracer.report.entry_sentence import error_sentence
 from tracer.report.frame_table import FrameTable
-from tracer.report.holder_words import held_by
+from tracer.report.holder_words import held_by, holder_words
 from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end
 from tracer.report.selection_words import limits, rate
@@ -20,6 +20,8 @@ from tracer.report.verdict_line import REMARKS, verdict
 from tracer.report.weights import process_names, reported
 
 Json = dict[str, object]
+_MOST_NODES = 40
+"""Of a line of the tree of holders: the rest is summed up."""
 
 
 def html_document(findings: Findings) -> Json:
@@ -50,6 +52,7 @@ def html_document(findings: Findings) -> Json:
         "classes": CLASSES,
         "leaks": [document for entry in cause_entries(reported(findings)) for document in _leaks(entry, frames)],
         "errors": [_error(error, frames) for error in findings.errors],
+        "holders": [[tree.pid, *_nodes(tree.nodes)] for tree in findings.dominators],
         "survivors": [[s.time_ns, s.count, s.bytes] for s in findings.survivors],
         "heap": [[p.time_ns, p.live, p.live_bytes, p.made, p.made_bytes] for p in findings.heap_course],
         "periods": [
@@ -109,6 +112,16 @@ def _leak(leak: Leak, frames: FrameTable) -> Json:
         "notes": list(leak.notes),
         "heldBy": [*filter(None, [leak.holders_and_count]), *held_by(leak.holders)],
     }
+
+
+def _nodes(nodes: Sequence[DominatorNode]) -> list[object]:
+    """Return the documents of those that retain most, and of the others how many they are and what they retain."""
+    shown, rest = nodes[:_MOST_NODES], nodes[_MOST_NODES:]
+    return [[_node(node) for node in shown], [len(rest), sum(node.retained for node in rest)]]
+
+
+def _node(node: DominatorNode) -> list[object]:
+    return [holder_words(node.holder), node.id, node.count, node.bytes, node.retained, *_nodes(node.below)]
 
 
 def _calls(calls: Iterable[StackCount], frames: FrameTable) -> list[object]:

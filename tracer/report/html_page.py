@@ -18,7 +18,7 @@ from tracer.model.findings import Findings
 from tracer.report.html_document import html_document
 from tracer.report.scope import command
 
-_SCRIPTS = ("elements.js", "flame.js", "leaks.js", "balance.js", "page.js")
+_SCRIPTS = ("elements.js", "flame.js", "leaks.js", "holders.js", "balance.js", "page.js")
 
 
 def write_html(findings: Findings, stream: TextIO) -> None:

@@ -14,7 +14,7 @@ from test_cause_entries import LEAKS
 from test_reached import BELOW_AT, HELD_AT, made, only
 
 from tracer.analysis import analyse
-from tracer.model.findings import Findings, HeapPoint
+from tracer.model.findings import DominatorNode, DominatorTree, Findings, HeapPoint, Holder
 from tracer.model.visible import visible
 from tracer.report.html_page import write_html
 
@@ -246,3 +246,26 @@ def test_where_the_owner_is_not_listed_it_stands_for_itself(chromium: Page, tmp_
     page = opened(chromium, findings, tmp_path)
     assert sorted(texts(page, "#leaks tr.entry td:first-child")) == ["1,000", "50"]
     assert texts(page, "#leaks ul.below") == []
+
+
+@needs_chromium
+def test_what_holds_memory_is_a_tree_from_the_roots_down(chromium: Page, tmp_path: Path) -> None:
+    table, made_by = Holder(1, "global", "cache.table", module="srv"), Holder(9, "block", type="struct item")
+    many = tuple(DominatorNode(made_by, f"id{n}", 1, 1024, 1024, ()) for n in range(45))
+    inner = DominatorNode(made_by, "item", 3, 2048, 2048 + 45 * 1024, many)
+    root = DominatorNode(table, None, 0, 0, inner.retained, (inner,))
+    page = opened(chromium, replace(server_findings(), dominators=(DominatorTree(7, (root,)),)), tmp_path)
+    assert "What holds memory" in texts(page, "nav a")
+    first, second = texts(page, "#holders summary")
+    assert first == "47.0 KiB100.0 %cache.table [srv]"
+    assert second == "47.0 KiB100.0 %struct item, in a block  2.0 KiB of them in 3 blocks  item"
+    lines = texts(page, "#holders li.plain")
+    assert lines[0] == "1.0 KiB2.1 %struct item, in a block  1 block  id0"
+    assert (len(lines), lines[-1]) == (41, "5 more: 5.0 KiB")
+    assert page.complaints == []
+
+
+@needs_chromium
+def test_without_a_tree_there_is_no_section_for_it(chromium: Page, tmp_path: Path) -> None:
+    page = opened(chromium, replace(server_findings(), dominators=()), tmp_path)
+    assert "What holds memory" not in texts(page, "nav a")

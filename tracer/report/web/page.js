@@ -123,6 +123,7 @@ tiles();
 errorsSection();
 leaksSection();
 flameSection();
+holdersSection();
 timeSection();
 sizesSection();
 periodsSection();
