@@ -16,7 +16,8 @@ _ALLOCATORS = frozenset({
 })  # fmt: skip
 _REALLOCATORS = frozenset({"realloc", "reallocarray"})
 _OPERATORS = ("operator new", "operator delete", "_Znwm", "_Znam", "_ZdlPv", "_ZdaPv")
-_MOST = 4
+MOST_CALLS = 4
+"""What called the heap is among the innermost calls, or not known."""
 _OF_CPP: Mapping[bool, frozenset[str]] = {
     True: frozenset({"_Znwm", "_Znam", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t"}),
     False: frozenset({"_ZdlPv", "_ZdaPv", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t"}),
@@ -133,7 +134,7 @@ def made_by_c(frames: tuple[Frame, ...], entered: str) -> Call:
 
 def _places(frames: tuple[Frame, ...]) -> Iterator[list[Frame]]:
     """Yield the innermost calls, each with what was inlined there."""
-    for _, entries in islice(groupby(frames, key=lambda frame: (frame.path, frame.address)), _MOST):
+    for _, entries in islice(groupby(frames, key=lambda frame: (frame.path, frame.address)), MOST_CALLS):
         yield list(entries)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracer.analysis.bad_frees import C_LIBRARIES, byte_words
 from tracer.analysis.evidence import Evidence
-from tracer.analysis.families import ByPointer, Call, call_of, called, made_by_c
+from tracer.analysis.families import MOST_CALLS, ByPointer, Call, call_of, called, made_by_c
 from tracer.model.findings import ErrorFinding, FrameList
 from tracer.model.records import Given
 from tracer.model.snapshot import SiteInfo
@@ -22,6 +22,10 @@ _BY_NAME_OF_MUSL = frozenset({"calloc", "memalign", "posix_memalign"})
 """Functions of C libraries that call another one of the heap by its name: that may be another allocator's."""
 
 
+_Calls = tuple[int, ...]
+"""Keys of the innermost calls of a stack: whole stacks are symbolized for errors only, as there may be 100,000."""
+
+
 class Mismatches:
     """Judge each pair of a birth and a free that was looked at: what two stacks say holds for all blocks of the pair.
 
@@ -32,8 +36,8 @@ class Mismatches:
     def __init__(self, evidence: Evidence) -> None:
         snapshot = evidence.snapshot
         self._evidence = evidence
-        self._births: dict[int, Call] = {}
-        self._frees: dict[tuple[int, int], Call] = {}
+        self._births: dict[tuple[_Calls, int | None], Call] = {}
+        self._frees: dict[tuple[_Calls, int, int], Call] = {}
         self._plain = not any(binary.has_operators for binary in snapshot.binaries)
 
     def findings(self) -> Iterator[ErrorFinding]:
@@ -95,21 +99,25 @@ class Mismatches:
         return sites[index] if index is not None and index < len(sites) else None
 
     def _birth(self, stack: int) -> Call:
-        if stack not in self._births:
-            frames = self._evidence.stacks.get(stack).frames
-            call, site = call_of(frames, is_birth=True), self._site(self._evidence.makers.site_of(stack))
+        stacks, made_at = self._evidence.stacks, self._evidence.makers.site_of(stack)
+        key = stacks.innermost(stack, MOST_CALLS), made_at
+        call = self._births.get(key)
+        if call is None:
+            frames, site = stacks.frames_of(key[0]), self._site(made_at)
+            call = call_of(frames, is_birth=True)
             if not call.names and self._plain and site is not None and _is_any(site.module, C_LIBRARIES):
                 call = made_by_c(frames, site.function)
-            self._births[stack] = call
-        return self._births[stack]
+            self._births[key] = call
+        return call
 
     def _free(self, row: np.void) -> Call:
-        stack, function = int(row["freed"]), int(row["called"])
-        if (stack, function) not in self._frees:
-            stacks = self._evidence.stacks
-            by_pointer = ByPointer(int(row["path"]), stacks.calls_of(function)) if function else None
-            self._frees[stack, function] = call_of(stacks.get(stack).frames, False, by_pointer)
-        return self._frees[stack, function]
+        stacks, function, path = self._evidence.stacks, int(row["called"]), int(row["path"])
+        key = stacks.innermost(int(row["freed"]), MOST_CALLS), function, path
+        call = self._frees.get(key)
+        if call is None:
+            by_pointer = ByPointer(path, stacks.calls_of(function)) if function else None
+            call = self._frees[key] = call_of(stacks.frames_of(key[0]), False, by_pointer)
+        return call
 
 
 def _passes_on(site: SiteInfo) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
@@ -87,6 +87,15 @@ class SymbolizedStacks:
             done = self._done[stack_id] = self._symbolize(stack_id)
         return done
 
+    def innermost(self, stack_id: int, calls: int) -> tuple[int, ...]:
+        """Return the keys of a stack's innermost calls: what their frames are the same for."""
+        stack = self._stacks.get(stack_id)
+        return () if stack is None else stack.frames[:calls]
+
+    def frames_of(self, keys: tuple[int, ...]) -> FrameList:
+        """Return the frames of some calls of a stack, the innermost among them."""
+        return tuple(chain.from_iterable(call.frames for call in self._calls_on(keys)))
+
     def frames(self, stack_id: int) -> FrameList | None:
         """Return a stack's frames, or None where nothing is known of it."""
         return self.get(stack_id).frames or None
@@ -109,15 +118,18 @@ class SymbolizedStacks:
         stack = self._stacks.get(stack_id)
         if stack is None:
             return _LOST_STACK
-        calls = [self._calls.get(key) or self._call(key) for key in stack.frames]
-        if calls and stack.frames[0] & FRAME_EXACT:
-            calls[0] = self._around_copy(calls[0])
-        calls = [call for n, call in enumerate(calls) if not n or not _is_trampoline(call, calls[n - 1])]
+        calls = self._calls_on(stack.frames)
         numbers = tuple(chain.from_iterable([call.numbers for call in calls]))
         number = self._numbers.setdefault(numbers, len(self._numbers))
         frames = tuple(chain.from_iterable([call.frames for call in calls]))
         keys = tuple(chain.from_iterable([call.keys for call in calls]))
         return SymbolizedStack(frames, STATUS_WORDS[stack.status], stack.complete, keys, number)
+
+    def _calls_on(self, keys: Sequence[int]) -> list[_Call]:
+        calls = [self._calls.get(key) or self._call(key) for key in keys]
+        if calls and keys[0] & FRAME_EXACT:
+            calls[0] = self._around_copy(calls[0])
+        return [call for n, call in enumerate(calls) if not n or not _is_trampoline(call, calls[n - 1])]
 
     def _call(self, key: int) -> _Call:
         frames = self._symbols.get(key) or (self._miss(key),)
