@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tracer.analysis.groups import sorted_runs
 from tracer.model.records import LIFE_BINS, LIFE_SHIFT
 from tracer.model.snapshot import Records, Snapshot
 from tracer.model.trends import Durations
@@ -30,9 +29,13 @@ class Turnover:
 
     def life_quantile(self, share: float) -> int | None:
         """Return the age that about this share of the freed did not outlive, ns; None where it is not known."""
-        if self.lives is None or sum(self.bins) != self.lives.count or not self.lives.count:
-            return None
-        return _quantile(self.bins, share, self.lives.min_ns, self.lives.max_ns)
+        return None if self.lives is None else _life_quantile(self.bins, share, self.lives)
+
+
+def _life_quantile(bins: tuple[int, ...], share: float, lives: Durations) -> int | None:
+    if not bins or not lives.count or sum(bins) != lives.count:
+        return None
+    return _quantile(bins, share, lives.min_ns, lives.max_ns)
 
 
 def _quantile(bins: tuple[int, ...], share: float, least_ns: int, most_ns: int) -> int:
@@ -82,8 +85,8 @@ def _sum(parts: list[Turnover]) -> Turnover:
 
 def _with_lives(turnover: Turnover, count: int, least_ns: int, most_ns: int) -> Turnover:
     """Add the lives, with a median if the bins hold all of them."""
-    lived = replace(turnover, lives=Durations(count, least_ns, None, most_ns))
-    return replace(lived, lives=Durations(count, least_ns, lived.life_quantile(0.5), most_ns))
+    median = _life_quantile(turnover.bins, 0.5, Durations(count, least_ns, None, most_ns))
+    return replace(turnover, lives=Durations(count, least_ns, median, most_ns))
 
 
 def block_turnover(snapshot: Snapshot) -> Turnovers:
@@ -121,11 +124,6 @@ def _bins(rows: Records) -> dict[tuple[int, int], tuple[int, ...]]:
     if len(rows) == 0:
         return {}
     keys, label = np.unique(rows[["stack", "type"]], return_inverse=True)
-    order, bounds = sorted_runs(label, len(keys))
-    found = {}
-    for index, (stack, type_) in enumerate(keys.tolist()):
-        bins: npt.NDArray[np.int64] = np.zeros(LIFE_BINS, dtype=np.int64)
-        part = rows[order[bounds[index] : bounds[index + 1]]]
-        np.add.at(bins, np.minimum(part["bin"], LIFE_BINS - 1), part["count"].astype(np.int64))
-        found[stack, type_] = tuple(bins.tolist())
-    return found
+    bins: npt.NDArray[np.int64] = np.zeros((len(keys), LIFE_BINS), dtype=np.int64)
+    np.add.at(bins, (label, np.minimum(rows["bin"], LIFE_BINS - 1)), rows["count"].astype(np.int64))
+    return dict(zip(keys.tolist(), map(tuple, bins.tolist()), strict=True))
