@@ -15,6 +15,7 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.unfollowed import Unfollowed
 from tracer.jit.generated_code import GeneratedCode
 from tracer.kernel import bpf
+from tracer.kernel.held_threads import is_held
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
@@ -60,7 +61,7 @@ class Follower:
         self._code = code
         self._listeners: Sequence[SpaceListener] = (spaces, *code.listeners, events)
         self._clock, self._mishaps, self._can_hold = clock, mishaps, can_hold
-        self._processes_fd = maps.fds["PROCESSES"]
+        self._maps, self._processes_fd = maps, maps.fds["PROCESSES"]
         self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
@@ -193,20 +194,30 @@ class Follower:
         pid = int(control["pid"])
         maker = self._sharing.pop(pid, None)
         if maker is not None:
-            if control["ticket"]:
-                self._prober.change_over(maker)
+            self._change_over(maker, control)
             self._prober.forked(maker, pid, shares_memory=True)
 
     def _makes(self, control: np.void) -> None:
         """A process that has forked a child is held."""
+        self._change_over(int(control["pid"]), control)
+
+    def _change_over(self, maker: int, control: np.void) -> None:
+        """Give a maker its probes by events, while who told of itself is held. A maker that waits too long goes on, and
+        nothing is lost by that, unless it is given them just then."""
         if control["ticket"]:
-            self._prober.change_over(int(control["pid"]))
+            self.unfollowed.early += self._prober.change_over(maker, lambda: is_held(self._maps, control))
 
     def _keep_on(self, control: np.void) -> None:
         """A process goes on without its first thread, by which the kernel may know that it has probes."""
         pid = int(control["pid"])
         if pid not in self._expected:  # else another one executes a program, by which all others end
             self.unfollowed.lapses += self._prober.keep_on(pid, leaves=control["kind"] == ControlKind.LEAVES)
+
+    def _leaves_maker(self, pid: int) -> None:
+        """A child executes a program. Where it was not held, and had probes, it may have run before it had all."""
+        has_arrived = self._arrived.pop(pid, True) or not self._can_hold
+        if not has_arrived and any(binary.placements for binary in self._prober.linked(pid)):
+            self.unfollowed.children += 1
 
     def expect_exec(self, pid: int) -> None:
         """Take it that what a process executes next has its probes already."""
@@ -215,7 +226,7 @@ class Follower:
     def _executes(self, control: np.void) -> None:
         """Before an exec: find the probes of what is going to run, and link those that would come too late."""
         pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
-        self._arrived.pop(pid, None)
+        self._leaves_maker(pid)
         self._shares(control)
         self._binaries.recheck()
         if path:
@@ -237,7 +248,7 @@ class Follower:
             self._ended(before, moment)
         path = bytes(control["path"]).decode(errors="surrogateescape")
         self._processes.execed(pid, generation, path, moment.trace_ns)
-        self._arrived.pop(pid, None)
+        self._leaves_maker(pid)
         if (maker := self._sharing.pop(pid, None)) is not None:
             self._prober.forked(maker, pid)
         self._prober.executed(pid)

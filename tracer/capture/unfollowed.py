@@ -19,6 +19,8 @@ class Unfollowed:
         """Programs that were exec'd without their loader's, or if static their own, first step being held."""
         self.lapses = 0
         """Processes that ran on without probes for a moment when their first thread had ended."""
+        self.early = 0
+        """Processes that went on while their probes were exchanged for others."""
         self.copies = 0
         """Breakpoints that a process had copied with probed code, and that were made good."""
         self.translated: set[Space] = set()
@@ -44,6 +46,9 @@ class Unfollowed:
         if self.lapses:
             reason = "process that ran for a moment without probes, when its first thread had ended before others"
             yield Loss(reason, self.lapses, "none", EVERY_KIND)
+        if self.early:
+            reason = "process that had waited too long, and went on while its probes were exchanged for others"
+            yield Loss(reason, self.early, "run refleak with a higher priority", EVERY_KIND)
         if self.translated:
             reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
             yield Loss(reason, _processes(self.translated), "trace it without the other")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -83,10 +83,11 @@ class Attacher:
         return not self._programs.probes.multi
 
     @contextmanager
-    def changing_over(self, pid: int) -> Iterator[bool]:
+    def changing_over(self, pid: int, is_held: Callable[[], bool]) -> Iterator[bool]:
         """Give a process that waits events in the body, in place of its links, if that takes no longer than it can be
-        held; tell the body so. What its links tell does not count from then on, and they are closed."""
-        with self.events.beginning(pid) as by_events:
+        held, and it `is_held` by then; tell the body so. What its links tell does not count from then on, and they are
+        closed."""
+        with self.events.beginning(pid, is_held) as by_events:
             links = self._fds.pop(pid, {}) if by_events else {}
             yield by_events
         if by_events:

@@ -5,7 +5,7 @@ Forked children have, where there are many, and who makes them: links take the l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tracer.kernel import bpf
@@ -68,10 +68,20 @@ class ProcessEvents:
         if self._places.can_be_added and self._programs.of_events is not None:
             self._by_events.add(pid)
             self._expected = breakpoints
+        with self._opening(pid):
+            yield
+
+    @contextmanager
+    def _opening(self, pid: int) -> Iterator[None]:
+        """Have what a process's events tell count once all of the body are there, and nothing else then: what it did
+        before would be half seen, if it ran."""
+        had = pid in self._kept
         try:
             yield
         finally:
             self._expected = None
+            if not had and pid in self._kept:
+                self._count_by_events(pid)
 
     @property
     def can_be_used(self) -> bool:
@@ -101,10 +111,8 @@ class ProcessEvents:
             self._expected = breakpoints
         elif pid not in self._kept:
             self._by_events.discard(pid)
-        try:
+        with self._opening(pid):
             yield
-        finally:
-            self._expected = None
 
     def counts(self, pid: int) -> bool:
         """Tell whether of a process nothing counts but what is told in the way of events: by links too, where there was
@@ -112,16 +120,14 @@ class ProcessEvents:
         return pid in self._kept
 
     @contextmanager
-    def beginning(self, pid: int) -> Iterator[bool]:
-        """Give a process that has all breakpoints events in the body, if that takes no longer than it can be held; tell
-        the body so."""
-        if by_events := self._places.claim():
+    def beginning(self, pid: int, is_held: Callable[[], bool] = lambda: True) -> Iterator[bool]:
+        """Give a process that has all breakpoints events in the body, if that takes no longer than it can be held, and
+        it `is_held` by then; tell the body so."""
+        if by_events := self._places.claim() and is_held():
             self._by_events.add(pid)
             self._expected = Breakpoints.THERE
-        try:
+        with self._opening(pid):
             yield by_events
-        finally:
-            self._expected = None
 
     def tasks(self, pid: int) -> tuple[int, ...]:
         """Return the threads that a process has its events by: while one of them lives."""
@@ -164,8 +170,6 @@ class ProcessEvents:
         Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
         """
         assert self._expected is not None
-        if pid not in self._kept:
-            self._count_by_events(pid)
         fds = []
         for tid in self.tasks(pid):
             try:

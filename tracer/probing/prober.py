@@ -291,14 +291,15 @@ class Prober:
         """Tell whether a process can have its probes by events, in place of links, once it is seen to wait."""
         return self._attacher.events.can_be_used and not self._attacher.events.has(pid) and has_one_thread(pid)
 
-    def change_over(self, pid: int) -> None:
+    def change_over(self, pid: int, is_held: Callable[[], bool]) -> bool:
         """Give a process that waits its probes by events: so have its children that share its memory, and they cost
-        nothing then."""
+        nothing then. `is_held` tells whether it still waits. Return whether it may have gone on meanwhile."""
         if not self.can_change_over(pid):
-            return
-        with self._attacher.changing_over(pid) as by_events:
+            return False
+        with self._attacher.changing_over(pid, is_held) as by_events:
             if by_events:
                 self._link_again(pid)
+        return by_events and not is_held()
 
     def keep_on(self, pid: int, *, leaves: bool) -> bool:
         """Have the events of a process opened for threads that go on: its first one is held before it `leaves`, or some

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tracer.kernel import bpf
-from tracer.kernel.kernel_records import HOLD, OldBlock
+from tracer.kernel.held_threads import is_held
+from tracer.kernel.kernel_records import OldBlock
 from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
 from tracer.model.addresses import Space
@@ -101,7 +102,7 @@ class Endings:
         except (FileNotFoundError, ProcessLookupError):
             read = _Read(None, Scan(*space, reason=_WENT_ON))
         now, since = time.monotonic_ns(), int(control["ticket"])
-        if read.memory is not None and not self._is_held(control):
+        if read.memory is not None and not is_held(self._maps, control):
             read = _Read(None, Scan(*space, reason=_WENT_ON))
         if read.memory is not None:
             read = replace(read, memory=replace(read.memory, time_ns=self._clock(now)))
@@ -319,11 +320,6 @@ class Endings:
         with stopped_threads(pid, thread, self._left) as others:
             memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))
             return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
-
-    def _is_held(self, control: np.void) -> bool:
-        thread = int(control["tid"]).to_bytes(4, "little")
-        kept = bpf.lookup_element(self._maps.fds["HOLDS"], thread, HOLD.itemsize)
-        return kept is not None and bool(np.frombuffer(kept, HOLD)[0]["ticket"] == control["ticket"])
 
     def judged(self, snapshot: Snapshot, freed: Records) -> Snapshot:
         """Return the snapshot with what was looked into, the classes of what is outstanding, and who holds it.

@@ -134,6 +134,13 @@ def test_a_child_made_past_libc_is_counted(refleak: Refleak) -> None:
     assert [leak for leak in of(run, "in_parent") if leak[0] == parent["pid"]] == [(parent["pid"], "leaked", 3, 111)]
 
 
+def test_a_child_made_past_libc_that_executes_a_program_is_counted(refleak: Refleak) -> None:
+    run = refleak(target=("raw_clone", "/bin/true"))
+    assert (run.status, run.report["complete"]) == (0, False)
+    [(reason, count)] = run.lost.items()
+    assert count == 1 and "not made by fork()" in reason
+
+
 def test_an_exec_past_libc_of_a_static_program_is_told(refleak: Refleak, targets: Path) -> None:
     run = refleak(target=("raw_exec", targets / "short-static"))
     assert (run.status, run.report["complete"]) == (0, False)

@@ -1,4 +1,5 @@
-/* A child made by the bare system call, past libc: it makes 5 blocks at once. The parent leaves 3. */
+/* A child made by the bare system call, past libc: it makes 5 blocks at once. The parent leaves 3.
+ * raw_clone PROGRAM: the child executes that then. */
 #define _GNU_SOURCE
 #include "target.h"
 #include <signal.h>
@@ -17,7 +18,7 @@ static NOINLINE void in_raw_child(void)
 		kept = malloc(41);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	int status;
 	pid_t child;
@@ -28,6 +29,8 @@ int main(void)
 		fail("clone failed");
 	if (child == 0) {
 		in_raw_child();
+		if (argc > 1)
+			execl(argv[1], argv[1], (char *)NULL);
 		_exit(0);
 	}
 	if (waitpid(child, &status, 0) != child || status != 0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tracer.kernel import bpf
 from tracer.kernel.place_events import Breakpoints
 from tracer.kernel.process_events import ProcessEvents
 from tracer.model import records
@@ -18,7 +19,9 @@ def process_events(*, multi: bool, can_be_had: bool = True, are_many: bool = Fal
         probes=SimpleNamespace(multi=multi), prepare_events=lambda: None, wait_for_events=lambda _: None,
         of_events=None if multi else object(),
     )  # fmt: skip
-    places: Any = SimpleNamespace(can_be_added=can_be_had and not are_many, stay=lambda: None)
+    places: Any = SimpleNamespace(
+        can_be_added=can_be_had and not are_many, stay=lambda: None, claim=lambda: True, open=lambda *_: 3
+    )
     shared = np.zeros(1, records.SHARED)
     maps: Any = SimpleNamespace(fds={"BY_EVENTS": -1}, view=lambda *_: shared)
     return ProcessEvents(programs, places, maps)
@@ -64,3 +67,31 @@ def test_links_are_given_up_when_they_took_long() -> None:
     assert not events.can_be_used
     events.note_child(0.2)
     assert events.can_be_used
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Give the processes of which only events count, in order."""
+    pids: list[int] = []
+    monkeypatch.setattr(bpf, "update_element", lambda _, key, __: pids.append(int.from_bytes(key, "little")))
+    return pids
+
+
+def test_events_count_once_all_are_there(counted: list[int]) -> None:
+    """One by one they would tell of frees before they tell of what is made, should the process run."""
+    events = process_events(multi=False)
+    with events.beginning(7) as by_events:
+        events.open(7, 1, 0x10, 5)
+        events.open(7, 1, 0x20, 6)
+        assert (by_events, counted) == (True, [])
+    assert (counted, events.kept(7, 1)) == ([7], {0x10, 0x20})
+    with events.expecting(7, Breakpoints.MISSING):
+        events.open(7, 2, 0x10, 7)
+    assert counted == [7]
+
+
+def test_who_has_gone_on_keeps_its_links(counted: list[int]) -> None:
+    events = process_events(multi=False)
+    with events.beginning(7, lambda: False) as by_events:
+        assert (by_events, events.are_opened) == (False, False)
+    assert (counted, events.has(7)) == ([], False)
