@@ -54,6 +54,35 @@ INLINE int is_inside_pending(struct thread *thread, u64 slot, u64 site)
 	return word == thread->trampoline;
 }
 
+/*
+ * A function of the heap calls another one with less than this on the stack in
+ * between; a signal comes with more: the 128 bytes that it passes over, and the
+ * registers, 952 and more.
+ */
+#define NEAREST_HANDLER 1024
+
+/* Whether a call at `slot`, inside of the pending one, is a signal handler's, which makes a block of its own. */
+INLINE int is_of_handler(struct thread *thread, u64 slot, u8 operation)
+{
+	return operation <= OP_REALLOC && thread->pending.slot - slot > NEAREST_HANDLER;
+}
+
+/* Have the call at `slot`, which returns, be the pending one again if a handler's has stood in its way. */
+INLINE void resume_interrupted(struct thread *thread, u64 slot)
+{
+	if (thread->interrupted.slot != slot)
+		return;
+	thread->pending = thread->interrupted;
+	thread->interrupted.slot = 0;
+}
+
+/* Forget a pending call that was left without a return. */
+INLINE void drop_pending(struct pending *pending)
+{
+	lose(LOSS_PENDING_STALE);
+	pending->slot = 0;
+}
+
 /* Remove a live block; returns whether it was known, with what was known of it. */
 INLINE int take_block(struct thread *thread, u64 address, u16 group, struct allocation *taken)
 {
@@ -233,10 +262,18 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	u8 operation = site->operation;
 	u64 size, count;
 
+	if (thread->interrupted.slot && slot > thread->interrupted.slot)
+		drop_pending(&thread->interrupted);
 	if (pending->slot) {
-		if (is_inside_pending(thread, slot, index))
+		if (!is_inside_pending(thread, slot, index)) {
+			drop_pending(pending);
+		} else if (is_of_handler(thread, slot, operation)) {
+			if (thread->interrupted.slot)
+				lose(LOSS_PENDING_STALE);
+			thread->interrupted = *pending;
+		} else {
 			return; /* malloc inside calloc: counts once, as the outer call */
-		lose(LOSS_PENDING_STALE);
+		}
 	}
 	size = value_at(ctx, registers, &site->size);
 	count = value_at(ctx, registers, &site->count);

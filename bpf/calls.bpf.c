@@ -440,6 +440,8 @@ int unknown_free(struct pt_regs *ctx)
 	site = &SITES->at[index];
 	slot = STACK_POINTER(ctx) + (site->flags & SITE_INLINED ? 0 : site->return_distance);
 	key = key_of(thread, thread->intent.address, site->group);
+	if (site->operation == OP_FREE && thread->pending.slot && !is_inside_pending(thread, slot, index))
+		drop_pending(&thread->pending); /* what it made is not known: it may be this */
 	if (site->operation == OP_UNMAP)
 		then = PROGRAM_MAPPED;
 	else if (is_bad_free(thread, &key, slot))

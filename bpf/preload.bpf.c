@@ -42,6 +42,7 @@ INLINE int wrapper_made(struct pt_regs *ctx, struct thread *thread, struct site 
 {
 	int is_kept;
 
+	resume_interrupted(thread, STACK_POINTER(ctx));
 	if (site->operation == OP_REALLOC && thread->pending.slot == STACK_POINTER(ctx) && thread->pending.back)
 		is_kept = allocation_returned(ctx, thread);
 	else

@@ -42,7 +42,10 @@ int on_return(struct pt_regs *ctx)
 {
 	struct thread *thread = current_thread();
 
-	if (!thread || thread->pending.slot != STACK_POINTER(ctx) - 8)
+	if (!thread)
+		return 0;
+	resume_interrupted(thread, STACK_POINTER(ctx) - 8);
+	if (thread->pending.slot != STACK_POINTER(ctx) - 8)
 		return 0;
 	if (!allocation_returned(ctx, thread))
 		return 0;

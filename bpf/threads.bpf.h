@@ -187,6 +187,7 @@ struct thread {
 	u64 by_events; /* its process has events in place of links */
 	u64 is_preloaded; /* its process calls the heap through the library of --preload */
 	struct last_free last_free;
+	struct pending interrupted; /* what a signal came in the midst of; `pending` is its handler's then */
 	struct intent intent;
 	struct indirect_call indirect_call;
 	struct walk walk;

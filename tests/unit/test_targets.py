@@ -17,6 +17,7 @@ ENDS_WELL = {
     "munmap_parts": "start middle end several fixed move grow shrink fork",
     "own_code": "turns over mremap mprotect copy fork",
     "longjmp": "malloc qsort",
+    "interrupted_malloc": "makes hides",
     "deep": "100 200",
     "many_live": "1009",
     "fork_exec_chain": "0 7",

@@ -203,6 +203,19 @@ def test_correct_programs_have_no_errors(refleak: Refleak, targets: Path, target
 
 
 
+def test_a_block_that_a_handler_makes_in_the_midst_of_malloc(refleak: Refleak) -> None:
+    """It stood for a part of that malloc, and its free, where one was freed before, was a double one."""
+    run = refleak(target=("interrupted_malloc", "makes"))
+    run.check_whole()
+    assert (run.report["errors"], run.report["notes"], run.blocks[:3]) == ([], [], (3, 3, 0))
+
+
+def test_the_free_of_what_a_missed_return_probe_would_have_told(refleak: Refleak) -> None:
+    run = refleak(target=("interrupted_malloc", "hides"))
+    assert (run.status, run.report["errors"]) == (0, [])
+    assert [reason for reason in run.lost if "never returned" in reason] == list(run.lost) != []
+
+
 def test_an_allocator_over_another_frees_once(refleak: Refleak, targets: Path) -> None:
     run = refleak("--allocator", targets / "libwrap.so", target=("nested_wrapped",))
     run.check_whole()
