@@ -22,6 +22,7 @@ KINDS: Mapping[int, str] = {
 C_LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*")
 """File names of glibc and musl, all of whose allocating functions have probes; those of others that take their place
 may have more."""
+_MAKERS = ("alloc", "realloc")
 _ENDS_OF_THREADS = frozenset({
     "tcache_thread_shutdown", "__malloc_arena_thread_freeres", "__libc_thread_freeres", "start_thread",
     "__libc_freeres",
@@ -61,7 +62,7 @@ class BadFrees:
         by_program = self._is_by_program(event)
         if by_program is False:
             return False
-        if by_program is None or not self._evidence.snapshot.complete:  # the birth of a block may be among what is lost
+        if by_program is None or self._may_have_missed_births(event):
             return None
         if event["error"] != ErrorKind.INVALID_FREE:
             return True
@@ -75,6 +76,17 @@ class BadFrees:
             event["error"] = ErrorKind.MISMATCHED_FREE
         return True if block is not None or event["on_stack"] or self._places.binary_at(event) else None
 
+    def _may_have_missed_births(self, event: np.void) -> bool:
+        """Tell whether a block may have been made at the address unseen: since anything was lost, where no probe is, or
+        by a function of a described allocator that the description does not name: such blocks are seen to be freed."""
+        snapshot, of_type = self._evidence.snapshot, self.type(event) or ""
+        uncovered = (*snapshot.coverage.unresolved, *snapshot.coverage.uncovered_instances)
+        if not snapshot.complete or any(u.type == of_type and u.operation in _MAKERS for u in uncovered):
+            return True
+        process = self._evidence.processes.get((int(event["pid"]), int(event["generation"])))
+        return bool(of_type and snapshot.mode == "launched" and process is not None and process.unknown_frees
+                    and process.forked_from is None)
+
     def _is_by_program(self, event: np.void) -> bool | None:
         """Tell a free by the program from one by a thread's end; None for an allocator that is not fully known."""
         snapshot = self._evidence.snapshot
@@ -85,7 +97,8 @@ class BadFrees:
             return None
         module = snapshot.sites[event["site"]].module
         if _is_c_library(module):
-            return any(self._names.get(key >> FRAME_BINARY_SHIFT) != module for key in stack.frames)
+            others = {self._names.get(key >> FRAME_BINARY_SHIFT) for key in stack.frames} - {module}
+            return bool(others) if others != {None} else None
         if self._has_c_library:
             return None
         functions = {frame.function for frame in self._evidence.stacks.get(int(event["stack"])).frames}

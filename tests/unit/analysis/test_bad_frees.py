@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hand_made import LOSSES, SITES, Code, blocks, broken_rules, snapshot
+from hand_made import BINARIES, LOSSES, SITES, Code, blocks, broken_rules, process, snapshot
 
 from tracer.analysis import AnalysisOptions, analyse, has_findings, parse_suppressions
 from tracer.model.events import ErrorKind
 from tracer.model.findings import Findings
 from tracer.model.operations import Operation
-from tracer.model.snapshot import Binary, Mapping, SiteInfo, Snapshot
+from tracer.model.snapshot import (
+    Binary,
+    Coverage,
+    Mapping,
+    SiteInfo,
+    Snapshot,
+    UncoveredInstances,
+    Unresolved,
+)
 
 FREE, PROGRAMS_FREE, POOL_FREE = 3, 4, 5
 ALL_SITES = (
@@ -98,6 +106,48 @@ def test_an_allocator_in_place_of_libcs_is_not_judged() -> None:
 def test_nothing_is_judged_where_anything_was_lost() -> None:
     found = judged({**WHOLE, "represented": 7}, losses=LOSSES)
     assert (found.errors, found.notes) == ((), ("7 frees of something not seen to be made",))
+
+
+REFUSED = "the kernel refused the probe: Cannot allocate memory"
+
+
+@pytest.mark.parametrize(
+    ("event", "coverage", "is_told"),
+    [
+        ({}, Coverage(unresolved=(Unresolved("alloc", "", "calloc", REFUSED),)), False),
+        ({}, Coverage(unresolved=(Unresolved("realloc", "", "realloc", REFUSED),)), False),
+        ({}, Coverage(unresolved=(Unresolved("alloc", "pool", "pool_alloc", REFUSED),)), True),
+        ({}, Coverage(unresolved=(Unresolved("free", "", "cfree", REFUSED),)), True),
+        ({"site": POOL_FREE, "group": 2}, Coverage(unresolved=(Unresolved("alloc", "", "calloc", REFUSED),)), True),
+        (
+            {"site": POOL_FREE, "group": 2},
+            Coverage(uncovered_instances=(UncoveredInstances("alloc", "pool", "pool_alloc", 3, "optimised away"),)),
+            False,
+        ),
+    ],
+)
+def test_what_makes_blocks_where_no_probe_is_may_have_made_this_one(
+    event: dict[str, int], coverage: Coverage, is_told: bool
+) -> None:
+    found = judged({**WHOLE, **event}, coverage=coverage)
+    assert [error.kind for error in found.errors] == ["double-free"] * is_told
+    assert found.notes == (() if is_told else (NOTE,))
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [("launched", False), ("attached", True)])
+def test_a_described_allocator_that_frees_what_it_was_not_seen_to_make(mode: str, is_told: bool) -> None:
+    """Another function makes blocks too; with -p they may be older."""
+    event = {**WHOLE, "site": POOL_FREE, "group": 2}
+    found = judged(event, mode=mode, processes=(process(unknown_frees=1),))
+    assert [error.kind for error in found.errors] == ["double-free"] * is_told
+
+
+def test_code_that_is_in_no_binary_known_may_be_glibcs() -> None:
+    made = code()
+    made.stack(9, made.frame(None, binary=2), made.frame("handler", binary=3))
+    seen = traced({**WHOLE, "stack": 9}, binaries=BINARIES[:2])
+    found = analyse(Snapshot(**{**seen.__dict__, "stacks": made.stacks}), made.symbols)
+    assert (found.errors, found.notes) == ((), (NOTE,))
 
 
 def test_a_described_allocator_is_named() -> None:
