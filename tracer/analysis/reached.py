@@ -48,7 +48,8 @@ def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "add
     nothing = np.zeros(len(records), np.uint8)
     if len(known) == 0:
         return Reached(nothing, nothing, np.full(len(records), -1), np.full(len(records), -1))
-    place = places(known, "address", records, address)
+    by_site = kind == KIND_ALLOCATION and bool(known["site"].any())
+    place = places(known, "address", records, address, by_site=by_site)
     found = place >= 0
     reach = np.where(found, known["reach"][place], 0).astype(np.uint8)
     root = np.where(found, known["root_kind"][place], 0).astype(np.uint8)
@@ -58,14 +59,28 @@ def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "add
     owner = np.full(len(records), -1)
     hangs = np.flatnonzero(reach == Reach.INDIRECT)
     if len(hangs) and len(snapshot.allocations):
-        owner[hangs] = places(snapshot.allocations, "address", below[hangs], "address")
+        owner[hangs] = _rows_of_owners(snapshot, below[hangs])
     pointers = np.where(found, known["holders"][place].astype(np.int64) - 1, -1)
     return Reached(reach, root, owner, pointers)
 
 
-def places(known: Records, known_address: str, wanted: Records, address: str) -> npt.NDArray[np.int64]:
-    """Return the row of `known` with the same process, address space and address, for each row; -1: none."""
-    columns = [np.concatenate([known[name], wanted[name]]) for name in ("pid", "generation")]
+def _rows_of_owners(snapshot: Snapshot, wanted: Records) -> npt.NDArray[np.int64]:
+    """Return the row of the lost block at each address among the snapshot's allocations, -1: none."""
+    lost = snapshot.reach[(snapshot.reach["kind"] == KIND_ALLOCATION) & (snapshot.reach["reach"] == Reach.LOST)]
+    by_site = bool(lost["site"].any())
+    if by_site:
+        place = places(lost, "address", wanted, "address")
+        wanted["site"] = np.where(place >= 0, lost["site"][place], 0)
+    return places(snapshot.allocations, "address", wanted, "address", by_site=by_site)
+
+
+def places(
+    known: Records, known_address: str, wanted: Records, address: str, *, by_site: bool = False
+) -> npt.NDArray[np.int64]:
+    """Return the row of `known` with the same process, address space and address, for each row; -1: none. `by_site`:
+    and with the same site."""
+    names = ("pid", "generation", "site") if by_site else ("pid", "generation")
+    columns = [np.concatenate([known[name], wanted[name]]) for name in names]
     both = np.concatenate([known[known_address], wanted[address]]).astype(np.uint64)
     groups = group_rows(*columns, both)
     row = np.full(len(groups), -1, np.int64)

@@ -89,6 +89,7 @@ def _fill(rows: Records, at: npt.NDArray[np.bool_] | Indices, classes: Classes, 
 
 def _of_allocations(allocations: Records, table: BlockTable, classes: Classes) -> Records:
     rows = _rows(allocations, "address", KIND_ALLOCATION)
+    rows["site"] = allocations["site"]
     place = np.empty(len(table), np.int64)
     place[table.order] = np.arange(len(table))
     _fill(rows, np.arange(len(rows)), classes, place[: len(rows)])

@@ -87,6 +87,28 @@ def test_one_stack_with_blocks_of_two_classes_is_two_entries() -> None:
     assert found["reachable"].reachability_reason == "held by a global"
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_pool_and_its_first_block_begin_at_one_address(first: int) -> None:
+    """The pool is held by its second block; what the first one held hangs below that."""
+    code = Code()
+    made_by = [code.stack(n, code.frame(f"make_{n}")) for n in range(1, 4)]
+    rows = blocks(
+        {"address": LOST_AT, "size": 400, "stack": made_by[0], "site": 1},
+        {"address": LOST_AT, "size": 100, "stack": made_by[1], "site": 2},
+        {"address": BELOW_AT, "size": 50, "stack": made_by[2], "site": 1},
+    )  # fmt: skip
+    classes = reach(
+        {"address": LOST_AT, "reach": Reach.REACHABLE, "root_kind": RootKind.GLOBAL, "site": 1},
+        {"address": LOST_AT, "reach": Reach.LOST, "site": 2},
+        {"address": BELOW_AT, "reach": Reach.INDIRECT, "owner": LOST_AT, "site": 1},
+    )
+    order = [first, 1 - first, 2]
+    whole = snapshot(code, allocations=rows[order], reach=classes[order[::-1]], scans=(SCAN,))
+    found = by_class(analyse(whole, code.symbols))
+    assert {word: leak.bytes for word, leak in found.items()} == {"reachable": 400, "lost": 100, "indirect": 50}
+    assert (found["indirect"].owner, found["lost"].below_bytes) == (found["lost"].id, 50)
+
+
 def test_verdict_and_lines() -> None:
     code, whole = made()
     said = text(analyse(whole, code.symbols))
