@@ -30,13 +30,20 @@ def closure(begin: Iterable[int], pointers: list[Pointer], *, strong_only: bool)
         reached |= more
 
 
-def naive_classes(count: int, pointers: list[Pointer], holds: set[int]) -> tuple[list[Reach], list[set[int]]]:
+def naive_classes(
+    count: int, pointers: list[Pointer], holds: set[int], hides: set[int] = frozenset()  # type: ignore[assignment]
+) -> tuple[list[Reach], list[set[int]]]:
     """Return the class of each block, and of those below others the leaders that reach them."""
     roots = [p for p in pointers if p.source < 0]
     reachable = closure({p.target for p in roots if p.strong and not p.ending} | holds, pointers, strong_only=True)
     stack = closure({p.target for p in roots if p.strong and p.ending}, pointers, strong_only=True) - reachable
+    if hides & (reachable | stack):
+        left = set(range(count)) - reachable - stack
+        reachable, stack = (reachable | left, stack) if hides & reachable else (reachable, stack | left)
     aside = {p.target for p in pointers if not p.strong and (p.source < 0 or p.source in reachable | stack)}
     possible = closure(aside, pointers, strong_only=False) - reachable - stack
+    if hides & possible:
+        possible = set(range(count)) - reachable - stack
     lost = set(range(count)) - reachable - stack - possible
     within = [p for p in pointers if p.source in lost and p.target in lost]
     below = {node: closure({node}, within, strong_only=False) for node in lost}

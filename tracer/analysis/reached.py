@@ -17,6 +17,7 @@ from tracer.model.snapshot import Records, Snapshot
 _ROOTS = {
     RootKind.GLOBAL: "a global", RootKind.THREAD_LOCAL: "thread-local storage", RootKind.STACK: "a stack",
     RootKind.REGISTER: "a register", RootKind.MAPPING: "a mapping", RootKind.BLOCK: "the loader's memory",
+    RootKind.DESCRIBED: "memory that a spec calls a root", RootKind.HIDDEN: "perhaps a hidden pointer",
 }  # fmt: skip
 _HOW = {
     Reach.REACHABLE: "held by {}",

@@ -99,6 +99,18 @@ class SiteFlag(IntFlag):
 NO_FLAGS = SiteFlag(0)
 
 
+class MemoryTrait(IntFlag):
+    """What a spec says of the memory of an allocator's blocks."""
+
+    ROOT = 1
+    """What a block points at is held, and so is the block, whatever points at it."""
+    HIDES = 2
+    """Pointers may stand there in a form that nobody can see."""
+
+
+NO_TRAITS = MemoryTrait(0)
+
+
 class Failure(IntEnum):
     """`enum failure` of bpf/abi.h: which return value says that a call did nothing."""
 
@@ -126,6 +138,7 @@ class FunctionSpec:
     name: Location = NOWHERE
     holder: Location = NOWHERE
     failure: Failure = Failure.NEVER
+    memory: MemoryTrait = NO_TRAITS
     libraries: tuple[str, ...] = ()
     """Patterns (fnmatch) of the basenames it applies to; empty for every binary."""
 

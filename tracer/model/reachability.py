@@ -35,6 +35,11 @@ class RootKind(IntEnum):
     REGISTER = 4
     MAPPING = 5
     BLOCK = 6
+    """The loader's own."""
+    DESCRIBED = 7
+    """A block of an allocator whose memory a spec calls a root."""
+    HIDDEN = 8
+    """Perhaps a block of an allocator that hides pointers, as a spec says: nothing that can be seen points there."""
 
 
 NOT_STOPPED = "--no-stop was given"

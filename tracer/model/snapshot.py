@@ -182,6 +182,8 @@ class SiteInfo:
     """It says where the counter is."""
     address: int = 0
     """Of the function as linked; 0 where it is not known."""
+    memory: int = 0
+    """MemoryTraits of the blocks that it makes."""
 
 
 @dataclass(frozen=True)

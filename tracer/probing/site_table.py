@@ -58,7 +58,8 @@ class SiteTable:
             self._rows[index : index + 1] = self._row(placement)
             name, module = _shown(spec, binary)
             self.infos.append(SiteInfo(spec.operation, name, module, spec.type_name,
-                                       bool(spec.flags & SiteFlag.COUNTER), placement.site.link_address))  # fmt: skip
+                                       bool(spec.flags & SiteFlag.COUNTER), placement.site.link_address,
+                                       int(spec.memory)))  # fmt: skip
             binary.placements.append((index, placement))
 
     def _row(self, placement: Placement) -> Records:

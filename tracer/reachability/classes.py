@@ -14,8 +14,9 @@ from tracer.reachability.graph import Graph
 from tracer.reachability.memory import ROOT_KINDS, Addresses, RegionKind
 
 _ENDING = (RegionKind.ENDING_STACK, RegionKind.ENDING_REGISTER)
-_OF_BLOCK = -2
-"""An origin that is no word: a block that holds by itself."""
+_OF_BLOCK, _DESCRIBED, _HIDDEN = -2, -3, -4
+"""Origins that are no words: a block that holds by itself, one that a spec calls a root, what may be hidden."""
+_KINDS = ((_OF_BLOCK, RootKind.BLOCK), (_DESCRIBED, RootKind.DESCRIBED), (_HIDDEN, RootKind.HIDDEN))
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,28 @@ class Classes:
     owner: Addresses
     root: Addresses
     root_kind: npt.NDArray[np.uint8]
+    hidden: int = Reach.UNKNOWN
+    """The class of what only hidden pointers may hold; UNKNOWN where there are none."""
 
 
-def classify(blocks: BlockTable, edges: Edges, holds: npt.NDArray[np.bool_]) -> Classes:
+@dataclass(frozen=True)
+class DescribedMemory:
+    """What specs say of blocks, of each of a BlockTable: `is_root`, and `hides`, where pointers may stand that nobody
+    can see. `may_hide_more`: blocks that are not known may hide some."""
+
+    is_root: npt.NDArray[np.bool_]
+    hides: npt.NDArray[np.bool_]
+    may_hide_more: bool = False
+
+
+def classify(
+    blocks: BlockTable, edges: Edges, holds: npt.NDArray[np.bool_], described: DescribedMemory | None = None
+) -> Classes:
     """Mark: what is reached by pointers to starts, from all but the ending thread; from its stack and registers; by
     any pointer. What is left is lost, and folded.
 
-    `holds`: of each block whether it holds what it points at by itself, as the loader's own do.
+    `holds`: of each block whether it holds what it points at by itself, as the loader's own do. What memory hides that
+    is reached may hold all that is not.
     """
     count = len(blocks)
     nested = np.flatnonzero(blocks.parents >= 0)  # who points at a block of a pool points at the pool
@@ -55,16 +71,32 @@ def classify(blocks: BlockTable, edges: Edges, holds: npt.NDArray[np.bool_]) -> 
     for chosen, mark in ((usual & edges.strong, Reach.REACHABLE), (ending & edges.strong, Reach.STACK)):
         words = np.flatnonzero(chosen)
         graph.spread(edges.target[words].astype(np.int64), words, mark, strong_only=True)
+        if described is not None and mark == Reach.REACHABLE:
+            roots = np.flatnonzero(described.is_root)
+            graph.spread(roots, np.full(len(roots), _DESCRIBED), mark, strong_only=True)
+    hidden = _spread_hidden(graph, described)
     words = np.flatnonzero(is_root & ~edges.strong)
     aside, origins = graph.weak_targets(np.flatnonzero(graph.mark))
     graph.spread(
         np.concatenate([edges.target[words], aside]), np.concatenate([words, origins]), Reach.POSSIBLE,
         strong_only=False,
     )
-    return _with_leaders(blocks, edges, graph)
+    return _with_leaders(blocks, edges, graph, hidden or _spread_hidden(graph, described))
 
 
-def _with_leaders(blocks: BlockTable, edges: Edges, graph: Graph) -> Classes:
+def _spread_hidden(graph: Graph, described: DescribedMemory | None) -> int:
+    """Mark all that has no mark where memory that hides pointers has one; return that mark, UNKNOWN for none."""
+    if described is None:
+        return Reach.UNKNOWN
+    marks = graph.mark[described.hides]
+    mark = int(min(marks[marks != 0], default=Reach.REACHABLE if described.may_hide_more else Reach.UNKNOWN))
+    if mark:
+        left = np.flatnonzero(graph.mark == 0)
+        graph.spread(left, np.full(len(left), _HIDDEN), mark, strong_only=True)
+    return mark
+
+
+def _with_leaders(blocks: BlockTable, edges: Edges, graph: Graph, hidden: int) -> Classes:
     leaders = graph.leaders(Reach.INDIRECT)
     graph.mark[leaders] = Reach.LOST
     reach = graph.mark
@@ -76,8 +108,9 @@ def _with_leaders(blocks: BlockTable, edges: Edges, graph: Graph) -> Classes:
     words = graph.origin[held]
     root[held] = edges.at[words]
     kind[held] = _KIND_OF[edges.kind[words].astype(np.int64)]
-    kind[(reach < Reach.LOST) & (graph.origin == _OF_BLOCK)] = RootKind.BLOCK
-    return Classes(reach, owner, root, kind)
+    for origin, root_kind in _KINDS:
+        kind[(reach < Reach.LOST) & (graph.origin == origin)] = root_kind
+    return Classes(reach, owner, root, kind, hidden)
 
 
 _KIND_OF = np.array([ROOT_KINDS.get(RegionKind(n), RootKind.NONE) if n else RootKind.NONE

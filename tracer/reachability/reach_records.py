@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.operations import MemoryTrait
 from tracer.model.reachability import (
     KIND_ALLOCATION,
     KIND_MAPPING,
@@ -18,7 +19,7 @@ from tracer.model.reachability import (
 )
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
-from tracer.reachability.classes import Classes, classify
+from tracer.reachability.classes import Classes, DescribedMemory, classify
 from tracer.reachability.edges import ADDRESS_BITS, edges_and_traces
 from tracer.reachability.holders import Holders, Surroundings
 from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of
@@ -28,7 +29,7 @@ _LAST = 255
 
 @dataclass(frozen=True)
 class Outstanding:
-    """What is alive in one address space; `holds` of each allocation: what it points at is held."""
+    """What is alive in one address space; `holds` of each block: what it points at is held; `memory`: MemoryTraits."""
 
     allocations: Records
     inherited: Records
@@ -36,6 +37,9 @@ class Outstanding:
     objects: Records
     mapped: Records
     holds: npt.NDArray[np.bool_]
+    memory: npt.NDArray[np.uint8]
+    some_hides: bool = False
+    """Allocators are described whose memory hides pointers."""
 
     @cached_property
     def blocks(self) -> Records:
@@ -56,7 +60,7 @@ def reach_and_holders(
     blocks = alive.blocks
     start, size = blocks["address"].astype(np.uint64), blocks["size"].astype(np.uint64)
     table = BlockTable(start, size, uses_slack=around.uses_slack)
-    holds = np.concatenate([alive.holds, np.zeros(len(alive.inherited), np.bool_)])[table.order]
+    holds, traits = alive.holds[table.order], alive.memory[table.order]
     young = blocks["time_ns"][table.order] > memory.time_ns
     edges, traces = edges_and_traces(
         memory, table, free_holds=free_holds, freed=around.freed if knows_freed else None, still_held=still_held
@@ -64,7 +68,11 @@ def reach_and_holders(
     in_use = np.zeros(len(table), np.bool_)
     changed = table.targets(memory.changed)
     in_use[changed[changed >= 0]] = True
-    classes = classify(table, edges, holds | young | in_use)
+    described = DescribedMemory(
+        (traits & MemoryTrait.ROOT) != 0, (traits & MemoryTrait.HIDES) != 0,
+        alive.some_hides and (free_holds or bool(still_held is not None and len(still_held))),
+    )  # fmt: skip
+    classes = classify(table, edges, holds | young | in_use, described)
     holders = Holders(memory, table, blocks, alive.objects, alive.mapped, around)
     held_by = holders.records(space, edges, traces, classes, len(alive.allocations))
     rows = [
@@ -140,6 +148,8 @@ def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Cl
     root[target[first]] = at[first]
     kind[target[first]] = [_ROOT_KIND.get(int(k), RootKind.BLOCK) for k in np.where(is_root, region, 0)[first]]
     owner[target[first]] = np.where(is_root[first], 0, _start_of_owner(table, classes, source[first]))
+    hidden = (best == _LAST) & (classes.hidden != Reach.UNKNOWN)
+    best[hidden], kind[hidden] = classes.hidden, RootKind.HIDDEN
     is_lost = best >= Reach.LOST
     rows["reach"][order] = np.where(best == _LAST, Reach.LOST, np.where(is_lost, Reach.INDIRECT, best))
     rows["root"][order], rows["root_kind"][order] = np.where(is_lost, 0, root), np.where(is_lost, 0, kind)

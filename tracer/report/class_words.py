@@ -80,7 +80,8 @@ def _roots(leaks: Sequence[Leak]) -> str:
     return ", ".join(_PLURAL.get(root, root) for root in ranked)
 
 
-_PLURAL = {"a global": "globals", "a stack": "stacks", "a register": "registers", "a mapping": "mappings"}
+_PLURAL = {"a global": "globals", "a stack": "stacks", "a register": "registers", "a mapping": "mappings",
+           "perhaps a hidden pointer": "perhaps hidden pointers"}  # fmt: skip
 
 
 def below_words(leak: Leak) -> str:

@@ -6,8 +6,10 @@ import re
 from pathlib import PurePath
 
 import numpy as np
+import numpy.typing as npt
 
 from tracer.model.addresses import Space
+from tracer.model.operations import MemoryTrait
 from tracer.model.records import FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records, Snapshot
 from tracer.reachability.reach_records import Outstanding
@@ -26,14 +28,26 @@ def rows_of(rows: Records, space: Space) -> Records:
 def outstanding(snapshot: Snapshot, space: Space) -> Outstanding:
     """Return what is alive in a space; blocks that the dynamic loader made hold by themselves."""
     loaders = {b.id for b in snapshot.binaries if _LOADER.match(PurePath(b.path).name)}
-    allocations = _with_whole_pages(snapshot, rows_of(snapshot.allocations, space))
-    stacks, of = np.unique(allocations["stack"], return_inverse=True)
+    allocations, inherited = (
+        _with_whole_pages(snapshot, rows_of(rows, space)) for rows in (snapshot.allocations, snapshot.inherited)
+    )
+    stacks, of = np.unique(np.concatenate([allocations["stack"], inherited["stack"]]), return_inverse=True)
     made_by_loader = [_is_first_in(snapshot, stack, loaders) for stack in stacks.tolist()]
     return Outstanding(
-        allocations, _with_whole_pages(snapshot, rows_of(snapshot.inherited, space)),
-        rows_of(snapshot.objects, space), rows_of(snapshot.mapped, space),
+        allocations, inherited, rows_of(snapshot.objects, space), rows_of(snapshot.mapped, space),
         np.array(made_by_loader, np.bool_)[of] if len(of) else np.zeros(0, np.bool_),
+        _traits(snapshot, np.concatenate([allocations["site"], inherited["site"]])),
+        any(site.memory & MemoryTrait.HIDES for site in snapshot.sites),
     )
+
+
+def _traits(snapshot: Snapshot, sites: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+    """Return the MemoryTraits of blocks by the sites that made them."""
+    traits = np.zeros(len(sites), np.uint8)
+    for index, site in enumerate(snapshot.sites):
+        if site.memory:
+            traits[sites == index] = site.memory
+    return traits
 
 
 def _with_whole_pages(snapshot: Snapshot, blocks: Records) -> Records:

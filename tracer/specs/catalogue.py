@@ -75,7 +75,7 @@ def _named(function: DescribedFunction, capture: str) -> DescribedFunction:
 
 def _lowered(type_: DescribedType, group: int) -> Iterator[FunctionSpec]:
     for function in type_.functions:
-        spec = replace(function.spec, group=group)
+        spec = replace(function.spec, group=group, memory=type_.memory)
         if group == 0 and spec.operation == Operation.FREE:  # as free() itself: complete at its entry
             spec = replace(spec, flags=spec.flags | SiteFlag.ENTRY_RESULT)
         elif group == 0 and spec.flags & SiteFlag.OUT_POINTER:  # as posix_memalign()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tracer.model.operations import FunctionSpec
+from tracer.model.operations import NO_TRAITS, FunctionSpec, MemoryTrait
 
 TYPE_CAPTURE = "{type}"
 """Stands in a function's name for the name of its type: one line describes a whole family."""
@@ -27,6 +27,8 @@ class DescribedType:
     functions: tuple[DescribedFunction, ...]
     wraps: bool = False
     """An allocator whose blocks are those of malloc: what it calls inside does not count."""
+    memory: MemoryTrait = NO_TRAITS
+    """Of an allocator's blocks."""
 
     @property
     def is_family(self) -> bool:

@@ -11,11 +11,11 @@ from tracer.errors import CannotRead, SpecInvalid
 from tracer.files.plain_file import read_named
 from tracer.specs.description import DescribedFunction, DescribedType, Description
 from tracer.specs.functions import MEMORY_OPERATIONS, REFERENCE_OPERATIONS, Defaults, parse_function
-from tracer.specs.value_syntax import parse_class
+from tracer.specs.value_syntax import parse_class, parse_memory
 
 _TOP = ("name", "description", "libraries", "type", "allocator")
 _OF_TYPE = ("name", "counter", "class", "libraries", *REFERENCE_OPERATIONS)
-_OF_ALLOCATOR = ("name", "libraries", "wraps", *MEMORY_OPERATIONS)
+_OF_ALLOCATOR = ("name", "libraries", "wraps", "memory", *MEMORY_OPERATIONS)
 _LARGEST_SPEC = 1 << 24
 _AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -98,7 +98,11 @@ class _Reader:
         if not isinstance(wraps, bool):
             raise self._wrong("wraps", "wraps is true or false")
         defaults = self._defaults(table, libraries, "")
-        return DescribedType(defaults.type_name, self._functions(table, MEMORY_OPERATIONS, defaults), wraps)
+        try:
+            memory = parse_memory(self._text(table, "memory"))
+        except ValueError as error:
+            raise self._wrong("memory", str(error)) from None
+        return DescribedType(defaults.type_name, self._functions(table, MEMORY_OPERATIONS, defaults), wraps, memory)
 
     def _defaults(self, table: dict[str, Any], libraries: tuple[str, ...], counter: str, class_: str = "") -> Defaults:
         name = self._text(table, "name")

@@ -12,9 +12,10 @@ from tracer.specs.functions import (
     parse_function,
     split_outside_parentheses,
 )
+from tracer.specs.value_syntax import parse_memory
 
 _ALLOCATOR = "alloc "
-_SETTINGS = ("counter", "class", "library", "wraps")
+_SETTINGS = ("counter", "class", "library", "wraps", "memory")
 
 
 def parse_type_option(text: str) -> Description:
@@ -49,7 +50,10 @@ def _parse(text: str) -> DescribedType:
         raise ValueError("it names no function")
     libraries = (settings["library"],) if "library" in settings else ()
     defaults = Defaults(name, settings.get("counter", ""), libraries, settings.get("class", ""))
-    return DescribedType(name, _described(functions, defaults), wraps=settings.get("wraps") == "yes")
+    memory = parse_memory(settings.get("memory", ""))
+    if memory and not is_allocator:
+        raise ValueError("memory is for allocators: 'alloc NAME:...'")
+    return DescribedType(name, _described(functions, defaults), wraps=settings.get("wraps") == "yes", memory=memory)
 
 
 def _described(functions: list[tuple[Operation, str]], defaults: Defaults) -> tuple[DescribedFunction, ...]:

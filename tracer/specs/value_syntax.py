@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from tracer.architecture.current import argument
-from tracer.model.operations import RETURN_VALUE, Location, LocationKind, constant
+from tracer.model.operations import NO_TRAITS, RETURN_VALUE, Location, LocationKind, MemoryTrait, constant
 
 _PLACE = re.compile(r"(?P<star>\*?)(?P<base>return|arg(?P<number>\d\d?))(?P<offset>[+-](?:0x[0-9a-fA-F]+|\d+))?"
                     r"(?P<int>:int)?")  # fmt: skip
@@ -14,6 +14,7 @@ _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)")
 _COUNTER = re.compile(r"(?:\*(?P<pointer>0x[0-9a-fA-F]+|\d+)\+)?(?P<offset>0x[0-9a-fA-F]+|\d+)")
 _LARGEST = (1 << 31) - 1
 _LAST_ARGUMENT = 13
+_TRAITS = {"root": MemoryTrait.ROOT, "hides": MemoryTrait.HIDES}
 
 
 def parse_place(text: str) -> Location:
@@ -49,6 +50,17 @@ def parse_counter(text: str) -> Location:
 def parse_class(text: str) -> Location:
     """Return where an object has the pointer to its class, written as a counter is. Raises ValueError."""
     return _in_object(text, "place of a class pointer: give its offset in the object, or *POINTER+OFFSET")
+
+
+def parse_memory(text: str) -> MemoryTrait:
+    """Return what a spec says of an allocator's memory: `root`, `hides`, `root+hides`; nothing where the text is empty.
+    Raises ValueError."""
+    traits = NO_TRAITS
+    for word in filter(None, (part.strip() for part in text.split("+"))):
+        if word not in _TRAITS:
+            raise ValueError("memory is root or hides, or root+hides")
+        traits |= _TRAITS[word]
+    return traits
 
 
 def _in_object(text: str, wanted: str) -> Location:

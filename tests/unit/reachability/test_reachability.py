@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
+import numpy.typing as npt
 import pytest
+from hand_made import records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_marking import Pointer, naive_classes
 
-from tracer.model.reachability import Reach, RootKind
+from tracer.model.operations import MemoryTrait
+from tracer.model.reachability import KIND_MAPPING, Reach, RootKind
+from tracer.model.records import ALLOCATION_RECORD, MAPPED_RECORD, OBJECT_RECORD
 from tracer.reachability.block_table import BlockTable
-from tracer.reachability.classes import Classes, classify
+from tracer.reachability.classes import Classes, DescribedMemory, classify
 from tracer.reachability.edges import edges_and_traces, find_edges
+from tracer.reachability.holders import FREED, GONE, MODULE, Surroundings
 from tracer.reachability.memory import HEAD, REGION, WORD, Memory, RegionKind
+from tracer.reachability.reach_records import Outstanding, reach_and_holders
 
 HEAP, GLOBALS, STACK, POOL = 0x5555_0000_0000, 0x4000_0000, 0x7FFF_0000_0000, 0x7000_0000_0000
 SIZE = 64
@@ -44,9 +50,22 @@ def memory_of(words: list[tuple[int, int]], **more: object) -> Memory:
     return Memory(REGIONS, np.array(words, WORD), **more)  # type: ignore[arg-type]
 
 
-def marked(blocks: BlockTable, memory: Memory, holds: Collection[int] = (), free_holds: bool = False) -> Classes:
-    flags = np.array([index in holds for index in range(len(blocks))])
-    return classify(blocks, find_edges(memory, blocks, free_holds=free_holds), flags)
+def flags(count: int, chosen: Collection[int]) -> npt.NDArray[np.bool_]:
+    return np.array([index in chosen for index in range(count)])
+
+
+def described(count: int, *, roots: Collection[int] = (), hides: Collection[int] = (), more: bool = False) -> (
+    DescribedMemory
+):  # fmt: skip
+    return DescribedMemory(flags(count, roots), flags(count, hides), more)
+
+
+def marked(
+    blocks: BlockTable, memory: Memory, holds: Collection[int] = (), free_holds: bool = False,
+    described: DescribedMemory | None = None,
+) -> Classes:  # fmt: skip
+    edges = find_edges(memory, blocks, free_holds=free_holds)
+    return classify(blocks, edges, flags(len(blocks), holds), described)
 
 
 def classes_of(blocks: BlockTable, memory: Memory, **more: object) -> list[Reach]:
@@ -54,20 +73,20 @@ def classes_of(blocks: BlockTable, memory: Memory, **more: object) -> list[Reach
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[int, list[Pointer], set[int]]:
+def graphs(draw: st.DrawFn) -> tuple[int, list[Pointer], set[int], set[int]]:
     count = draw(st.integers(1, 24))
     node = st.integers(0, count - 1)
     pointer = st.builds(
         Pointer, source=st.one_of(node, node, node, st.just(-1)), target=node,
         strong=st.sampled_from([True, True, True, False]), ending=st.booleans(),
     )  # fmt: skip
-    return count, draw(st.lists(pointer, max_size=50)), draw(st.sets(node, max_size=1))
+    return count, draw(st.lists(pointer, max_size=50)), draw(st.sets(node, max_size=1)), draw(st.sets(node, max_size=2))
 
 
 @given(graphs())
 @settings(max_examples=400, deadline=None)
-def test_random_graphs_are_marked_as_by_sets(graph: tuple[int, list[Pointer], set[int]]) -> None:
-    count, pointers, holds = graph
+def test_random_graphs_are_marked_as_by_sets(graph: tuple[int, list[Pointer], set[int], set[int]]) -> None:
+    count, pointers, holds, hides = graph
     words, slots = [], [0] * (count + 1)
     kept = []
     for pointer in pointers:
@@ -79,8 +98,8 @@ def test_random_graphs_are_marked_as_by_sets(graph: tuple[int, list[Pointer], se
         slots[pointer.source] += 1
         kept.append(pointer)
     blocks = blocks_of(*((block(index), SIZE) for index in range(count)))
-    found = marked(blocks, memory_of(sorted(words)), holds)
-    expected, leaders = naive_classes(count, kept, holds)
+    found = marked(blocks, memory_of(sorted(words)), holds, described=described(count, hides=hides))
+    expected, leaders = naive_classes(count, kept, holds, hides)
     assert [Reach(mark) for mark in found.reach.tolist()] == expected
     for index, owner in enumerate(found.owner.tolist()):
         if expected[index] == Reach.INDIRECT:
@@ -174,6 +193,51 @@ def test_what_the_loader_made_holds_by_itself() -> None:
     found = marked(blocks, memory_of([(block(0), block(1))]), {0})
     assert found.reach.tolist() == [Reach.REACHABLE, Reach.REACHABLE]
     assert found.root_kind.tolist() == [RootKind.BLOCK, RootKind.BLOCK]
+
+
+def test_what_a_spec_calls_a_root_holds_and_is_held() -> None:
+    """A global that points there too is the better reason."""
+    blocks = blocks_of(*((block(index), SIZE) for index in range(5)))
+    words = [(GLOBALS, block(2)), (block(0), block(1)), (STACK, block(0))]
+    found = marked(blocks, memory_of(words), described=described(5, roots=(0, 2, 3)))
+    assert found.reach.tolist() == [*[Reach.REACHABLE] * 4, Reach.LOST]
+    spec = RootKind.DESCRIBED
+    assert found.root_kind.tolist() == [spec, spec, RootKind.GLOBAL, spec, RootKind.NONE]
+
+
+@pytest.mark.parametrize(
+    ("word", "mark"),
+    [((GLOBALS, 0), Reach.REACHABLE), ((STACK, 0), Reach.STACK), ((GLOBALS, 16), Reach.POSSIBLE)],
+)
+def test_what_is_hidden_is_held_as_what_hides_it(word: tuple[int, int], mark: Reach) -> None:
+    blocks = blocks_of(*((block(index), SIZE) for index in range(3)))
+    words = [(word[0], block(0) + word[1]), (block(1), block(2))]
+    found = marked(blocks, memory_of(words), described=described(3, hides=(0,)))
+    assert (found.reach.tolist(), found.hidden) == ([mark] * 3, mark)
+    assert found.root_kind.tolist()[1:] == [RootKind.HIDDEN] * 2
+
+
+def test_what_only_lost_memory_hides_is_lost() -> None:
+    blocks = blocks_of(*((block(index), SIZE) for index in range(3)))
+    memory = memory_of([(GLOBALS, block(0)), (block(1), block(2))])
+    found = marked(blocks, memory, described=described(3, hides=(1,)))
+    assert (found.reach.tolist(), found.hidden) == ([Reach.REACHABLE, Reach.LOST, Reach.INDIRECT], Reach.UNKNOWN)
+    found = marked(blocks, memory, described=described(3, hides=(1,), more=True))
+    assert (found.reach.tolist(), found.hidden) == ([Reach.REACHABLE] * 3, Reach.REACHABLE)
+
+
+@pytest.mark.parametrize(("hides", "reach", "root"), [
+    ((), Reach.LOST, RootKind.NONE), ((0,), Reach.REACHABLE, RootKind.HIDDEN), ((1,), Reach.LOST, RootKind.NONE),
+])  # fmt: skip
+def test_a_mapping_may_be_held_by_a_hidden_pointer(hides: tuple[int, ...], reach: Reach, root: RootKind) -> None:
+    made = records(ALLOCATION_RECORD, [{"address": block(i), "size": SIZE} for i in range(2)], pid=812, generation=1)
+    maps = records(MAPPED_RECORD, [{"start": POOL, "length": 4096}], pid=812, generation=1)
+    traits = np.where(flags(2, hides), MemoryTrait.HIDES, 0).astype(np.uint8)
+    alive = Outstanding(made, made[:0], np.zeros(0, OBJECT_RECORD), maps, flags(2, ()), traits)
+    around = Surroundings(np.zeros(0, MODULE), np.zeros(0, FREED), np.zeros(0, GONE))
+    rows, _ = reach_and_holders(memory_of([(GLOBALS, block(0))]), alive, around, (812, 1), free_holds=False)
+    (row,) = rows[rows["kind"] == KIND_MAPPING]
+    assert (row["reach"], row["root_kind"]) == (reach, root)
 
 
 @pytest.mark.parametrize(

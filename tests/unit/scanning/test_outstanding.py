@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-from hand_made import blocks, snapshot
+from dataclasses import replace
 
-from tracer.model.operations import Operation
+import pytest
+from hand_made import Code, blocks, snapshot
+
+from tracer.model.operations import MemoryTrait, Operation
 from tracer.model.snapshot import SiteInfo
 from tracer.scanning.outstanding import outstanding
+
+LOADER = 3
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 0), (1, 4096), (4096, 4096), (4097, 8192)])
@@ -17,3 +21,22 @@ def test_pvalloc_gives_whole_pages(asked: int, given: int) -> None:
     made = snapshot(sites=sites, allocations=blocks(*rows))
     assert outstanding(made, (812, 1)).allocations["size"].tolist() == [asked, given]
     assert made.allocations["size"].tolist() == [asked, asked]
+
+
+def test_blocks_have_what_a_spec_says_of_their_memory() -> None:
+    """Those of a parent too, and so do those that the loader made hold there."""
+    code = Code()
+    loader, own = code.stack(1, code.frame("dl_open", binary=LOADER)), code.stack(2, code.frame("main"))
+    sites = (
+        SiteInfo(Operation.ALLOC, "malloc", "libc.so.6", None),
+        SiteInfo(Operation.ALLOC, "pool_alloc", "srv", "pool", memory=int(MemoryTrait.ROOT)),
+    )
+    rows = blocks({"address": 0x8000, "site": 0, "stack": own}, {"address": 0x9000, "site": 1, "stack": loader})
+    found = outstanding(
+        snapshot(code, sites=sites, allocations=rows, inherited=rows[::-1].copy()), (812, 1)
+    )
+    assert found.memory.tolist() == [0, MemoryTrait.ROOT, MemoryTrait.ROOT, 0]
+    assert found.holds.tolist() == [False, True, True, False]
+    assert not found.some_hides
+    hiding = (sites[0], replace(sites[1], memory=int(MemoryTrait.HIDES)))
+    assert outstanding(snapshot(code, sites=hiding), (812, 1)).some_hides

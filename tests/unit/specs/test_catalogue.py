@@ -5,9 +5,11 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable
 
+import pytest
+
 from tracer.architecture.current import argument
 from tracer.dwarf.debug_facts import DebugFacts, FunctionFacts, Member, Pointee
-from tracer.model.operations import FunctionSpec, Location, LocationKind, Operation, SiteFlag
+from tracer.model.operations import FunctionSpec, Location, LocationKind, MemoryTrait, Operation, SiteFlag
 from tracer.model.snapshot import Unresolved
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.files import parse_spec
@@ -38,6 +40,12 @@ def test_a_wrapper_is_in_the_group_of_malloc() -> None:
     assert (alloc.group, out.group, free.group) == (0, 0, 0)
     assert free.flags == SiteFlag.ENTRY_RESULT
     assert (out.flags, out.name) == (SiteFlag.OUT_POINTER, argument(0))
+
+
+@pytest.mark.parametrize("wraps", ["no", "yes"])
+def test_what_is_said_of_memory_is_said_of_each_function(wraps: str) -> None:
+    option = f"alloc x:alloc=x(size=arg0),realloc=y(size=arg1),free=z,wraps={wraps},memory=hides"
+    assert {f.memory for f in described(Catalogue([parse_type_option(option)]))} == {MemoryTrait.HIDES}
 
 
 def test_a_family_needs_both_get_and_put() -> None:

@@ -14,11 +14,13 @@ from tracer.architecture.current import argument
 from tracer.architecture.x86_64.registers import Register
 from tracer.errors import SpecInvalid
 from tracer.model.operations import (
+    NO_TRAITS,
     RETURN_VALUE,
     Failure,
     FunctionSpec,
     Location,
     LocationKind,
+    MemoryTrait,
     Operation,
     SiteFlag,
     constant,
@@ -160,10 +162,22 @@ def test_a_type_on_the_command_line() -> None:
     (pool,) = parse_type_option("alloc pool:alloc=my_alloc(size=arg0),free=my_free,library=libmypool.so").types
     assert pool.name == "pool"
     assert [f.spec.libraries for f in pool.functions] == [("libmypool.so",)] * 2
+    assert pool.memory == NO_TRAITS
+
+
+@pytest.mark.parametrize(("text", "traits"), [
+    ("root", MemoryTrait.ROOT), ("hides", MemoryTrait.HIDES), ("root+hides", MemoryTrait.ROOT | MemoryTrait.HIDES),
+])  # fmt: skip
+def test_what_is_said_of_an_allocators_memory(text: str, traits: MemoryTrait) -> None:
+    (pool,) = parse_type_option(f"alloc pool:alloc=f(size=arg0),memory={text}").types
+    assert pool.memory == traits
+    (pool,) = parse_spec(f"[[allocator]]\nname = 'p'\nalloc = 'f(size=arg0)'\nmemory = '{text}'\n", "x", "x").types
+    assert pool.memory == traits
 
 
 @pytest.mark.parametrize(
-    "text", ["conn", ":put=f", "conn:", "conn:put", "conn:pt=f", "conn:alloc=f(size=arg0)", "a:put=f("]
+    "text", ["conn", ":put=f", "conn:", "conn:put", "conn:pt=f", "conn:alloc=f(size=arg0)", "a:put=f(",
+             "a:put=f,memory=root", "alloc a:free=f,memory=pool"]
 )
 def test_mistakes_on_the_command_line(text: str) -> None:
     with pytest.raises(SpecInvalid, match=r"^--type "):
@@ -180,6 +194,8 @@ def test_mistakes_on_the_command_line(text: str) -> None:
     ("[[type]]\nname = 'a'\n", 1, "'a' names no function"),
     ("[[type]]\nname = 'a'\nput = 7\n", 3, "put is a text or a list"),
     ("[[allocator]]\nname = 'a'\nwraps = 'x'\nfree = 'f'\n", 3, "wraps is true or false"),
+    ("[[allocator]]\nname = 'a'\nfree = 'f'\nmemory = 'x'\n", 4, "memory is root or hides"),
+    ("[[type]]\nname = 'a'\nput = 'f'\nmemory = 'root'\n", 4, "there is no 'memory'"),
     ("type = 3\n", 1, "write [[type]]"),
     ("[[type]]\nname = 'a'\ncounter = true\nput = 'f'\n", 3, "counter is an offset"),
 ])  # fmt: skip
