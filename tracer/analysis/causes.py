@@ -1,4 +1,8 @@
-"""One cause, one entry: which entries of references share a missing put, and which others only keep alive."""
+"""One cause, one entry: which entries of references share a missing put, and which others only keep alive.
+
+Whom an object keeps alive is known where memory was read and its pointers lead to objects of one entry. Else it is told
+by types.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +22,25 @@ def with_causes(leaks: list[Leak]) -> list[Leak]:
     """Name the causes of the entries of references, and put these first: causes, those that lost something before those
     of which all is still pointed at, by all that is left because of them; then what they keep alive. The order is
     otherwise kept."""
-    judged = [leak for leak in leaks if leak.kind == "reference" and leak.unpaired and leak.suppressed_by is None]
+    listed = [leak for leak in leaks if leak.kind == "reference" and leak.suppressed_by is None]
+    by_number = {leak.number: leak for leak in listed if leak.number}
+    owners = {id(leak): by_number[leak.keeper] for leak in listed if leak.keeper in by_number}
+    have = {id(owner) for owner in owners.values()}
+    judged = [leak for leak in listed if id(leak) not in owners and (leak.unpaired or id(leak) in have)]
     if not judged:
         return leaks
-    keepers = _Keepers(judged)
+    keepers = _Keepers([leak for leak in listed if leak.unpaired or id(leak) in have])
     above = {id(leak): keepers.of(leak) for leak in judged}
     roots = [leak for leak in judged if above[id(leak)] is None]
     causes = _causes(roots)
-    main = _main_causes(roots, causes)
-    named = []
-    for leak in leaks:
-        keeper = above.get(id(leak))
-        kept = None if keeper is None else main.get(keeper)
-        named.append(replace(leak, cause=causes.get(id(leak)), kept_alive_by=kept))
+    known = {id(leak): causes.get(id(owners.get(id(leak), leak))) for leak in listed}
+    main = _main_causes(listed, known)
+
+    def kept(leak: Leak) -> str | None:
+        keeper = above.get(id(owners.get(id(leak), leak)))
+        return main.get(keeper) if keeper is not None else known.get(id(leak)) if id(leak) in owners else None
+
+    named = [replace(leak, cause=causes.get(id(leak)), kept_alive_by=kept(leak)) for leak in leaks]
     total = Counter[tuple[int, str | None]]()
     for leak in named:
         total[_of_cause(leak)] += leak.count
@@ -106,6 +116,8 @@ def _causes(leaks: list[Leak]) -> dict[int, str]:
 
 
 def _keys(leak: Leak) -> list[Hashable]:
+    if not leak.unpaired:
+        return [leak.id]
     get = leak.unpaired[0]
     keys: list[Hashable] = [(*_type(leak), "taken", _line(get.taken_by) if get.taken_by else get.stack)]
     if get.put_at is not None and get.confidence != "weak":
@@ -118,14 +130,18 @@ def _line(frame: Frame) -> Hashable:
 
 
 def _name(leak: Leak) -> str:
-    """Return an id that stays over runs: of the type, and of who took what was never put."""
+    """Return an id that stays over runs: of the type, and of who took what was never put, else of the entry."""
+    if not leak.unpaired:
+        return stable_id("cause", leak.type, (leak.id,))
     get = leak.unpaired[0]
     return stable_id("cause", leak.type, map(frame_key, (get.taken_by,) if get.taken_by else get.stack))
 
 
-def _main_causes(roots: list[Leak], causes: dict[int, str]) -> dict[_Type, str]:
+def _main_causes(leaks: list[Leak], causes: dict[int, str | None]) -> dict[_Type, str]:
     """Return of each type the cause by which most objects are left."""
     counts: defaultdict[_Type, Counter[str]] = defaultdict(Counter)
-    for leak in roots:
-        counts[_type(leak)][causes[id(leak)]] += leak.count
+    for leak in leaks:
+        cause = causes[id(leak)]
+        if cause is not None:
+            counts[_type(leak)][cause] += leak.count
     return {type_: counted.most_common(1)[0][0] for type_, counted in counts.items()}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tracer.analysis.groups import Column, group_rows
 from tracer.model.findings import INDIRECT, LOST, REACHABILITY, Leak
-from tracer.model.reachability import KIND_ALLOCATION, Reach, RootKind
+from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach, RootKind
 from tracer.model.snapshot import Records, Snapshot
 
 _ROOTS = {
@@ -38,9 +38,11 @@ class Reached:
     owner: Column
     pointers: Column
     """Of counted objects: how many words point at each; -1 where that is not known."""
+    keeper: Column
+    """Of counted objects: the row of the one by which alone each lives, -1: none."""
 
     def __getitem__(self, rows: Any) -> Reached:
-        return Reached(self.reach[rows], self.root_kind[rows], self.owner[rows], self.pointers[rows])
+        return Reached(self.reach[rows], self.root_kind[rows], self.owner[rows], self.pointers[rows], self.keeper[rows])
 
 
 def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "address") -> Reached:
@@ -48,7 +50,7 @@ def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "add
     known = snapshot.reach[snapshot.reach["kind"] == kind]
     nothing = np.zeros(len(records), np.uint8)
     if len(known) == 0:
-        return Reached(nothing, nothing, np.full(len(records), -1), np.full(len(records), -1))
+        return Reached(nothing, nothing, *(np.full(len(records), -1) for _ in range(3)))
     by_site = kind == KIND_ALLOCATION and bool(known["site"].any())
     place = places(known, "address", records, address, by_site=by_site)
     found = place >= 0
@@ -62,7 +64,13 @@ def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "add
     if len(hangs) and len(snapshot.allocations):
         owner[hangs] = _rows_of_owners(snapshot, below[hangs])
     pointers = np.where(found, known["holders"][place].astype(np.int64) - 1, -1)
-    return Reached(reach, root, owner, pointers)
+    keeper = np.full(len(records), -1)
+    if kind == KIND_REFERENCE:
+        kept = np.flatnonzero(found & (known["keeper"][place] != 0))
+        wanted = records[kept].copy()
+        wanted[address] = known["keeper"][place[kept]]
+        keeper[kept] = places(records, address, wanted, address)
+    return Reached(reach, root, owner, pointers, keeper)
 
 
 def _rows_of_owners(snapshot: Snapshot, wanted: Records) -> npt.NDArray[np.int64]:
@@ -126,10 +134,11 @@ def _holding(leak: Leak, sums: dict[tuple[int, str], tuple[int, int]]) -> Leak:
 
 
 def suppressed_with_owners(leaks: list[Leak]) -> list[Leak]:
-    """Set aside what hangs below an entry that was set aside: it is the same mistake."""
+    """Set aside what hangs below an entry that was set aside, or lives by it: it is the same mistake."""
     owners = {(k.pid, k.id): k.suppressed_by for k in leaks if k.suppressed_by and k.reachability == LOST}
-    return [
-        replace(leak, suppressed_by=owners[leak.pid, leak.owner])
-        if leak.owner is not None and leak.suppressed_by is None and (leak.pid, leak.owner) in owners else leak
-        for leak in leaks
-    ]  # fmt: skip
+    keepers = {leak.number: leak.suppressed_by for leak in leaks if leak.suppressed_by and leak.number}
+
+    def above(leak: Leak) -> str | None:
+        return keepers.get(leak.keeper) or owners.get((leak.pid, leak.owner or ""))
+
+    return [leak if leak.suppressed_by else replace(leak, suppressed_by=above(leak)) for leak in leaks]

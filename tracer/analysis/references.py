@@ -34,8 +34,10 @@ from tracer.model.trends import Trend
 
 _KIND = "reference"
 _GET, _PUT = int(Operation.GET), int(Operation.PUT)  # an enum's own attributes are slow to read
-Key = tuple[int, int, int, str, int, int, int, str]
+_Own = tuple[int, int, int, str, int, int, int, str]
 """pid, generation, type, id, count at the end, signature, Reach, id of the owner's entry."""
+Key = tuple[_Own, _Own | None]
+"""What objects of an entry have in common, and what those have by which they live."""
 
 
 def reference_leaks(evidence: Evidence) -> list[Leak]:
@@ -80,27 +82,46 @@ class _Merge:
         objects = self._objects
         if len(objects) == 0:
             return []
-        signature = signatures(objects, self._calls, self._evidence.stacks)
-        names = ("pid", "generation", "type", "stack", "count", "site")
-        known = self._reached
-        raw = group_rows(
-            *(objects[name] for name in names), signature, known.reach, self._evidence.owner_groups(known.owner)
-        )
+        label, keys = self._own_keys()
+        keeper = self._reached.keeper
+        raw = group_rows(label, np.where(keeper >= 0, label[keeper], -1))
         order, bounds = sorted_runs(raw.label, len(raw))
         members: defaultdict[Key, list[_Part]] = defaultdict(list)
         for group, row in enumerate(raw.first.tolist()):
-            pid, generation, type_, stack, count, site = (int(objects[name][row]) for name in names)
-            id_ = self._evidence.ids.of(_KIND, self._evidence.type_name(type_), stack, site)
+            kept_by = keys[label[keeper[row]]] if keeper[row] >= 0 else None
             rows = order[bounds[group] : bounds[group + 1]]
-            reach, owner = int(known.reach[row]), self._evidence.owner_id(int(known.owner[row])) or ""
-            members[pid, generation, type_, id_, count, int(signature[row]), reach, owner].append(
-                _Part(stack, site, rows)
-            )
+            part = _Part(int(objects["stack"][row]), int(objects["site"][row]), rows)
+            members[keys[label[row]], kept_by].append(part)
         groups = {key: np.concatenate([part.rows for part in parts]) for key, parts in members.items()}
         found = {} if self._inherited else verdicts(self._evidence, objects, self._owner, self._calls, groups)
-        return [self._entry(key, parts, found.get(key, Verdict())) for key, parts in members.items()]
+        numbers = {own: number for number, (own, kept_by) in enumerate(members, 1) if kept_by is None}
+        leaks = []
+        for key, parts in members.items():
+            leak, kept_by = self._entry(key[0], parts, found.get(key, Verdict())), key[1]
+            if kept_by is not None:
+                leak = replace(leak, keeper=numbers.get(kept_by, 0))
+            elif not self._inherited:
+                leak = replace(leak, number=numbers[key[0]])
+            leaks.append(leak)
+        return leaks
 
-    def _entry(self, key: Key, parts: list[_Part], verdict: Verdict) -> Leak:
+    def _own_keys(self) -> tuple[Indices, list[_Own]]:
+        """Number the objects by what they have in common themselves; return the numbers, and the key of each."""
+        objects, known = self._objects, self._reached
+        signature = signatures(objects, self._calls, self._evidence.stacks)
+        names = ("pid", "generation", "type", "stack", "count", "site")
+        raw = group_rows(
+            *(objects[name] for name in names), signature, known.reach, self._evidence.owner_groups(known.owner)
+        )
+        keys = []
+        for row in raw.first.tolist():
+            pid, generation, type_, stack, count, site = (int(objects[name][row]) for name in names)
+            id_ = self._evidence.ids.of(_KIND, self._evidence.type_name(type_), stack, site)
+            reach, owner = int(known.reach[row]), self._evidence.owner_id(int(known.owner[row])) or ""
+            keys.append((pid, generation, type_, id_, count, int(signature[row]), reach, owner))
+        return raw.label, keys
+
+    def _entry(self, key: _Own, parts: list[_Part], verdict: Verdict) -> Leak:
         pid, generation, type_, id_, count, _, reach, owner = key
         parts = sorted(parts, key=lambda part: (-len(part.rows), part.stack))
         table = self._evidence.stacks

@@ -181,6 +181,10 @@ class Leak:
     """Of references: what entries have in common whose missing put, or accused get, is one."""
     kept_alive_by: str | None = None
     """The cause of other objects, that hold these: no cause of their own."""
+    number: int = 0
+    """Of references of one analysis: by which `keeper` of others means this entry; 0: none does."""
+    keeper: int = 0
+    """The number of the entry of the objects by which alone these live, told by who points at whom; 0: none."""
     balance: Balance | None = None
     """Of references."""
     made: int | None = None

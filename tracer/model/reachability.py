@@ -52,7 +52,7 @@ REACH_RECORD = np.dtype(
     [
         ("address", "<u8"), ("pid", "<u4"), ("generation", "<u2"), ("kind", "u1"), ("reach", "u1"),
         ("owner", "<u8"), ("root", "<u8"), ("root_kind", "u1"), ("holders", "<u4"),
-        ("site", "<u2"),
+        ("site", "<u2"), ("keeper", "<u8"),
     ],
     align=True,
 )
@@ -61,7 +61,8 @@ REACH_RECORD = np.dtype(
 `kind`: KIND_REFERENCE, KIND_ALLOCATION or KIND_MAPPING. `owner`: of Reach.INDIRECT the start of the lost block that it
 hangs below, else 0. `root`: the address of the word it was first reached by, 0 if none; `root_kind` a RootKind.
 `holders`: of a counted object 1 + how many words point at it, 0 where they were not counted. `site`: that of a block,
-since a pool and the first block in it begin at one address; 0 in recordings of before."""
+since a pool and the first block in it begin at one address; 0 in recordings of before. `keeper`: of a counted object
+the address of another, by which alone it lives, 0 for none."""
 
 
 @dataclass(frozen=True)

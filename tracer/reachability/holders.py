@@ -12,7 +12,7 @@ from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes
-from tracer.reachability.edges import AT_ONCE, NO_EDGES, Edges, edges_and_traces
+from tracer.reachability.edges import AT_ONCE, NO_EDGES, Edges, Flags, edges_and_traces
 from tracer.reachability.holder_rows import (
     MOST_OF_TARGET,
     MOST_ROWS,
@@ -23,6 +23,7 @@ from tracer.reachability.holder_rows import (
     records_of,
     summed,
 )
+from tracer.reachability.keepers import keepers, loose
 from tracer.reachability.memory import Addresses, Memory, RegionKind, picked, regions_of, spans_of
 from tracer.reachability.thread_storage import ThreadStorage
 
@@ -109,6 +110,25 @@ class Holders:
         """Return how many words point at each object, in the order of their counters; -1 for those in no block."""
         place = self._pointed_at(edges)
         return np.where(self._counter_block >= 0, np.bincount(place[place >= 0], minlength=len(self._objects)), -1)
+
+    def keepers(self, edges: Edges, holds: Flags) -> Addresses:
+        """Return the address of the counted object by which alone each object lives, 0: none. `holds`: of each block
+        whether it is held whatever points at it."""
+        place, block = self._pointed_at(edges), self._counter_block
+        words = place[(place >= 0) & ~loose(edges)]
+        lives = self._objects["count"] > np.bincount(words, minlength=len(self._objects))
+        inside = np.flatnonzero(block >= 0)
+        has_object, has_living = (np.zeros(len(self._table), np.bool_) for _ in range(2))
+        speaker = np.zeros(len(self._table), np.int64)
+        has_object[block[inside]] = True
+        has_living[block[inside[lives[inside]]]] = True
+        for rows in (inside, inside[lives[inside]]):  # one that lives by itself speaks for its block
+            speaker[block[rows[::-1]]] = rows[::-1]
+        keeper = keepers(edges, has_object, has_living, holds)[block[inside]]
+        found = np.zeros(len(self._objects), np.uint64)
+        kept = keeper >= 0
+        found[inside[kept]] = self._counters[speaker[keeper[kept]]]
+        return found
 
     def _pointed_at(self, edges: Edges) -> Indices:
         if self._objects_of is None:

@@ -20,7 +20,7 @@ from tracer.model.reachability import (
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes, DescribedMemory, classify
-from tracer.reachability.edges import ADDRESS_BITS, edges_and_traces
+from tracer.reachability.edges import ADDRESS_BITS, Edges, Flags, edges_and_traces
 from tracer.reachability.holders import Holders, Surroundings
 from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of
 
@@ -72,12 +72,13 @@ def reach_and_holders(
         (traits & MemoryTrait.ROOT) != 0, (traits & MemoryTrait.HIDES) != 0,
         alive.some_hides and (free_holds or bool(still_held is not None and len(still_held))),
     )  # fmt: skip
-    classes = classify(table, edges, holds | young | in_use, described)
+    holds |= young | in_use
+    classes = classify(table, edges, holds, described)
     holders = Holders(memory, table, blocks, alive.objects, alive.mapped, around)
     held_by = holders.records(space, edges, traces, classes, len(alive.allocations))
     rows = [
         _of_allocations(alive.allocations, table, classes),
-        _of_objects(memory, holders.objects, table, classes, holders.counts(edges)),
+        _of_objects(memory, holders, table, classes, edges, holds | described.is_root),
         _of_mappings(memory, alive.mapped, table, classes),
     ]
     return np.concatenate(rows), held_by
@@ -104,13 +105,18 @@ def _of_allocations(allocations: Records, table: BlockTable, classes: Classes) -
     return rows
 
 
-def _of_objects(memory: Memory, objects: Records, table: BlockTable, classes: Classes, pointers: Indices) -> Records:
+def _of_objects(
+    memory: Memory, holders: Holders, table: BlockTable, classes: Classes, edges: Edges, holds: Flags
+) -> Records:  # fmt: skip
     """An object is reached as the block that its counter is in; in no block, as a word of its memory would hold.
 
-    `pointers`: how many words point at each, -1 where that is not known.
+    `holds`: of each block whether it is held whatever points at it.
     """
+    objects = holders.objects
     rows = _rows(objects, "address", KIND_REFERENCE)
-    rows["holders"] = np.minimum(pointers + 1, 0xFFFFFFFF)
+    rows["holders"] = np.minimum(holders.counts(edges) + 1, 0xFFFFFFFF)
+    if classes.hidden == Reach.UNKNOWN:
+        rows["keeper"] = holders.keepers(edges, holds)
     counter = objects["address"].astype(np.uint64)
     block = table.targets(counter)
     inside = block >= 0

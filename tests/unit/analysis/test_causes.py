@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracer.analysis.causes import with_causes
+from tracer.analysis.reached import suppressed_with_owners
 from tracer.model.findings import Leak, UnpairedGet
 from tracer.model.frames import Frame
 
@@ -92,3 +93,65 @@ def test_what_lost_something_comes_before_what_something_lost_points_at() -> Non
     maps[1] = replace(maps[1], reachability="reachable")
     threads = replace(entry("thread", 9, FIND), reachability="lost")
     assert told([*maps, threads]) == [("thread", 9, True), ("map", 81, True), ("map", 12, True)]
+
+
+def numbered(leak: Leak, number: int = 0, keeper: int = 0) -> Leak:
+    return replace(leak, number=number, keeper=keeper)
+
+
+def test_what_lives_by_objects_of_its_own_type_stands_below_their_entry() -> None:
+    """Two trees: types alone would make one cause of all."""
+    leaks = [
+        numbered(entry("node", 9, INIT), keeper=1), numbered(entry("node", 4, INIT), keeper=2),
+        numbered(entry("node", 2, FIND), 1), numbered(entry("node", 1, INSERT), 2),
+    ]  # fmt: skip
+    first, second, *kept = with_causes(leaks)
+    assert (first.count, second.count) == (2, 1)
+    assert first.cause != second.cause
+    assert [(leak.count, leak.cause, leak.kept_alive_by) for leak in kept] == [
+        (9, None, first.cause), (4, None, second.cause),
+    ]  # fmt: skip
+
+
+def test_what_lives_by_something_without_a_missing_put_has_a_cause_all_the_same() -> None:
+    owner = numbered(replace(entry("tree", 1, FIND), unpaired=()), 1)
+    other = replace(entry("tree", 2, FIND), unpaired=())
+    first, *rest = with_causes([numbered(entry("node", 9, INIT), keeper=1), owner, other])
+    assert (first.type, first.cause is not None) == ("tree", True)
+    assert {(leak.type, leak.cause, leak.kept_alive_by) for leak in rest} == {
+        ("node", None, first.cause), ("tree", None, None),
+    }  # fmt: skip
+
+
+def test_what_keeps_the_keeper_alive_keeps_all() -> None:
+    """Here by type: that of the thread is known to hold maps."""
+    leaks = [
+        numbered(entry("map", 9, INIT), keeper=1), numbered(entry("map", 3, INSERT, "thread"), 1),
+        entry("thread", 2, FIND),
+    ]  # fmt: skip
+    first, *kept = with_causes(leaks)
+    assert first.type == "thread"
+    assert {leak.kept_alive_by for leak in kept} == {first.cause}
+
+
+def test_a_type_that_only_lives_by_others_has_their_cause() -> None:
+    leaks = [
+        numbered(entry("map", 9, INIT), keeper=1), numbered(entry("maps", 3, FIND), 1),
+        entry("symbol", 2, INSERT, "map"),
+    ]  # fmt: skip
+    first, *kept = with_causes(leaks)
+    assert first.type == "maps"
+    assert {leak.kept_alive_by for leak in kept} == {first.cause}
+
+
+def test_a_keeper_that_was_filtered_out_keeps_nobody() -> None:
+    assert told([numbered(entry("map", 9, INIT), keeper=1), block(7)]) == [("map", 9, True), ("malloc", 1, False)]
+
+
+def test_what_lives_by_something_suppressed_is_suppressed() -> None:
+    owner = replace(numbered(entry("node", 2, FIND), 1), suppressed_by="rule")
+    kept = numbered(entry("node", 9, INIT), keeper=1)
+    other = numbered(entry("node", 1, INSERT), 2)
+    found = suppressed_with_owners([kept, owner, other])
+    assert [leak.suppressed_by for leak in found] == ["rule", "rule", None]
+    assert told(found)[0] == ("node", 1, True)
