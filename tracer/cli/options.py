@@ -199,6 +199,10 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         help="freed blocks, to know one that is freed again (100000); 0: none",
     )
     limits.add_argument(
+        "--max-scan", type=block_size, metavar="BYTES",
+        help="do not read the memory of a process, for what is lost, if it is more (what can be read in 4 s)",
+    )
+    limits.add_argument(
         "--ring-size", type=count_or_size, default=1 << 26, metavar="BYTES", help="of the ring of events (64M)"
     )
 

@@ -24,7 +24,8 @@ def trace_options(arguments: argparse.Namespace) -> TraceOptions:
     )
     return TraceOptions(
         **_probed(arguments), allow_missing=arguments.allow_missing, interpreters=arguments.interpreters == "auto",
-        reachability=arguments.reachability == "auto", stops=not arguments.no_stop, preload=arguments.preload,
+        reachability=arguments.reachability == "auto", stops=not arguments.no_stop,
+        max_scan=arguments.max_scan, preload=arguments.preload,
         follow_forks=arguments.follow_forks, tree=arguments.tree, duration_s=arguments.duration,
         selection=Selection(arguments.min_size, arguments.max_size, arguments.sample_bytes), limits=limits,
         user=arguments.user, streams=arguments.streams, statistics=arguments.stats,

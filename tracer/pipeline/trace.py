@@ -67,7 +67,7 @@ class Trace:
         try:
             with step(on_step, "loading the BPF programs"):
                 self._session = Session(_capture_options(options, on_step, preload, launched=child is not None))
-            self._session.endings.stops = options.stops
+            self._session.endings.stops, self._session.endings.most_bytes = options.stops, options.max_scan
         except BaseException:
             self._abandon()
             raise

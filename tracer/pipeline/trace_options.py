@@ -40,6 +40,8 @@ class TraceOptions:
     """Hold what is launched at its end, and tell what is lost from what something still points at."""
     stops: bool = True
     """Stop processes that run on while their memory is read; else it is read often enough to be sure."""
+    max_scan: int | None = None
+    """Bytes: a process of which more is to be read is not looked into. None: what can be read in four seconds."""
     preload: bool = False
     """Have what is launched call the heap through a library, where a probe costs less."""
     follow_forks: bool | None = None

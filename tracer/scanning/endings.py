@@ -80,6 +80,8 @@ class Endings:
         self._maps, self._clock, self._hindrance, self._make_walk = maps, clock, hindrance, make_walk
         self.stops = True
         """Else processes are read while they run, as those are that another process traces."""
+        self.most_bytes: int | None = None
+        """Who has more to be read is not looked into."""
         self._read: dict[Space, _Read] = {}
         self._left: set[int] = set()
         """Threads that are still to be let go of."""
@@ -305,7 +307,8 @@ class Endings:
         stacks = [stack_pointer(r) for r in others.values()]
         plan = layout(read_maps(space[0]), stacks, ending, memory.words, unsure=unsure)
         registers, regions = register_words(own, list(others.values()))
-        return PointerScan(memory, plan, (since_ns + _PATIENCE_NS) / 1e9).run(registers, regions), plan
+        deadline = (since_ns + _PATIENCE_NS) / 1e9
+        return PointerScan(memory, plan, deadline, self.most_bytes).run(registers, regions), plan
 
     def _memory_of_held(self, control: np.void) -> _Read:
         """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""

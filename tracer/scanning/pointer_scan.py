@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -66,10 +66,10 @@ class _Spans:
 
 
 class PointerScan:
-    """Reads what a Layout says. `deadline`: on the monotonic clock, seconds."""
+    """Reads what a Layout says. `deadline`: on the monotonic clock, seconds. `most_bytes`: that may be read."""
 
-    def __init__(self, memory: ProcessMemory, plan: Layout, deadline: float) -> None:
-        self._memory, self._plan, self._deadline = memory, plan, deadline
+    def __init__(self, memory: ProcessMemory, plan: Layout, deadline: float, most_bytes: int | None = None) -> None:
+        self._memory, self._plan, self._deadline, self._most_bytes = memory, plan, deadline, most_bytes
         targets = [(start, end, _TARGET) for start, end in plan.targets]
         self._spans = _Spans([*targets, *((start, end, _CONSTANT) for start, end in plan.constants)])
         self._buffer = np.zeros(_BUFFER_WORDS, np.uint64)
@@ -81,24 +81,36 @@ class PointerScan:
         """Return all that may be pointers, with those registers (WORDs at made-up places). Raises TooMuch."""
         if sum(r.end - r.start for r in self._plan.scanned) > _MOST_MAPPED:
             raise TooMuch(f"it has more than {_MOST_MAPPED >> 30} GiB mapped")
+        if self._most_bytes is not None:
+            size = sum(end - start for part in self._plan.scanned for start, end in self._there(part))
+            if size > self._most_bytes:
+                raise TooMuch(f"{size / (1 << 20):,.1f} MiB of its memory are to be read, more than --max-scan permits")
         for part in self._plan.scanned:
-            self._scan(part)
+            for start, end in self._there(part):  # looked up late: one that runs on goes on to touch pages
+                self._scan(part, start, end)
         words = np.concatenate([registers, *self._words])
         regions = np.array([(r.start, r.end, r.kind) for r in self._plan.scanned], REGION)
         regions = np.sort(np.concatenate([register_regions, regions]), order="start")
         places, tables = self._vtables()
         return Memory(regions, words, self._heads(words["value"]), places, tables)
 
-    def _scan(self, part: Range) -> None:
+    def _there(self, part: Range) -> Iterator[tuple[int, int]]:
+        """Yield what of it is resident."""
         for start, end in self._memory.resident(part.start & ~4095, part.end, own_only=part.own_only):
-            at = max(start, part.start)
-            while at < end:
-                size = min(end - at, self._buffer.nbytes)
-                done = self._memory.read(at, self._buffer[: size // 8])
-                self._keep(self._buffer[: done // 8], at, part.kind)
-                at = at + size if done == size else (at + done + 4096) & ~4095
-                if time.monotonic() > self._deadline:
-                    raise TooMuch("reading its memory took too long")
+            yield max(start, part.start), end
+        self._check_time()
+
+    def _scan(self, part: Range, at: int, end: int) -> None:
+        while at < end:
+            size = min(end - at, self._buffer.nbytes)
+            done = self._memory.read(at, self._buffer[: size // 8])
+            self._keep(self._buffer[: done // 8], at, part.kind)
+            at = at + size if done == size else (at + done + 4096) & ~4095
+            self._check_time()
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise TooMuch("reading its memory took too long")
 
     def _keep(self, words: Addresses, at: int, kind: RegionKind) -> None:
         hits, values, labels = self._spans.find(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -171,6 +172,16 @@ def test_a_killed_target_is_not_looked_into(refleak: Refleak, programs: Path) ->
     assert [scan["reason"] for scan in run.report["scans"]] == ["it was killed by SIGKILL"]
     assert {leak["reachability"] for leak in run.leaks} == {None}
     assert {leak["reachability_reason"] for leak in run.leaks} == {"it was killed by SIGKILL"}
+
+
+def test_what_is_more_than_may_be_read_is_not_looked_into(refleak: Refleak, programs: Path) -> None:
+    run = refleak("--reachability", "auto", "--max-scan", "16K", target=(programs / "shapes", "tree"))
+    (scan,) = run.report["scans"]
+    assert re.fullmatch(r"0\.\d MiB of its memory are to be read, more than --max-scan permits", scan["reason"])
+    assert {leak["reachability"] for leak in run.leaks} == {None}
+    assert {leak["reachability_reason"] for leak in run.leaks} == {scan["reason"]}
+    run = refleak("--reachability", "auto", "--max-scan", "1G", target=(programs / "shapes", "tree"))
+    assert [scan["reason"] for scan in run.report["scans"]] == [None]
 
 
 def test_owners(refleak: Refleak, programs: Path) -> None:
