@@ -51,6 +51,8 @@ _HELD_SECONDS = 3.0
 _KILLED = "it was killed by {}"
 _WENT_ON = "it went on before its memory was read"
 _UNSEEN = "its last call was not seen"
+_UNREADABLE = "its memory could not be read"
+_LIVES_ON = "it was not there yet when the others were read"
 _NOTHING_MADE = "it allocated nothing itself"
 _IGNORED_SIGNALS = (None, 6)
 """abort() is seen; after it comes SIGABRT."""
@@ -83,6 +85,9 @@ class Endings:
         self.most_bytes: int | None = None
         """Who has more to be read is not looked into."""
         self._read: dict[Space, _Read] = {}
+        """Of those that run on."""
+        self._last: dict[Space, _Read] = {}
+        """Of those that came to a last call: some go on from abort()."""
         self._left: set[int] = set()
         """Threads that are still to be let go of."""
         self._standing: set[int] = set()
@@ -93,7 +98,7 @@ class Endings:
     def held(self, control: np.void) -> None:
         """Read the memory of a process that is held by this record."""
         space = int(control["pid"]), int(control["generation"])
-        read = _Read(None, Scan(*space, reason="its memory could not be read"))
+        self._last[space] = _Read(None, Scan(*space, reason=_UNREADABLE))  # so it stays if what follows goes wrong
         try:
             if self._made_nothing(control):
                 read = _Read(None, Scan(*space, reason=_NOTHING_MADE))
@@ -108,7 +113,7 @@ class Endings:
             read = _Read(None, Scan(*space, reason=_WENT_ON))
         if read.memory is not None:
             read = replace(read, memory=replace(read.memory, time_ns=self._clock(now)))
-        self._read[space] = replace(read, scan=replace(read.scan, held_ns=max(0, now - since) if since else 0))
+        self._last[space] = replace(read, scan=replace(read.scan, held_ns=max(0, now - since) if since else 0))
 
     def let_go(self) -> None:
         """Let go of threads that had not stopped in time; to be called often, until the trace is over."""
@@ -161,15 +166,17 @@ class Endings:
                 self._note_what_ran()
             now = time.monotonic_ns()
             for space, began, stop, others in stops:
+                self._read[space] = _Read(None, Scan(*space, reason=_UNREADABLE))
                 self._read[space] = replace(self._look(space, others, now), since_ns=began)
                 if then is None:
                     stop.close()
                     self._note_held([space])
             if then is not None:
                 then()
+        finally:
+            if then is not None:
                 for space in spaces:
                     self._read.pop(space, None)
-        finally:
             for _, _, stop, _ in stops:
                 stop.close()
             self._standing.clear()
@@ -183,9 +190,9 @@ class Endings:
         try:
             read = self._read_running(space, 0, np.zeros(0, np.uint64), why, serve)
         except (TooMuch, OSError) as error:
-            reason = str(error) if isinstance(error, TooMuch) else "its memory could not be read"
+            reason = str(error) if isinstance(error, TooMuch) else _UNREADABLE
             read = _Read(None, Scan(*space, reason=reason, why_running=why))
-        self._read.setdefault(space, read)  # it may have come to its end, where it was read
+        self._read[space] = read
 
     def _read_running(
         self, space: Space, thread: int, own: Words, why: str, serve: Callable[[], None], seconds: float = MOST_SECONDS
@@ -222,7 +229,7 @@ class Endings:
     ) -> None:
         def answer() -> None:
             serve()
-            if any(_of(blob)["pid"] == space[0] for blob in self._put_off):
+            if any(_control(blob)["pid"] == space[0] for blob in self._put_off):
                 raise NotStopped("it was about to end")
 
         began, stop = time.monotonic_ns(), ExitStack()
@@ -244,7 +251,7 @@ class Endings:
         if not self._standing:
             self._put_off = []
         for blob in blobs:
-            control = _of(blob)
+            control = _control(blob)
             waits = control["kind"] == ControlKind.ENDING and int(control["pid"]) in self._standing
             (self._put_off if waits else kept).append(blob)
         return kept
@@ -272,8 +279,7 @@ class Endings:
             scan = Scan(*space, bytes_read=size)
             return _Read(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled, pages=pages)
         except (TooMuch, OSError) as error:
-            reason = str(error) if isinstance(error, TooMuch) else "its memory could not be read"
-            return _Read(None, Scan(*space, reason=reason))
+            return _Read(None, Scan(*space, reason=str(error) if isinstance(error, TooMuch) else _UNREADABLE))
 
     def _is_unsettled(self, threads: Iterable[int]) -> bool:
         """Tell whether one of these threads is inside of a realloc: the old block is not alive any more then, and the
@@ -324,6 +330,11 @@ class Endings:
             memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))
             return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
+    def _of(self, space: Space) -> _Read | None:
+        """Take what was read: while it ran on, where it did when the trace ended, else at its last call."""
+        looked, last = self._read.pop(space, None), self._last.pop(space, None)
+        return looked if last is None or (looked is not None and looked.memory is not None) else last
+
     def judged(self, snapshot: Snapshot, freed: Records) -> Snapshot:
         """Return the snapshot with what was looked into, the classes of what is outstanding, and who holds it.
 
@@ -335,7 +346,7 @@ class Endings:
         for process in snapshot.processes:
             space = process.pid, process.generation
             alive = outstanding(snapshot, space)
-            read = self._read.pop(space, None)
+            read = self._of(space)
             frames = frame_spans(read.walks if read is not None else ())
             until = read.memory.time_ns if read is not None and read.memory is not None else 0
             by_then = freed[freed["time_ns"] <= until]  # what was freed later still held
@@ -358,14 +369,14 @@ class Endings:
                 resident = pages.with_blocks(alive.blocks, knows_all=knows_all) if pages is not None else None
                 scans.append(replace(read.scan, blocks=len(alive.allocations), resident=resident))
             else:
-                scans.append(Scan(*space, reason=reason or _UNSEEN, held_ns=read.scan.held_ns if read else 0))
+                scans.append(Scan(*space, reason=reason or _UNREADABLE, held_ns=read.scan.held_ns if read else 0))
         return replace(
             snapshot, scans=tuple(scans), reach=np.concatenate(found), holders=np.concatenate(holders),
             stacks={**snapshot.stacks, **stacks} if stacks else snapshot.stacks,
         )  # fmt: skip
 
 
-def _of(blob: bytes) -> np.void:
+def _control(blob: bytes) -> np.void:
     control: np.void = np.frombuffer(blob, records.CONTROL, 1)[0]
     return control
 
@@ -381,4 +392,6 @@ def _why_not(process: Process, read: _Read | None) -> str | None:
         return AT_EXEC
     if process.signal not in _IGNORED_SIGNALS:
         return _KILLED.format(signal_name(process.signal))
-    return _UNSEEN if read is None else read.scan.reason
+    if read is not None:
+        return read.scan.reason
+    return _UNSEEN if process.ended_ns is not None else _LIVES_ON

@@ -1,4 +1,4 @@
-"""Last calls of processes that are being stopped wait until these go on."""
+"""Last calls of processes that are being stopped wait until these go on; and why nothing is told of some."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import cast
+from typing import NoReturn, cast
 
 import numpy as np
 import pytest
+from hand_made import blocks, process, snapshot
 
+from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.kernel.maps import Maps
 from tracer.model.records import CONTROL, ControlKind
 from tracer.scanning.endings import Endings
@@ -94,3 +96,62 @@ def test_one_that_is_not_stopped_is_handled_at_once(sleeper: int) -> None:
     handled: list[bytes] = []
     running.look_into([(sleeper, 0)], nothing, nothing, lambda: handled.extend(running.put_off([ending])))
     assert handled == [ending]
+
+
+def reason(endings: Endings, pid: int, ended_ns: int | None = 9) -> str | None:
+    """Return why nothing is told of a process."""
+    whole = snapshot(
+        processes=(process(pid, generation=0, ended_ns=ended_ns),), binaries=(),
+        allocations=blocks({"address": 0x8000, "size": 8}, pid=pid, generation=0),
+    )  # fmt: skip
+    (scan,) = endings.judged(whole, np.zeros(0, FREED_BLOCK)).scans
+    return scan.reason
+
+
+def ending(pid: int) -> np.void:
+    return np.frombuffer(record(pid, ControlKind.ENDING), CONTROL)[0]
+
+
+def fail(*_: object) -> NoReturn:
+    raise RuntimeError
+
+
+@pytest.fixture
+def failing(endings: Endings, monkeypatch: pytest.MonkeyPatch) -> Endings:
+    """Whatever is read is not understood."""
+    monkeypatch.setattr(endings, "_made_nothing", lambda _: False)
+    monkeypatch.setattr(endings, "_memory_of_held", fail)
+    monkeypatch.setattr(endings, "_memory_of", fail)
+    return endings
+
+
+def test_why_nothing_was_seen(endings: Endings) -> None:
+    assert reason(endings, 7) == "its last call was not seen"
+    assert reason(endings, 7, ended_ns=None) == "it was not there yet when the others were read"
+
+
+def test_a_last_call_that_was_seen_is_not_said_to_be_missing(failing: Endings) -> None:
+    with pytest.raises(RuntimeError):
+        failing.held(ending(7))
+    assert reason(failing, 7) == "its memory could not be read"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ptrace of another process needs root here")
+def test_one_whose_memory_was_not_understood_has_no_last_call(failing: Endings, sleeper: int) -> None:
+    with pytest.raises(RuntimeError):
+        failing.look_into([(sleeper, 0)], nothing, nothing)
+    assert reason(failing, sleeper, ended_ns=None) == "its memory could not be read"
+
+
+def test_a_look_meanwhile_does_not_lose_what_was_read_at_the_end(
+    endings: Endings, sleeper: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes to its last call meanwhile, as one that is not stopped may; or was there before."""
+    monkeypatch.setattr(endings, "_made_nothing", lambda _: True)
+    endings.stops = False
+    made_nothing = "it allocated nothing itself"
+    endings.look_into([(sleeper, 0)], lambda: endings.held(ending(sleeper)), nothing, nothing)
+    assert reason(endings, sleeper) == made_nothing
+    endings.held(ending(sleeper))
+    endings.look_into([(sleeper, 0)], nothing, nothing, nothing)
+    assert reason(endings, sleeper) == made_nothing
