@@ -80,8 +80,10 @@ class BadFrees:
         """Tell whether a block may have been made at the address unseen: since anything was lost, where no probe is, or
         by a function of a described allocator that the description does not name: such blocks are seen to be freed."""
         snapshot, of_type = self._evidence.snapshot, self.type(event) or ""
-        uncovered = (*snapshot.coverage.unresolved, *snapshot.coverage.uncovered_instances)
-        if not snapshot.complete or any(u.type == of_type and u.operation in _MAKERS for u in uncovered):
+        covered = snapshot.coverage
+        unseen = {(u.type, u.operation) for u in covered.unresolved}
+        unseen |= {(u.type, u.operation) for u in covered.uncovered_instances}
+        if not snapshot.complete or any((of_type, maker) in unseen for maker in _MAKERS):
             return True
         process = self._evidence.processes.get((int(event["pid"]), int(event["generation"])))
         return bool(of_type and snapshot.mode == "launched" and process is not None and process.unknown_frees
