@@ -71,12 +71,8 @@ class Places:
         """Return the name of the binary that the event's address is in, by its mappings at that time."""
         address, time_ns = int(event["address"]), int(event["time_ns"])
         for mapping in self._mappings:
-            if (
-                (mapping.pid, mapping.generation) == (event["pid"], event["generation"])
-                and mapping.start <= address < mapping.end
-                and mapping.from_ns <= time_ns
-                and (mapping.until_ns is None or time_ns < mapping.until_ns)
-            ):
+            same = (mapping.pid, mapping.generation) == (event["pid"], event["generation"])
+            if same and mapping.holds(address, time_ns):
                 name = PurePath(self._paths.get(mapping.binary, "")).name
                 return name if name and not any(fnmatchcase(name, loader) for loader in _LOADERS) else None
         return None

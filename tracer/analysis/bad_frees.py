@@ -80,10 +80,9 @@ class BadFrees:
         """Tell whether a block may have been made at the address unseen: since anything was lost, where no probe is, or
         by a function of a described allocator that the description does not name: such blocks are seen to be freed."""
         snapshot, of_type = self._evidence.snapshot, self.type(event) or ""
-        covered = snapshot.coverage
-        unseen = {(u.type, u.operation) for u in covered.unresolved}
-        unseen |= {(u.type, u.operation) for u in covered.uncovered_instances}
-        if not snapshot.complete or any((of_type, maker) in unseen for maker in _MAKERS):
+        unresolved = {(one.type, one.operation) for one in snapshot.coverage.unresolved}
+        uncovered = {(one.type, one.operation) for one in snapshot.coverage.uncovered_instances}
+        if not snapshot.complete or any((of_type, maker) in unresolved | uncovered for maker in _MAKERS):
             return True
         process = self._evidence.processes.get((int(event["pid"]), int(event["generation"])))
         return bool(of_type and snapshot.mode == "launched" and process is not None and process.unknown_frees
@@ -144,7 +143,11 @@ class BadFrees:
             return f"{byte_words(inside)} inside a block of {int(block['size']):,}"
         if event["on_stack"]:
             return "on the stack of the thread that frees it"
-        return f"in the data of {self._places.binary_at(event)}"
+        what = "the data"
+        if event["serial"]:
+            name = self._evidence.snapshot.holder_names[int(event["serial"]) - 1].name
+            what = f"variable {name.removesuffix('[]')}"
+        return f"in {what} of {self._places.binary_at(event)}"
 
 
 def byte_words(count: int) -> str:

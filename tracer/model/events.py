@@ -35,7 +35,8 @@ MAPPING_EVENT = _view(object="length", value="old_address", extra="old_length", 
 """An unmap, a remap, or the undoing of one."""
 _ERROR = {"object": "release", "value": "birth", "extra": "broken_type", "flags": "error", "reserved": "represented"}
 ERROR_EVENT = _view(**_ERROR, count_read="on_stack", count="block_size")
-"""A broken rule. `release`, `birth`: stacks; `represented`: how many errors a sampled one stands for."""
+"""A broken rule. `release`, `birth`: stacks; `represented`: how many errors a sampled one stands for. `serial` of a
+free of what is no block: 1 + the place in Snapshot.holder_names of the variable that it is, else 0."""
 COUNTED_EVENT = _view(**_ERROR)
 """The same of an object whose block was freed while it was counted; `count`: that it had."""
 

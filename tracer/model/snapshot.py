@@ -74,6 +74,11 @@ class Mapping:
     link_address: int | None = None
     """Where `start` lies as linked; None where it is not known."""
 
+    def holds(self, address: int, time_ns: int) -> bool:
+        """Tell whether an address was in it at a time."""
+        is_there = self.from_ns <= time_ns and (self.until_ns is None or time_ns < self.until_ns)
+        return is_there and self.start <= address < self.end
+
 
 @dataclass(frozen=True)
 class Process:

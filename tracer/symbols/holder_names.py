@@ -1,4 +1,5 @@
-"""Names of holders, by the target's files: variables with the way to the member, structs, classes."""
+"""Names of holders, by the target's files: variables with the way to the member, structs, classes; and of the variables
+that were freed, which are no blocks."""
 
 from __future__ import annotations
 
@@ -6,15 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from tracer.dwarf.data_types import MOST_BYTES, DataTypes, Found
 from tracer.elf.debug_files import DebugFiles
 from tracer.elf.symbol_table import Symbol
 from tracer.errors import RefleakError
 from tracer.model.c_library_names import LIBC, LOADER, MUSL
+from tracer.model.events import ErrorKind
 from tracer.model.holders import HolderKind, HolderName
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
-from tracer.model.snapshot import ANONYMOUS, Snapshot
+from tracer.model.snapshot import ANONYMOUS, Records, Snapshot
 from tracer.symbols.class_names import class_names
 from tracer.symbols.demangling import demangled
 from tracer.symbols.options import SymbolOptions
@@ -42,11 +45,12 @@ class HolderNames:
         self._bytes = 0
 
     def named(self) -> Snapshot:
-        """Return the snapshot with names of its holders."""
-        holders = self._snapshot.holders.copy()
+        """Return the snapshot with names of its holders, and of what was freed and is a variable."""
+        holders, errors = self._snapshot.holders.copy(), self._snapshot.errors.copy()
         rows, of = np.unique(holders[list(_LIKENESS)], return_inverse=True)
+        variables = np.flatnonzero(_may_be_of_variables(errors))
         try:
-            found = [self._name(row) for row in rows]
+            found = [self._name(row) for row in rows] + [self._freed(errors[index]) for index in variables]
         finally:
             for source in self._sources.values():
                 source.close()
@@ -54,7 +58,9 @@ class HolderNames:
         place = {name: number for number, name in enumerate(names, start=1)}
         numbers = np.array([place[name] if name is not None else 0 for name in found], np.uint32)
         holders["name"] = numbers[of] if len(of) else 0
-        return replace(self._snapshot, holders=holders, holder_names=tuple(self._written(names)))
+        errors["serial"][variables] = numbers[len(rows) :]
+        written = tuple(self._written(names))
+        return replace(self._snapshot, holders=holders, errors=errors, holder_names=written)
 
     def _written(self, names: Sequence[HolderName]) -> list[HolderName]:
         if not self._options.demangle:
@@ -72,6 +78,17 @@ class HolderNames:
             return self._variable(int(row["place"]), is_local=kind is HolderKind.THREAD_LOCAL)
         if kind in _BLOCKS:
             return self._of_class(row) or self._of_struct(row)
+        return None
+
+    def _freed(self, event: np.void) -> HolderName | None:
+        """Name the variable that was freed."""
+        address, space = int(event["address"]), (int(event["pid"]), int(event["generation"]))
+        for mapping in self._snapshot.mappings:
+            if (mapping.pid, mapping.generation) == space and mapping.holds(address, int(event["time_ns"])):
+                if mapping.link_address is None:
+                    return None
+                link_address = address - mapping.start + mapping.link_address
+                return self._variable(mapping.binary << FRAME_BINARY_SHIFT | link_address, is_local=False)
         return None
 
     def _variable(self, place: int, *, is_local: bool) -> HolderName | None:
@@ -149,6 +166,12 @@ class HolderNames:
         return self._types[binary]
 
 
+def _may_be_of_variables(errors: Records) -> npt.NDArray[np.bool_]:
+    """Tell the frees of what is no block, nor on a stack."""
+    found: npt.NDArray[np.bool_] = (errors["error"] == ErrorKind.INVALID_FREE) & (errors["on_stack"] == 0)
+    return found
+
+
 def _read(source: Source) -> DataTypes | None:
     try:
         return DataTypes(source.dwarf) if source.dwarf is not None else None
@@ -166,7 +189,7 @@ def _covering(source: Source, address: int, *, is_local: bool) -> Symbol | None:
 
 def with_holder_names(snapshot: Snapshot, options: SymbolOptions) -> Snapshot:
     """Return a snapshot whose holders have names, as far as the files tell; they are looked into only where needed."""
-    if not len(snapshot.holders):
+    if not len(snapshot.holders) and not _may_be_of_variables(snapshot.errors).any():
         return snapshot
     return HolderNames(snapshot, options).named()
 

@@ -103,7 +103,7 @@ INVALID = (
     ("inner-realloc", "24 bytes inside a block of 101", ["again_by_realloc", "main"]),
     ("stack", "on the stack of the thread that frees it", ["again", "main"]),
     ("thread-stack", "on the stack of the thread that frees it", ["again", "own_stack"]),
-    ("data", "in the data of bad_frees", ["again", "main"]),
+    ("data", "in variable data of bad_frees", ["again", "main"]),
 )
 
 

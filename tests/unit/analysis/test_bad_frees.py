@@ -10,6 +10,7 @@ from hand_made import BINARIES, LOSSES, SITES, Code, blocks, broken_rules, proce
 from tracer.analysis import AnalysisOptions, analyse, has_findings, parse_suppressions
 from tracer.model.events import ErrorKind
 from tracer.model.findings import Findings
+from tracer.model.holders import HolderName
 from tracer.model.operations import Operation
 from tracer.model.snapshot import (
     Binary,
@@ -195,6 +196,15 @@ def mapping(binary: int, **more: Any) -> Mapping:
 def test_an_address_in_a_binarys_data() -> None:
     (error,) = judged(INVALID, mappings=(mapping(4),)).errors
     assert error.reason == "in the data of libstdc++.so.6"
+
+
+@pytest.mark.parametrize(("name", "told"), [("table", "table"), ("machines.host[]", "machines.host")])
+def test_an_address_in_a_variable(name: str, told: str) -> None:
+    (error,) = judged(
+        {**INVALID, "serial": 2}, mappings=(mapping(4),),
+        holder_names=(HolderName("other"), HolderName(name)),
+    ).errors  # fmt: skip
+    assert error.reason == f"in variable {told} of libstdc++.so.6"
 
 
 @pytest.mark.parametrize("where", [mapping(3), mapping(4, until_ns=800), mapping(4, from_ns=901)])
