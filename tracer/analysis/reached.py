@@ -112,11 +112,11 @@ def why_unknown(snapshot: Snapshot) -> dict[tuple[int, int], str]:
 
 def with_below(leaks: list[Leak]) -> list[Leak]:
     """Sum up what hangs below each lost entry; an entry whose owner is not listed stands for itself."""
-    owners = {(leak.pid, leak.id) for leak in leaks if leak.reachability == LOST}
-    sums: dict[tuple[int, str], tuple[int, int]] = {}
+    owners = {(leak.pid, leak.state, leak.id) for leak in leaks if leak.reachability == LOST}
+    sums: dict[tuple[int, str, str], tuple[int, int]] = {}
     placed = []
     for leak in leaks:
-        key = leak.pid, leak.owner or ""
+        key = leak.pid, leak.state, leak.owner or ""
         if leak.reachability == INDIRECT and key in owners:
             count, size = sums.get(key, (0, 0))
             sums[key] = count + leak.count, size + (leak.bytes or 0)
@@ -126,10 +126,10 @@ def with_below(leaks: list[Leak]) -> list[Leak]:
     return [_holding(leak, sums) for leak in placed]
 
 
-def _holding(leak: Leak, sums: dict[tuple[int, str], tuple[int, int]]) -> Leak:
-    if leak.reachability != LOST or (leak.pid, leak.id) not in sums:
+def _holding(leak: Leak, sums: dict[tuple[int, str, str], tuple[int, int]]) -> Leak:
+    if leak.reachability != LOST or (leak.pid, leak.state, leak.id) not in sums:
         return leak
-    count, size = sums[leak.pid, leak.id]
+    count, size = sums[leak.pid, leak.state, leak.id]
     return replace(leak, below_count=count, below_bytes=size)
 
 

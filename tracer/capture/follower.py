@@ -15,7 +15,7 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.unfollowed import Unfollowed
 from tracer.jit.generated_code import GeneratedCode
 from tracer.kernel import bpf
-from tracer.kernel.held_threads import is_held
+from tracer.kernel.known_threads import is_held
 from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
@@ -58,6 +58,7 @@ class Follower:
         *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._processes = binaries, prober, spaces, processes
+        self._endings = endings
         self._code = code
         self._listeners: Sequence[SpaceListener] = (spaces, *code.listeners, events)
         self._clock, self._mishaps, self._can_hold = clock, mishaps, can_hold
@@ -239,6 +240,10 @@ class Follower:
                 self._renumbered.add(pid)
             if binaries:
                 self._expected.add(pid)
+                current = self._processes.current(pid)
+                is_no_child = current is not None and current.parent is None  # of those there may be thousands
+                if control["ticket"] and is_no_child:
+                    self._endings.executes(control)
 
     def _execed(self, control: np.void) -> None:
         (pid, generation), moment = _space(control), self._moment(control)

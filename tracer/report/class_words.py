@@ -23,9 +23,10 @@ _PARTS = (
 
 def state_word(leak: Leak, otherwise: str) -> str:
     """Return how memory is called that is left: by its class where that is known."""
-    if leak.state not in ("leaked", "outstanding") or leak.kind == "reference":
+    if leak.state == "inherited" or leak.kind == "reference" or leak.reachability is None:
         return otherwise
-    return CLASSES.get(leak.reachability or "", otherwise)
+    word = CLASSES.get(leak.reachability, otherwise)
+    return word if leak.state in ("leaked", "outstanding") else f"{otherwise}, {word}"
 
 
 def leaked_amount(leaks: Sequence[Leak]) -> str:

@@ -57,7 +57,7 @@ def add_leak(page: Page, number: int, entry: CauseEntry, tree: str = PRUNED) -> 
 
 def _add_reach(page: Page, leak: Leak) -> None:
     """Add what still points at it, and what hangs below it."""
-    if leak.reachability is None or leak.state in ("inherited", "alive-at-exec"):
+    if leak.reachability is None or leak.state == "inherited":
         return
     word = CLASSES[leak.reachability] if leak.kind == "reference" else ""
     said = is_held(leak.holders) and leak.reachability == REACHABLE

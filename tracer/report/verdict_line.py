@@ -6,7 +6,6 @@ from collections import Counter
 
 from tracer.model.findings import POSSIBLE, Findings, Leak
 from tracer.model.snapshot import CRASHES
-from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.class_words import leaked_amount, outstanding_amount
 from tracer.report.page import Span
@@ -33,7 +32,7 @@ def verdict(findings: Findings) -> Span:
     text = parts[0] if len(parts) == 1 else f"{parts[0]}: {', '.join(parts[1:])}"
     past = sum(error.count for error in findings.errors if error.kind == "freed-past-counter")
     text += f"; {counted(past, 'object')} freed past {'its counter' if past == 1 else 'their counters'}" if past else ""
-    exec_ = amount([leak for leak in findings.leaks if leak.state == "alive-at-exec"])
+    exec_ = outstanding_amount([leak for leak in findings.leaks if leak.state == "alive-at-exec"])
     text += f"; alive at exec: {exec_}" if exec_ else ""
     if not findings.complete and (leaked or errors or outstanding):
         text += "; but data were lost"

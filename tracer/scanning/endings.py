@@ -11,16 +11,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tracer.kernel import bpf
-from tracer.kernel.held_threads import is_held
 from tracer.kernel.kernel_records import OldBlock
-from tracer.kernel.maps import Maps, thread_value
+from tracer.kernel.known_threads import is_held, thread_head
+from tracer.kernel.maps import Maps
 from tracer.model import records
 from tracer.model.addresses import Space
 from tracer.model.distinct_values import distinct
 from tracer.model.holders import HOLDER_RECORD, HolderKind
-from tracer.model.reachability import AT_EXEC, NOT_STOPPED, REACH_RECORD, Scan
+from tracer.model.reachability import NOT_STOPPED, REACH_RECORD, Scan
 from tracer.model.records import ControlKind
-from tracer.model.signals import signal_name
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
 from tracer.procfs.process import thread_ids
@@ -30,9 +29,10 @@ from tracer.scanning.layout import Layout, layout
 from tracer.scanning.outstanding import outstanding, rows_of
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
 from tracer.scanning.process_memory import ProcessMemory
+from tracer.scanning.reasons import NOTHING_MADE, UNREADABLE, WENT_ON, why_not
 from tracer.scanning.register_words import register_words, thread_rows
 from tracer.scanning.resident_pages import ResidentPages, read_resident
-from tracer.scanning.running_reads import MOST_SECONDS, RunningRead, read_running, was_asleep
+from tracer.scanning.running_reads import MOST_SECONDS, RunningRead, read_running, registers_of, was_asleep
 from tracer.scanning.stopped_threads import (
     NotStopped,
     Words,
@@ -48,14 +48,6 @@ _PATIENCE_NS = 4_000_000_000
 """Of reading: HOLD_NS of bpf/abi.h is five seconds."""
 _HELD_SECONDS = 3.0
 """So long may one be read again and again that is held for it."""
-_KILLED = "it was killed by {}"
-_WENT_ON = "it went on before its memory was read"
-_UNSEEN = "its last call was not seen"
-_UNREADABLE = "its memory could not be read"
-_LIVES_ON = "it was not there yet when the others were read"
-_NOTHING_MADE = "it allocated nothing itself"
-_IGNORED_SIGNALS = (None, 6)
-"""abort() is seen; after it comes SIGABRT."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +62,8 @@ class _Read:
     pages: ResidentPages | None = None
     running: RunningRead | None = None
     """Of one that was not stopped."""
+    is_at_exec: bool = False
+    """It was about to execute a program, which may have failed."""
 
 
 class Endings:
@@ -96,24 +90,32 @@ class Endings:
         """Records of those of them that have come to their last call."""
 
     def held(self, control: np.void) -> None:
-        """Read the memory of a process that is held by this record."""
+        """Read the memory of a process that is held by this record at its last call."""
+        self._keep(control, self._memory_of_held)
+
+    def executes(self, control: np.void) -> None:
+        """Read the memory of a process that is held by this record where it is about to execute a program."""
+        self._keep(control, self._memory_at_exec)
+
+    def _keep(self, control: np.void, read_memory: Callable[[np.void], _Read]) -> None:
         space = int(control["pid"]), int(control["generation"])
-        self._last[space] = _Read(None, Scan(*space, reason=_UNREADABLE))  # so it stays if what follows goes wrong
+        self._last[space] = _Read(None, Scan(*space, reason=UNREADABLE))  # so it stays if what follows goes wrong
         try:
             if self._made_nothing(control):
-                read = _Read(None, Scan(*space, reason=_NOTHING_MADE))
+                read = _Read(None, Scan(*space, reason=NOTHING_MADE))
             else:
-                read = self._memory_of_held(control)
+                read = read_memory(control)
         except (NotStopped, TooMuch) as error:
             read = _Read(None, Scan(*space, reason=str(error)))
         except (FileNotFoundError, ProcessLookupError):
-            read = _Read(None, Scan(*space, reason=_WENT_ON))
+            read = _Read(None, Scan(*space, reason=WENT_ON))
         now, since = time.monotonic_ns(), int(control["ticket"])
         if read.memory is not None and not is_held(self._maps, control):
-            read = _Read(None, Scan(*space, reason=_WENT_ON))
+            read = _Read(None, Scan(*space, reason=WENT_ON))
         if read.memory is not None:
             read = replace(read, memory=replace(read.memory, time_ns=self._clock(now)))
-        self._last[space] = replace(read, scan=replace(read.scan, held_ns=max(0, now - since) if since else 0))
+        scan = replace(read.scan, held_ns=max(0, now - since) if since else 0)
+        self._last[space] = replace(read, scan=scan, is_at_exec=control["kind"] != ControlKind.ENDING)
 
     def let_go(self) -> None:
         """Let go of threads that had not stopped in time; to be called often, until the trace is over."""
@@ -129,14 +131,8 @@ class Endings:
         raw = bpf.lookup_element(self._maps.fds["SPACE_TOTALS"], key.tobytes(), records.SPACE_TOTALS.itemsize)
         if raw is not None and np.frombuffer(raw, records.SPACE_TOTALS)[0]["made"]:
             return False
-        thread = self._thread(int(control["tid"]))
+        thread = thread_head(self._maps, int(control["tid"]))
         return thread is None or not int(thread["totals"]["made"])
-
-    def _thread(self, tid: int) -> np.void | None:
-        """Return the THREAD_HEAD of a thread, None where it has done nothing that is probed."""
-        value = thread_value()
-        raw = bpf.lookup_element(self._maps.fds["THREADS"], tid.to_bytes(4, "little"), value.itemsize)
-        return None if raw is None else np.frombuffer(raw, value, 1)[0]["head"]
 
     def look_into(
         self, spaces: Iterable[Space], freeze: Callable[[], None], serve: Callable[[], None],
@@ -166,7 +162,7 @@ class Endings:
                 self._note_what_ran()
             now = time.monotonic_ns()
             for space, began, stop, others in stops:
-                self._read[space] = _Read(None, Scan(*space, reason=_UNREADABLE))
+                self._read[space] = _Read(None, Scan(*space, reason=UNREADABLE))
                 self._read[space] = replace(self._look(space, others, now), since_ns=began)
                 if then is None:
                     stop.close()
@@ -190,7 +186,7 @@ class Endings:
         try:
             read = self._read_running(space, 0, np.zeros(0, np.uint64), why, serve)
         except (TooMuch, OSError) as error:
-            reason = str(error) if isinstance(error, TooMuch) else _UNREADABLE
+            reason = str(error) if isinstance(error, TooMuch) else UNREADABLE
             read = _Read(None, Scan(*space, reason=reason, why_running=why))
         self._read[space] = read
 
@@ -279,13 +275,13 @@ class Endings:
             scan = Scan(*space, bytes_read=size)
             return _Read(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled, pages=pages)
         except (TooMuch, OSError) as error:
-            return _Read(None, Scan(*space, reason=str(error) if isinstance(error, TooMuch) else _UNREADABLE))
+            return _Read(None, Scan(*space, reason=str(error) if isinstance(error, TooMuch) else UNREADABLE))
 
     def _is_unsettled(self, threads: Iterable[int]) -> bool:
         """Tell whether one of these threads is inside of a realloc: the old block is not alive any more then, and the
         new one not yet, while one of them holds what the program keeps there."""
         for tid in threads:
-            thread = self._thread(tid)
+            thread = thread_head(self._maps, tid)
             if thread is not None and thread["pending"]["slot"] and thread["pending"]["had_old"] != OldBlock.NONE:
                 return True
         return False
@@ -330,9 +326,25 @@ class Endings:
             memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))
             return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
-    def _of(self, space: Space) -> _Read | None:
+    def _memory_at_exec(self, control: np.void) -> _Read:
+        """Stop the other threads, and read, in half the time; the one that is held goes on with all of its registers.
+        Raises NotStopped, TooMuch, OSError."""
+        pid, thread = int(control["pid"]), int(control["thread"])
+        space, own = (pid, int(control["generation"])), registers_of(thread)
+        why = self._why_running(pid) if len(thread_ids(pid)) > 1 else None
+        if why is not None or own is None:
+            raise NotStopped(why or "what it has in registers could not be read")
+        with stopped_threads(pid, thread, self._left) as others:
+            since_ns, standing = int(control["ticket"]) - _PATIENCE_NS // 2, {thread: own, **others}
+            memory, size, walks, pages = self._memory_of(space, 0, np.zeros(0, np.uint64), standing, since_ns)
+            return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
+
+    def _of(self, process: Process) -> _Read | None:
         """Take what was read: while it ran on, where it did when the trace ended, else at its last call."""
+        space = process.pid, process.generation
         looked, last = self._read.pop(space, None), self._last.pop(space, None)
+        if last is not None and last.is_at_exec and not process.by_exec:
+            last = None
         return looked if last is None or (looked is not None and looked.memory is not None) else last
 
     def judged(self, snapshot: Snapshot, freed: Records) -> Snapshot:
@@ -346,14 +358,15 @@ class Endings:
         for process in snapshot.processes:
             space = process.pid, process.generation
             alive = outstanding(snapshot, space)
-            read = self._of(space)
+            read = self._of(process)
             frames = frame_spans(read.walks if read is not None else ())
             until = read.memory.time_ns if read is not None and read.memory is not None else 0
             by_then = freed[freed["time_ns"] <= until]  # what was freed later still held
             around = replace(surroundings(snapshot, process, modules, by_then), frames=frames.spans)
             if not any(map(len, (alive.allocations, alive.objects, alive.mapped, around.gone))):
                 continue
-            reason = self._hindrance or _why_not(process, read)
+            why = read.scan.reason if read is not None else None
+            reason = self._hindrance or why_not(process, why, is_known=read is not None)
             if reason is None and read is not None and read.memory is not None:
                 is_older = snapshot.mode == "attached"
                 free_holds = is_older or read.is_unsettled or bool(snapshot.losses)
@@ -369,7 +382,7 @@ class Endings:
                 resident = pages.with_blocks(alive.blocks, knows_all=knows_all) if pages is not None else None
                 scans.append(replace(read.scan, blocks=len(alive.allocations), resident=resident))
             else:
-                scans.append(Scan(*space, reason=reason or _UNREADABLE, held_ns=read.scan.held_ns if read else 0))
+                scans.append(Scan(*space, reason=reason or UNREADABLE, held_ns=read.scan.held_ns if read else 0))
         return replace(
             snapshot, scans=tuple(scans), reach=np.concatenate(found), holders=np.concatenate(holders),
             stacks={**snapshot.stacks, **stacks} if stacks else snapshot.stacks,
@@ -385,13 +398,3 @@ def _walked(holders: Records) -> list[int]:
     """Return the ids of the stacks that words are on."""
     on_stack: list[int] = distinct(holders["place"][holders["kind"] == HolderKind.STACK]).tolist()
     return on_stack
-
-
-def _why_not(process: Process, read: _Read | None) -> str | None:
-    if process.by_exec:
-        return AT_EXEC
-    if process.signal not in _IGNORED_SIGNALS:
-        return _KILLED.format(signal_name(process.signal))
-    if read is not None:
-        return read.scan.reason
-    return _UNSEEN if process.ended_ns is not None else _LIVES_ON

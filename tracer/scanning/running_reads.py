@@ -94,5 +94,13 @@ def was_asleep(read: RunningRead, pid: int) -> bool:
     return False
 
 
+def registers_of(tid: int) -> Words | None:
+    """Return the registers of a thread that is in the kernel, as it entered that; None where they cannot be told."""
+    with suppress(OSError), closing(TaskRegisters()) as registers:
+        words = registers.of(tid)
+        return None if words is None else np.append(words, np.zeros(REGISTERS - len(words), np.uint64))
+    return None
+
+
 def _without(now: Activity, but: int) -> Activity:
     return {tid: one for tid, one in now.items() if tid != but}

@@ -87,6 +87,19 @@ def test_one_stack_with_blocks_of_two_classes_is_two_entries() -> None:
     assert found["reachable"].reachability_reason == "held by a global"
 
 
+def test_what_was_alive_at_an_exec_has_a_class_and_fails_no_run() -> None:
+    code, whole = made(processes=(process(by_exec=True), process(generation=2)))
+    found = analyse(whole, code.symbols)
+    said = text(found)
+    assert " ".join(said.split()).startswith(
+        "refleak: clean; alive at exec: lost 150 bytes in 2 blocks, possibly lost 30 bytes in 1 block, still reachable "
+        "1,020 bytes in 2 blocks target"
+    )
+    assert "100 bytes alive at exec, lost: 1 block" in said
+    assert "nothing that is not lost points at it; and 1 block, 50 bytes below it" in said
+    assert not has_findings(found) and not ANY_FINDING.broken_by(found)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_pool_and_its_first_block_begin_at_one_address(first: int) -> None:
     """The pool is held by its second block; what the first one held hangs below that."""

@@ -17,6 +17,7 @@ from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.kernel.maps import Maps
 from tracer.model.records import CONTROL, ControlKind
 from tracer.scanning.endings import Endings
+from tracer.scanning.pointer_scan import TooMuch
 from tracer.unwinding.dwarf_unwinder import DwarfUnwinder
 from tracer.unwinding.stack_dump import StackDump
 
@@ -98,10 +99,10 @@ def test_one_that_is_not_stopped_is_handled_at_once(sleeper: int) -> None:
     assert handled == [ending]
 
 
-def reason(endings: Endings, pid: int, ended_ns: int | None = 9) -> str | None:
+def reason(endings: Endings, pid: int, ended_ns: int | None = 9, *, by_exec: bool = False) -> str | None:
     """Return why nothing is told of a process."""
     whole = snapshot(
-        processes=(process(pid, generation=0, ended_ns=ended_ns),), binaries=(),
+        processes=(process(pid, generation=0, ended_ns=ended_ns, by_exec=by_exec),), binaries=(),
         allocations=blocks({"address": 0x8000, "size": 8}, pid=pid, generation=0),
     )  # fmt: skip
     (scan,) = endings.judged(whole, np.zeros(0, FREED_BLOCK)).scans
@@ -155,3 +156,21 @@ def test_a_look_meanwhile_does_not_lose_what_was_read_at_the_end(
     endings.held(ending(sleeper))
     endings.look_into([(sleeper, 0)], nothing, nothing, nothing)
     assert reason(endings, sleeper) == made_nothing
+
+
+def test_an_exec_that_was_read_is_no_end_unless_it_came_about(
+    endings: Endings, sleeper: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_much(_: object) -> NoReturn:
+        raise TooMuch("it is too much")
+
+    monkeypatch.setattr(endings, "_made_nothing", lambda _: False)
+    monkeypatch.setattr(endings, "_memory_at_exec", too_much)
+    executes = np.frombuffer(record(sleeper, ControlKind.EXECUTES), CONTROL)[0]
+    assert reason(endings, sleeper, by_exec=True) == "it executed another program"
+    for by_exec, said in ((True, "it is too much"), (False, "its last call was not seen")):
+        endings.executes(executes)
+        assert reason(endings, sleeper, by_exec=by_exec) == said
+    monkeypatch.setattr(endings, "_made_nothing", lambda _: True)
+    endings.executes(executes)
+    assert reason(endings, sleeper, by_exec=True) == "it executed another program"

@@ -1,4 +1,4 @@
-"""Threads that the kernel side holds, until they are released or have waited too long."""
+"""Threads as the kernel side has them: what it knows of one, and whether it holds it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from tracer.kernel import bpf
 from tracer.kernel.kernel_records import HOLD
-from tracer.kernel.maps import Maps
+from tracer.kernel.maps import Maps, thread_value
 
 
 def is_held(maps: Maps, control: np.void) -> bool:
@@ -16,3 +16,10 @@ def is_held(maps: Maps, control: np.void) -> bool:
     """
     kept = bpf.lookup_element(maps.fds["HOLDS"], int(control["tid"]).to_bytes(4, "little"), HOLD.itemsize)
     return kept is not None and bool(np.frombuffer(kept, HOLD)[0]["ticket"] == control["ticket"])
+
+
+def thread_head(maps: Maps, tid: int) -> np.void | None:
+    """Return the THREAD_HEAD of a thread, None where it has done nothing that is probed."""
+    value = thread_value()
+    raw = bpf.lookup_element(maps.fds["THREADS"], tid.to_bytes(4, "little"), value.itemsize)
+    return None if raw is None else np.frombuffer(raw, value, 1)[0]["head"]
