@@ -34,7 +34,8 @@ _WRAPPER_FUNCTION = re.compile(
     r"|_?Py(Mem|Object)_(Raw)?(Malloc|Calloc|Realloc|New)|_PyMem_(Raw|Debug)?\w*(Malloc|Calloc|Realloc)|_PyObject_\w*Alloc"
     r"|Perl_(safesys)?(malloc|calloc|realloc)|Perl_save(shared)?pvn?|ruby_x(malloc2?|calloc|realloc2?)"
     r"|Tcl(p|_)(Attempt)?(Alloc|Realloc)"
-    r"|ngx_(alloc|calloc|memalign)|apr_(palloc|pcalloc)|bfd_(z?malloc|z?alloc|realloc)|php_?(m|c|re)alloc|_em?alloc"
+    r"|NRT_(Allocate(_External)?|Reallocate|MemInfo_(varsize_)?(re)?alloc\w*|MemInfo_new(_varsize)?(_dtor)?)"
+    r"|nrt_allocate_\w+|ngx_(alloc|calloc|memalign)|apr_(palloc|pcalloc)|bfd_(z?malloc|z?alloc|realloc)|php_?(m|c|re)alloc|_em?alloc"
     r"|g_(try_)?(malloc|malloc0|realloc|malloc_n|malloc0_n|realloc_n)|g_slice_alloc0?|g_str(n)?dup|g_memdup2?"
 )
 _JAVA_MODULE = "libjvm.so"

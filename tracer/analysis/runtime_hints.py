@@ -21,6 +21,9 @@ _JAVA_HEAP = re.compile(
     r"|ShenandoahHeapRegion)::.*"
 )
 """By which the collectors of HotSpot commit memory for objects (src/hotspot/share/gc)."""
+_NUMBA_FUNCTION = re.compile(r"(?!cpython::).*\[abi:v\d+\].*")
+"""The first tag is the number of a compilation; what Python calls are wrappers, which have no lines
+(numba/core/funcdesc.py)."""
 _JAVA_START = re.compile(r"JNI_CreateJavaVM|Threads::create_vm")
 
 
@@ -28,7 +31,7 @@ def runtime_hints(leaks: Sequence[Leak]) -> tuple[str, ...]:
     """Return a line for each interpreter whose code or objects these entries show only in part."""
     left = [leak for leak in leaks if leak.state != INHERITED]
     stacks = [leak.stack for leak in left if leak.suppressed_by is None]
-    return (*_arenas(left), *_java_heap(left), *_javascript(stacks), *_java(stacks))
+    return (*_arenas(left), *_java_heap(left), *_javascript(stacks), *_java(stacks), *_numba(stacks))
 
 
 def _arenas(leaks: Iterable[Leak]) -> Iterator[str]:
@@ -85,4 +88,17 @@ def _java(stacks: Iterable[FrameList]) -> Iterator[str]:
         yield (
             "methods of Java have no names: `jcmd PID Compiler.perfmap` (Java 17 and later) or perf-map-agent writes"
             " those of the compiled ones to /tmp/perf-PID.map; -XX:+PreserveFramePointer keeps their stacks whole"
+        )
+
+
+def _numba(stacks: Iterable[FrameList]) -> Iterator[str]:
+    bare = with_line = 0
+    for stack in stacks:
+        for frame in stack:
+            if frame.kind == "jit" and frame.function and _NUMBA_FUNCTION.fullmatch(frame.function):
+                bare, with_line = bare + (frame.line is None), with_line + (frame.line is not None)
+    if bare > with_line:
+        yield (
+            "functions that numba compiled have no lines, and one that it inlined no frame of its own:"
+            " NUMBA_DEBUGINFO=1 in its environment shows both"
         )

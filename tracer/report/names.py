@@ -8,26 +8,32 @@ _OPERATOR = re.compile(r"operator ?(<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>|\(\))")
 _HIDDEN = {"<": "\ue000", ">": "\ue001", "(": "\ue002", ")": "\ue003"}
 _SHOWN = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
 _HIDE = str.maketrans(_HIDDEN)
+_TAG = re.compile(r"\[abi:[^\]]*\]")
+"""abi_tag of GCC; numba has the arguments' types and the options of a compilation in such tags."""
 _LEAST = 8
 
 
 def shorten(name: str, room: int) -> str:
     """Return `name` in at most `room` characters (never less than 8).
 
-    First go the arguments, then what templates are instantiated with, then the return type and the outer
-    namespaces; `..` stands for each.
+    First go the tags of an ABI, then the arguments, then what templates are instantiated with, then the return type
+    and the outer namespaces; `..` stands for each but the tags.
     """
     room = max(room, _LEAST)
     if len(name) <= room:
         return name
     text = _OPERATOR.sub(lambda match: match.group().translate(_HIDE), name)
-    for step in (_without_arguments, _without_inner_templates, _without_templates, _without_result):
+    for step in (_without_tags, _without_arguments, _without_inner_templates, _without_templates, _without_result):
         text = step(text)
         if len(text) <= room:
             return text.translate(_SHOWN)
     tail = text[2 - room :]
     scope = tail.find("::", 0, tail.find("<") if "<" in tail else None)
     return ".." + (tail[scope + 2 :] if scope >= 0 else tail).translate(_SHOWN)
+
+
+def _without_tags(text: str) -> str:
+    return _TAG.sub("", text)
 
 
 def _without_arguments(text: str) -> str:

@@ -115,6 +115,21 @@ def test_hints_where_java_is_nameless() -> None:
     assert runtime_hints([leak(machine, replace(method, function="run", module="[jit]"))]) == ()
 
 
+def test_hints_where_numba_s_functions_have_no_lines() -> None:
+    """What gdb's interface registers has names; the way to the rest was not said."""
+    (hint,) = runtime_hints([leak(*numba("__main__::keep[abi:v3][abi:c8tJTIeF](long long)"))])
+    assert hint.startswith("functions that numba compiled have no lines") and "NUMBA_DEBUGINFO=1" in hint
+    assert runtime_hints([leak(*numba("__main__::keep[abi:v3](long long)", line=9))]) == ()
+    assert runtime_hints([leak(*numba("std::__cxx11::to_string[abi:cxx11](int)"))]) == ()
+    assert own_frame(numba("__main__::keep[abi:v3](long long)")) == 2, "not numba's allocator"
+
+
+def numba(function: str, line: int | None = None) -> tuple[Frame, ...]:
+    made, library = Frame(function, "[jit]", line=line, kind="jit", address=0x7000), "_nrt_python.cpython-311.so"
+    allocator = Frame("NRT_Allocate_External", library), Frame("nrt_allocate_meminfo_and_data_align", library)
+    return (*allocator, made, replace(made, function=f"cpython::{function}", line=None), SCRIPT)
+
+
 @pytest.mark.parametrize(
     "grower",
     [
