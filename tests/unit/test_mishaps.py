@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import signal
 import struct
+import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -85,6 +87,30 @@ def test_short_attempts_go_on_when_the_trace_is_to_end() -> None:
     finally:
         mishaps.calm()
     assert mishaps.losses == ()
+
+
+@pytest.mark.parametrize("event", ["call", "return"])
+@pytest.mark.parametrize("error", [None, ValueError()])
+def test_what_is_to_be_given_up_is_so_within_its_attempt_only(event: str, error: Exception | None) -> None:
+    """At each step into an attempt and out of it there is an alarm; one that raised there ended refleak."""
+
+    def alarm(frame: FrameType, what: str, _: object) -> None:
+        if what == event and Path(frame.f_code.co_filename).name in ("mishaps.py", "contextlib.py", "errors.py"):
+            signal.raise_signal(signal.SIGALRM)
+
+    mishaps = Mishaps()
+    try:
+        with mishaps.attempt():
+            mishaps.hurry(1000)
+            mishaps.__dict__.update(_patience=1e-9)  # no alarm comes by itself
+            sys.setprofile(alarm)
+            if error is not None:
+                raise error
+        sys.setprofile(None)
+        assert mishaps.count == (error is not None)
+    finally:
+        sys.setprofile(None)
+        mishaps.calm()
 
 
 def test_an_attempt_with_limits_of_its_own_goes_on_when_the_trace_is_to_end() -> None:
