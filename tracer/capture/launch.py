@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tracer.binaries.open_files import restore_limit
 from tracer.errors import NoSuchTarget, NotPermitted, UsageError
+from tracer.kernel.blocked_signals import signals_later
 
 _GO = b"g"
 _MOST_BYTES = 1 << 16
@@ -103,10 +104,12 @@ class Launched:
         self.pid, self.command = pid, tuple(command)
         self._go, self._failure = go, failure
         self._status: int | None = None
-        self._is_held = True
+        self.is_held = True
+        """Whether it is not the target yet, and was not told to become it."""
 
     def release(self, variables: Mapping[str, str] = _NOTHING) -> None:
         """Let it exec, with these variables besides; raises NoSuchTarget if that fails."""
+        self.is_held = False
         with suppress(BrokenPipeError):  # it has ended, and told why
             os.write(self._go, _GO + json.dumps(dict(variables)).encode())
         told = os.read(self._failure, 4)
@@ -118,14 +121,14 @@ class Launched:
 
     def abandon(self) -> None:
         """End it before it became the target; once it has, it runs on."""
-        if self._is_held:
+        if self.is_held:
+            self.is_held = False
             self._close()
             self.wait()
 
     def _close(self) -> None:
         os.close(self._go)
         os.close(self._failure)
-        self._is_held = False
 
     def poll(self) -> int | None:
         """Return the wait status if it has ended, without waiting.
@@ -152,18 +155,19 @@ def launch(command: Sequence[str], user: User | None, streams: Streams | None = 
     path = find_command(command[0])
     go_read, go_write = os.pipe()
     failure_read, failure_write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(go_write)
-        os.close(failure_read)
-        try:
-            if streams is not None:
-                _leave_terminal(streams)
-            _become_target(path, command, user, go_read)
-        except OSError as error:
-            os.write(failure_write, struct.pack("<i", error.errno or 1))
-        finally:
-            os._exit(127)
+    with signals_later() as blocked:  # the child must not handle one as refleak does
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.close(go_write)
+                os.close(failure_read)
+                if streams is not None:
+                    _leave_terminal(streams)
+                _become_target(path, command, user, go_read, blocked)
+            except OSError as error:
+                os.write(failure_write, struct.pack("<i", error.errno or 1))
+            finally:
+                os._exit(127)
     os.close(go_read)
     os.close(failure_write)
     return Launched(pid, go_write, failure_read, command)
@@ -185,12 +189,13 @@ def _ignored_at_start(mask: str) -> set[signal.Signals]:
     return {number for number in _SIGNALS_OF_PYTHON if bits >> (number - 1) & 1}
 
 
-def _become_target(path: str, command: Sequence[str], user: User | None, go: int) -> None:
+def _become_target(path: str, command: Sequence[str], user: User | None, go: int, blocked: set[int]) -> None:
     restore_limit()
     environment = dict(os.environ)
     ignored = _ignored_at_start(environment.pop(_IGNORED, ""))
     for number in _SIGNALS_OF_PYTHON:
         signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     if user is not None:
         os.initgroups(user.name, user.gid)
         os.setgid(user.gid)

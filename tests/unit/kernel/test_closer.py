@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tracer.kernel import blocked_signals
 from tracer.kernel.closer import Closer
 from tracer.kernel.uprobe_events import UprobeEvents
 
@@ -127,3 +128,15 @@ def test_an_interrupt_while_it_is_started_is_told_once_and_lets_the_process_end(
         process.kill()
         assert process.stdout is not None and process.stdout.read() == f"interrupted {process.pid}\n"
     assert (has_ended, process.returncode) == (True, 0)
+
+
+def test_an_interrupt_while_signals_are_blocked_leaves_none_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        raise KeyboardInterrupt
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    monkeypatch.setattr(blocked_signals, "block_signals", interrupted)
+    with pytest.raises(KeyboardInterrupt), blocked_signals.signals_later():
+        pass
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
