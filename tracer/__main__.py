@@ -3,8 +3,10 @@
 import signal
 import sys
 
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # what was before these lines is Python's own
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # none may meet a handler that is taken away
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # while modules are imported, an interrupt just ends this process
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 from tracer.cli.main import main
 

@@ -81,7 +81,7 @@ class Session:
         self._uprobe_events.claim()
         self.options = options
         self.mode = "attached"
-        self.stopped = False
+        self.stopped = self._is_closed = False
         self.processes = ProcessTable()
         self.checkpoints = Checkpoints()
         self.mishaps = Mishaps()
@@ -201,7 +201,8 @@ class Session:
     def stop(self) -> None:
         """End the trace at the next turn of the loop, which comes soon; safe in a signal handler."""
         self.stopped = True
-        self.mishaps.hurry(_PATIENCE_SECONDS)
+        if not self._is_closed:  # its clock would end this process later
+            self.mishaps.hurry(_PATIENCE_SECONDS)
 
     def ask_for_checkpoint(self) -> None:
         """Take a checkpoint at the next turn of the loop; safe in a signal handler."""
@@ -350,6 +351,7 @@ class Session:
         `exits`: this process is about to end. What no running process meets is then left to the closer: to wait for
         the kernel, 0.4 s and more, is of no use to anybody.
         """
+        self._is_closed = True
         self._leaves_rest = exits and self._closer.is_ready
         self.kernel.shared["armed"] = 0
         self._opened.close()

@@ -11,16 +11,20 @@ from types import FrameType
 from typing import Any
 
 _STANDARD_ERROR = 2
+_WITHOUT_HANDLER = f"Signal {signal.SIGINT:d} ignored due to race condition"
+"""What Python (3.10 and later) says of a signal that came for a handler, and was met when there was the default."""
 
 
-def _interrupted(_number: int, _frame: FrameType | None) -> None:
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt; the next interrupt ends the process at once."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise KeyboardInterrupt
 
 
 def _unraisable(what: Any) -> None:
-    """An interrupt that came while Python could raise nothing (in a finalizer) ends the process after all."""
-    if what.exc_type is KeyboardInterrupt:
+    """An interrupt that came while Python could raise nothing (in a finalizer), or while its handler was taken away,
+    ends the process after all."""
+    if what.exc_type is KeyboardInterrupt or (what.exc_type is OSError and str(what.exc_value) == _WITHOUT_HANDLER):
         signal.raise_signal(signal.SIGINT)
     else:
         sys.__unraisablehook__(what)
@@ -34,15 +38,19 @@ def last_words(words: str) -> Iterator[None]:
     traceback.
     """
 
+    left = [words]
+
     def end(number: int, _frame: FrameType | None) -> None:
+        while left:
+            with suppress(OSError):
+                os.write(_STANDARD_ERROR, f"{left.pop()}\n".encode())
         signal.signal(number, signal.SIG_DFL)
-        with suppress(OSError):
-            os.write(_STANDARD_ERROR, f"{words}\n".encode())
         signal.raise_signal(number)
 
     if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
         yield
         return
+    sys.unraisablehook = _unraisable
     signal.signal(signal.SIGINT, end)
     try:
         yield
@@ -60,8 +68,7 @@ def interruptible() -> Iterator[None]:
         return
     sys.unraisablehook = _unraisable
     try:
-        signal.signal(signal.SIGINT, _interrupted)
+        signal.signal(signal.SIGINT, interrupt)
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is _interrupted:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)

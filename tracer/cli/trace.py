@@ -18,6 +18,7 @@ from tracer.api import JudgeOptions, Trace, TraceOptions
 from tracer.cli import options
 from tracer.cli.checkpoint_notice import CheckpointNotice
 from tracer.cli.choices import is_recording, is_stream, judge_options, next_command
+from tracer.cli.interrupts import interrupt
 from tracer.cli.reporting import check_output, failure_status, write_report
 from tracer.cli.status_line import StatusLine
 from tracer.cli.step_line import StepLine
@@ -167,13 +168,16 @@ def _write(report: Report, arguments: argparse.Namespace) -> CannotWrite | None:
 
 def handle_signals(trace: Trace) -> None:
     """Let the first Ctrl-C end an attached trace. A launched target gets it from the terminal itself, and the trace
-    goes on to its end; a second one reports what is there. Other requests to end are passed on to it."""
+    goes on to its end; a second one reports what is there, or, where there is nothing yet, ends refleak. Other requests
+    to end are passed on to it."""
 
     interrupts, child = 0, trace.child
 
-    def interrupted(_number: int, _frame: FrameType | None) -> None:
+    def interrupted(number: int, frame: FrameType | None) -> None:
         nonlocal interrupts
         interrupts += 1
+        if interrupts > 1 and not trace.is_under_way:
+            interrupt(number, frame)
         if child is None or interrupts > 1:
             trace.stop()
 

@@ -13,7 +13,7 @@ from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.launch import Launched, find_command, launch, user_of
 from tracer.capture.session import Session
 from tracer.capture.statistics import read_statistics
-from tracer.errors import CannotWrite, UsageError
+from tracer.errors import CannotWrite, NothingToProbe, UsageError
 from tracer.files.cache_folder import cache_directory
 from tracer.kernel.maps import Constants
 from tracer.model.frames import Symbols
@@ -63,7 +63,7 @@ class Trace:
         self.recording_failure: CannotWrite | None = None
         """Why the recording could not be finished, once `report` has tried."""
         self._options, self._recorder, self._path = options, recorder, path
-        self._is_main = True
+        self._is_main, self._has_begun = True, False
         try:
             with step(on_step, "loading the BPF programs"):
                 self._session = Session(_capture_options(options, on_step, preload, launched=child is not None))
@@ -100,10 +100,15 @@ class Trace:
             check_pids(pids)
         return cls(options, recorder, pids=pids, on_step=on_step)
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the target runs with all its probes; a command that was not let go yet can still be left out."""
+        return self._has_begun if self.child is None else not self.child.is_held
+
     def begin(self) -> None:
         """Put all probes in place and let the target go; what fails here leaves nothing behind.
 
-        Raises NothingToProbe, NoSuchTarget.
+        Raises NothingToProbe, NoSuchTarget; KeyboardInterrupt where nothing was found since `stop` gave it up.
         """
         try:
             if self.child is not None:
@@ -111,9 +116,12 @@ class Trace:
             else:
                 with step(self._on_step, "placing the probes"):
                     self._session.attach(self.pids, tree=self._options.tree)
-        except BaseException:
+            self._has_begun = True
+        except BaseException as error:
             self._session.close()
             self._abandon()
+            if isinstance(error, NothingToProbe) and self._session.mishaps.has_given_up:
+                raise KeyboardInterrupt from None
             raise
 
     def _abandon(self) -> None:

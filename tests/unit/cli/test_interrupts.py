@@ -1,0 +1,79 @@
+"""Interrupts at moments that no test meets by chance: each is sent by what is called at that moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from built_program import run
+
+ROOT = Path(__file__).parents[3]
+WITHIN = """\
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stddef.h>
+int sigaction(int number, const struct sigaction *new, struct sigaction *old)
+{
+	int (*real)(int, const struct sigaction *, struct sigaction *) = dlsym(RTLD_NEXT, "sigaction");
+	struct sigaction before;
+	if (number == SIGINT && new && new->sa_handler == SIG_DFL) {
+		real(number, NULL, &before);
+		if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+			raise(SIGINT);
+	}
+	return real(number, new, old);
+}
+"""
+"""An interrupt while Python goes from a handler to the default: it has looked for interrupts, and the kernel has not
+been told. Python then finds one without a handler, and says "Exception ignored ... due to race condition"."""
+BEGIN = """
+import os, signal
+from tracer.cli.interrupts import interruptible, last_words
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("within")
+    (folder / "within.c").write_text(WITHIN)
+    run("gcc", "-shared", "-fPIC", "-o", folder / "within.so", folder / "within.c")
+    return folder / "within.so"
+
+
+def ended(*words: str, preload: Path | None = None) -> tuple[int, str]:
+    """Return the status of a run of Python, and what was said."""
+    environment = {**os.environ, **({"LD_PRELOAD": str(preload)} if preload else {})}
+    done = subprocess.run(
+        words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def code(body: str) -> tuple[str, ...]:
+    """Return a command that runs `body`, from where no interrupt has a handler."""
+    return "sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-c", BEGIN + body
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("with interruptible(): os.kill(os.getpid(), signal.SIGINT)", ""),
+        ("with interruptible(): print('done', flush=True)", "done\n"),
+        ("with last_words('too early'): os.kill(os.getpid(), signal.SIGINT)", "too early\n"),
+        ("with last_words('too early'): print('done', flush=True)", "done\n"),
+    ],
+)
+def test_an_interrupt_while_the_handler_changes_ends_the_process_and_says_nothing(
+    library: Path, body: str, said: str
+) -> None:
+    assert ended(*code(body), preload=library) == (-signal.SIGINT, said)
+
+
+def test_an_interrupt_while_the_module_begins_says_nothing(library: Path) -> None:
+    assert ended(sys.executable, "-m", "tracer", "--version", preload=library) == (-signal.SIGINT, "")
