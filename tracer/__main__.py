@@ -1,4 +1,8 @@
-"""`python -m tracer`: refleak, where its package can be imported."""
+"""`python -m tracer`: refleak, where its package can be imported.
+
+An interrupt in the milliseconds before these lines is Python's own, which ends with a traceback; under the launcher,
+`refleak`, it waits for them.
+"""
 
 import signal
 import sys

@@ -61,6 +61,7 @@ READING = "tracer.scanning.endings:Endings.look_into"
 REPORTING = "tracer.pipeline.trace:Trace.report"
 CLOSING = "tracer.capture.session:Session.close"
 DETACHING = "tracer.kernel.links:Attacher.detach_all"
+ENDED = "tracer.cli.time_line:TimeLine.write"
 NOT_STARTED = "refleak: interrupted before touch was started\n"
 
 
@@ -97,7 +98,7 @@ def test_a_command_that_was_not_let_go_is_not_started(
 
 @pytest.mark.parametrize(
     "places",
-    [(CHECKED,), (RELEASED,), (READING, READING), (REPORTING, REPORTING), (CLOSING,) * 3, (DETACHING,) * 3],
+    [(CHECKED,), (RELEASED,), (READING,) * 2, (REPORTING,) * 2, (CLOSING,) * 3, (DETACHING,) * 3, (ENDED,) * 3],
 )
 def test_a_command_that_ran_is_reported(tmp_path: Path, places: tuple[str, ...]) -> None:
     began, residue = tmp_path / "began", Residue()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from built_program import run
+from built_program import build
 
 ROOT = Path(__file__).parents[3]
 WITHIN = """\
@@ -40,10 +40,20 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("within")
-    (folder / "within.c").write_text(WITHIN)
-    run("gcc", "-shared", "-fPIC", "-o", folder / "within.so", folder / "within.c")
-    return folder / "within.so"
+    return build(tmp_path_factory.mktemp("within"), WITHIN, "-shared", "-fPIC")
+
+
+BEFORE = """\
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+__attribute__((constructor)) static void before(void)
+{
+	if (!strncmp(program_invocation_short_name, "python", 6))
+		raise(SIGINT);
+}
+"""
 
 
 def ended(*words: str, preload: Path | None = None) -> tuple[int, str]:
@@ -77,3 +87,16 @@ def test_an_interrupt_while_the_handler_changes_ends_the_process_and_says_nothin
 
 def test_an_interrupt_while_the_module_begins_says_nothing(library: Path) -> None:
     assert ended(sys.executable, "-m", "tracer", "--version", preload=library) == (-signal.SIGINT, "")
+
+
+def test_an_interrupt_before_python_runs_a_line_of_refleak_s_ends_it(tmp_path: Path) -> None:
+    """It was ignored, and what was asked for was done."""
+    before = build(tmp_path, BEFORE, "-shared", "-fPIC")
+    assert ended(str(ROOT / "refleak"), "--version", preload=before) == (-signal.SIGINT, "")
+
+
+@pytest.mark.parametrize("how", ["--ignore-signal=INT", "--block-signal=INT"])
+def test_who_ignores_or_blocks_interrupts_is_not_ended_by_one(tmp_path: Path, how: str) -> None:
+    before = build(tmp_path, BEFORE, "-shared", "-fPIC")
+    status, said = ended("env", how, str(ROOT / "refleak"), "--version", preload=before)
+    assert (status, said.startswith("refleak ")) == (0, True)
