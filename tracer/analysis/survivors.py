@@ -19,10 +19,12 @@ def survivors(snapshot: Snapshot) -> tuple[Survivors, ...]:
     mapped = snapshot.mapped[snapshot.mapped["flags"] & np.uint32(MappedFlag.INHERITED) == 0]
     times = np.concatenate([snapshot.allocations["time_ns"], mapped["time_ns"]]).astype(np.int64)
     sizes = np.concatenate([snapshot.allocations["size"], mapped["length"]]).astype(np.uint64)
+    lengths = np.concatenate([np.zeros(len(snapshot.allocations)), mapped["length"]]).astype(np.uint64)
     if len(times) == 0:
         return ()
     order = np.argsort(times, kind="stable")
-    times, counts, sums = times[order], np.arange(len(times) + 1), _sums(sizes[order])
+    times, counts = times[order], np.arange(len(times) + 1)
+    sums, in_mappings = _sums(sizes[order]), _sums(lengths[order])
     if snapshot.selection.is_sampled:
         weight = np.ones(len(times))
         weight[: len(snapshot.allocations)] = weights(sizes[: len(snapshot.allocations)], snapshot.selection)
@@ -31,8 +33,10 @@ def survivors(snapshot: Snapshot) -> tuple[Survivors, ...]:
     marks = distinct(np.linspace(0, end, _MOST).astype(np.int64))
     born = np.searchsorted(times, marks, side="right")
     return tuple(
-        Survivors(time, count, size)
-        for time, count, size in zip(marks.tolist(), counts[born].tolist(), sums[born].tolist(), strict=True)
+        Survivors(*row)
+        for row in zip(
+            marks.tolist(), counts[born].tolist(), sums[born].tolist(), in_mappings[born].tolist(), strict=True
+        )
     )
 
 

@@ -293,6 +293,8 @@ class Survivors:
     time_ns: int
     count: int
     bytes: int
+    mapped_bytes: int = 0
+    """Of these: in mappings."""
 
 
 @dataclass(frozen=True)

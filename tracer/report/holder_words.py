@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tracer.model.findings import FrameList, Growing, Holder
 from tracer.report.amounts import size
 from tracer.report.page import Page
@@ -81,27 +83,37 @@ def is_held(holders: tuple[Holder, ...] | None) -> bool:
 
 def held_by(holders: tuple[Holder, ...] | None) -> list[str]:
     """Return a line for each holder, most first, for formats that list them."""
-    return [f"{'last held by' if holder.kind == FREED else 'held by'} {holder_words(holder)}: {holder.count:,}"
-            for holder in holders or ()]  # fmt: skip
+    live, freed = _apart(holders)
+    lines = [("held by", *row) for row in live] + [("last held by", *row) for row in freed]
+    return [f"{words} {holder}: {count:,}" for words, holder, count in lines]
 
 
 def add_holders(page: Page, holders: tuple[Holder, ...] | None) -> None:
     """Add who holds something, most first; who held it last where nothing does any more."""
-    live = [holder for holder in holders or () if holder.kind != FREED]
+    live, freed = _apart(holders)
     _add(page, "held by", live)
-    _add(page, "last held by", [holder for holder in holders or () if holder.kind == FREED])
+    _add(page, "last held by", freed)
 
 
-def _add(page: Page, words: str, holders: list[Holder]) -> None:
+def _apart(holders: tuple[Holder, ...] | None) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Return words and counts of those that hold something now, and of those that held it last; those that only places
+    tell apart which are not said are one."""
+    sums: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+    for holder in holders or ():
+        sums[holder.kind == FREED][holder_words(holder)] += holder.count
+    return sums[False].most_common(), sums[True].most_common()
+
+
+def _add(page: Page, words: str, holders: list[tuple[str, int]]) -> None:
     if not holders:
         return
-    if len(holders) == 1 and holders[0].count == 1:
-        page.paragraph(f"{words} {holder_words(holders[0])}", "      ", "    ")
+    if len(holders) == 1 and holders[0][1] == 1:
+        page.paragraph(f"{words} {holders[0][0]}", "      ", "    ")
         return
     page.line(f"    {words}")
-    column = len(f"{max(holder.count for holder in holders):,}")
-    for holder in holders[:_MOST]:
-        page.paragraph(holder_words(holder), " " * (column + 8), f"      {holder.count:>{column},}  ")
-    rest = sum(holder.count for holder in holders[_MOST:])
+    column = len(f"{max(count for _, count in holders):,}")
+    for holder, count in holders[:_MOST]:
+        page.paragraph(holder, " " * (column + 8), f"      {count:>{column},}  ")
+    rest = sum(count for _, count in holders[_MOST:])
     if rest:
         page.line(f"      {rest:>{column},}  elsewhere")

@@ -53,7 +53,7 @@ def html_document(findings: Findings) -> Json:
         "leaks": [document for entry in cause_entries(reported(findings)) for document in _leaks(entry, frames)],
         "errors": [_error(error, frames) for error in findings.errors],
         "holders": [[tree.pid, *_nodes(tree.nodes)] for tree in findings.dominators],
-        "survivors": [[s.time_ns, s.count, s.bytes] for s in findings.survivors],
+        "survivors": [[s.time_ns, s.count, s.bytes, s.mapped_bytes] for s in findings.survivors],
         "heap": [[p.time_ns, p.live, p.live_bytes, p.made, p.made_bytes] for p in findings.heap_course],
         "periods": [
             [

@@ -11,7 +11,8 @@ from jsonschema import validate
 from test_json_report import SCHEMA
 
 from tracer.analysis.analysis import analyse
-from tracer.model.findings import Findings
+from tracer.model.findings import Findings, Holder
+from tracer.model.frames import Frame
 from tracer.model.holders import HOLDER_RECORD, HolderKind, HolderName
 from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, REACH_RECORD, Reach, RootKind, Scan
 from tracer.report.holder_words import held_by
@@ -81,3 +82,14 @@ def test_where_nobody_looked_there_are_no_holders() -> None:
     looked = replace(whole, holders=nobody)
     (leak,) = analyse(looked, code.symbols).leaks
     assert leak.holders == ()
+
+
+def test_holders_that_no_word_tells_apart_have_one_line() -> None:
+    """A block from one function, called from three places, was listed three times."""
+    stacks = [(Frame("make", "srv", file="srv.c", line=7), Frame(caller, "srv")) for caller in ("one", "two", "one")]
+    holders = tuple(
+        Holder(count, "block", offset=offset, stack=stack)
+        for count, offset, stack in zip((5, 2, 1), (8, 8, 16), stacks, strict=True)
+    )
+    block = "held by a block from make srv.c:7"
+    assert held_by(holders) == [f"{block} + 0x8: 7", f"{block} + 0x10: 1"]

@@ -14,7 +14,7 @@ from test_cause_entries import LEAKS
 from test_reached import BELOW_AT, HELD_AT, made, only
 
 from tracer.analysis import analyse
-from tracer.model.findings import DominatorNode, DominatorTree, Findings, HeapPoint, Holder
+from tracer.model.findings import DominatorNode, DominatorTree, Findings, HeapPoint, Holder, Survivors
 from tracer.model.visible import visible
 from tracer.report.html_page import write_html
 
@@ -202,12 +202,41 @@ def test_many_entries_are_drawn_in_part(chromium: Page, tmp_path: Path) -> None:
 
 
 @needs_chromium
+def test_the_heap_is_no_less_than_what_is_left_of_it(chromium: Page, tmp_path: Path) -> None:
+    """It was drawn without mappings, and straight from one look to the next: below what was left."""
+
+    def line(found: Findings) -> list[tuple[int, int]]:
+        page = opened(chromium, replace(found, heap_course=course, survivors=left), tmp_path)
+        assert "and what is left of mappings" in texts(page, "#heap")[0]
+        path = page.run("document.querySelector('#time path.heap').getAttribute('d')")
+        points = [map(float, point.split(",")) for point in path.split(" L")[1:]]
+        return [(round(4 * x / 1000), round(5 * (190 - y) / 180)) for x, y in points]  # 5 MiB are 180 high
+
+    course = HeapPoint(0, 0, 0, 0, 0), HeapPoint(SECOND, 5, 4 << 20, 9, 9 << 20)
+    left = tuple(Survivors(at * SECOND // 4, at, (4 if at else 1) << 20, 1 << 20) for at in range(5))
+    found = server_findings()
+    one = found.processes[0]
+    assert line(replace(found, processes=(one,))) == [(0, 1), (1, 4), (2, 4), (3, 4), (4, 5)]
+    two = (one, replace(one, pid=one.pid + 1))
+    assert line(replace(found, processes=two)) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)], "what ended had some of it"
+
+
+@needs_chromium
+def test_tiles_begin_with_the_worst(chromium: Page, tmp_path: Path) -> None:
+    found = server_findings()
+    one = next(leak for leak in found.leaks if leak.kind != "reference")
+    classes = ("reachable", "possible", "lost")
+    page = opened(chromium, replace(found, leaks=tuple(replace(one, reachability=name) for name in classes)), tmp_path)
+    assert texts(page, ".tile span:nth-child(2)")[:3] == ["lost", "possibly lost", "still reachable"]
+
+
+@needs_chromium
 def test_the_heap_over_time_has_its_peak(chromium: Page, tmp_path: Path) -> None:
     points = (0, 0, 0, 0, 0), (SECOND, 900, 3 << 20, 1000, 4 << 20), (2 * SECOND, 29, 464, 1300, 5 << 20)
     course = tuple(HeapPoint(*point) for point in points)
     page = opened(chromium, replace(server_findings(), heap_course=course), tmp_path)
     (said,) = texts(page, "#heap")
-    assert "its peak is 3.0 MiB in 900 blocks, 1.0 s after the start" in said
+    assert "The peak of the heap is 3.0 MiB in 900 blocks, 1.0 s after the start" in said
     assert "1,300 blocks of 5.0 MiB in all were made, and all but 29 (464 bytes) were temporary" in said
     assert page.run("document.querySelectorAll('#time path.heap').length") == 1
     assert page.complaints == []

@@ -325,6 +325,7 @@ def test_survivors_accumulate_to_the_whole() -> None:
     steps = analyse(snap, code.symbols).survivors
     assert len(steps) == 100
     assert (steps[-1].time_ns, steps[-1].count, steps[-1].bytes) == (snap.duration_ns, 11, 1077333 + 4096)
+    assert (steps[0].mapped_bytes, steps[-1].mapped_bytes) == (1 << 20, 1 << 20)
     assert steps[0].bytes == (1 << 20) + 4096 + 13 + 4096 + 72
     assert [step.bytes for step in steps] == sorted(step.bytes for step in steps)
     assert analyse(snapshot(), {}).survivors == ()

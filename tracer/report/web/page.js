@@ -21,10 +21,27 @@ function svg(name, attributes, text) {
   return made;
 }
 
+/* The heap as a line: between the times when it was looked at as well, since of one process it is no less than what is left
+   of it. What is left of mappings is added, as it is in the area. */
+function heapLine() {
+  const seen = data.heap, isOne = data.processes.length === 1;
+  if (seen.length < 2) return [];
+  const begin = seen[0][0], end = seen.at(-1)[0];
+  const times = [...new Set([...seen.map(([time]) => time), ...data.survivors.map(([time]) => time).filter((time) => time > begin && time < end)])].sort((a, b) => a - b);
+  let at = 0, left = 0;
+  return times.map((time) => {
+    while (at < seen.length - 2 && seen[at + 1][0] <= time) at++;
+    while (left < data.survivors.length - 1 && data.survivors[left + 1][0] <= time) left++;
+    const [[from, , before], [to, , after]] = [seen[at], seen[at + 1]], [, , bytes, mapped] = data.survivors[left] || [0, 0, 0, 0];
+    const live = before + (after - before) * Math.min(1, (time - from) / (to - from || 1));
+    return [time, mapped + (isOne ? Math.max(live, bytes - mapped) : live)];
+  });
+}
+
 /* The heap over time, its peak, and how much of what is left at the end was there at each time. */
 function timeSection() {
   if (data.survivors.length < 2 && data.heap.length < 2) return;
-  const left = data.survivors.map(([time, , bytes]) => [time, bytes]), heap = data.heap.map(([time, , bytes]) => [time, bytes]);
+  const left = data.survivors.map(([time, , bytes]) => [time, bytes]), heap = heapLine();
   const width = 1000, height = 220, top = 10, bottom = 190, both = [...left, ...heap];
   const end = Math.max(...both.map(([time]) => time)), most = Math.max(...both.map(([, bytes]) => bytes));
   const x = (time) => (width * time / (end || 1)).toFixed(2), y = (bytes) => (bottom - (bottom - top) * bytes / (most || 1)).toFixed(2);
@@ -46,7 +63,8 @@ function timeSection() {
 
 function heapSentence() {
   const peak = data.heap.reduce((most, point) => point[2] > most[2] ? point : most), [, live, liveBytes, made, madeBytes] = data.heap.at(-1);
-  return 'The dashed line is the heap, without mappings: its peak is ' + size(peak[2]) + ' in ' + counted(peak[1], 'block') + ', ' + duration(peak[0]) + ' after the start (as far as it was looked at: '
+  const mapped = (data.survivors.at(-1) || [0, 0, 0, 0])[3], of = data.processes.length > 1 ? ' of the processes that lived then' : '';
+  return 'The dashed line is the heap' + of + (mapped ? ', and what is left of mappings' : '') + '. The peak of the heap is ' + size(peak[2]) + ' in ' + counted(peak[1], 'block') + ', ' + duration(peak[0]) + ' after the start (as far as it was looked at: '
     + grouped(data.heap.length) + ' times). ' + counted(made, 'block') + ' of ' + size(madeBytes) + ' in all were made, and all but ' + grouped(live) + ' (' + size(liveBytes) + ') were temporary or ended with their process.';
 }
 
@@ -63,7 +81,7 @@ function periodsSection() {
 function processesSection() {
   const columns = [
     {title: 'pid', number: true, value: (p) => p[0]},
-    {title: 'parent', number: true, value: (p) => p[1] || 0, cell: (p) => p[1] === null ? '' : p[1]},
+    ...(data.processes.some((p) => p[1] !== null) ? [{title: 'parent', number: true, value: (p) => p[1] || 0, cell: (p) => p[1] === null ? '' : p[1]}] : []),
     {title: 'command', class: 'where', value: (p) => p[2], cell: (p) => element('code', null, p[2])},
     {title: 'began', number: true, value: (p) => p[3], cell: (p) => duration(p[3])},
     {title: 'ended', number: true, value: (p) => p[4] === null ? Infinity : p[4], cell: (p) => p[4] === null ? '' : duration(p[4])},
@@ -71,8 +89,8 @@ function processesSection() {
     {title: 'blocks made', number: true, value: (p) => p[6], cell: (p) => grouped(p[6])},
     {title: 'freed', number: true, value: (p) => p[7], cell: (p) => grouped(p[7])},
   ];
-  const list = sortableTable(columns, data.processes, {sortedBy: 3}).table;
-  list.querySelectorAll('th button')[3].click();
+  const began = columns.findIndex((column) => column.title === 'began'), list = sortableTable(columns, data.processes, {sortedBy: began}).table;
+  list.querySelectorAll('th button')[began].click();
   const missed = [...data.unresolved.map(([name, reason]) => name + ' (' + reason + ')'), ...data.notInlined.map(([name, copies, reason]) => name + ' (' + counted(copies, 'inlined copy').replace('copys', 'copies') + ': ' + reason + ')')];
   section('processes', 'Processes', element('div', {class: 'panel'}, list),
     missed.length ? element('p', {class: 'note'}, 'Not covered by probes: ' + missed.join(', ') + '.') : null,
@@ -86,7 +104,8 @@ function tiles() {
   const tile = (title, number, below) => element('div', {class: 'tile'}, element('b', null, number), element('span', null, title), element('span', {class: 'tally'}, below));
   const made = [];
   if (objects.length) made.push(tile('counted objects', grouped(sum(objects, 'count')), counted(new Set(objects.map((leak) => leak.type)).size, 'type')));
-  for (const name of [...new Set(rest.map((leak) => leak.reachability || leak.state))]) {
+  const worst = Object.keys(data.classes), rank = (name) => worst.includes(name) ? worst.indexOf(name) : worst.length;
+  for (const name of [...new Set(rest.map((leak) => leak.reachability || leak.state))].sort((a, b) => rank(a) - rank(b))) {
     const group = rest.filter((leak) => (leak.reachability || leak.state) === name);
     made.push(tile(data.classes[name] || name, size(sum(group, 'bytes')), 'in ' + counted(sum(group, 'count'), group.every((leak) => leak.kind === 'mapping') ? 'mapping' : 'block')));
   }
