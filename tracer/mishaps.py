@@ -86,8 +86,10 @@ class Mishaps:
 
 
 class _Attempt:
-    """The guard around a body. What it does itself is never given up: nobody would take what was raised there. Thousands
-    are made each second: a generator would take four times as long."""
+    """The guard around a body. What it does itself is never given up: nobody would take what was raised there.
+
+    Thousands are made each second: a generator would take four times as long.
+    """
 
     __slots__ = ("_depth", "_mishaps")
 
