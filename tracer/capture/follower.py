@@ -21,6 +21,7 @@ from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.addresses import Space
 from tracer.model.records import ControlKind, ProcessState
+from tracer.probing.changed_code import lacks_breakpoints
 from tracer.probing.copied_code import mend_copies
 from tracer.probing.prober import Prober
 from tracer.procfs.maps import MapsEntry
@@ -68,6 +69,9 @@ class Follower:
         """Forked children with memory of their own: whether they were seen to be held."""
         self._unheld: dict[Space, float] = {}
         """Forked children that have not been seen to be held, and since when (s, monotonic)."""
+        self._headless: set[Space] = set()
+        """Processes whose first thread has ended before others."""
+        self._endings = endings
         self.unfollowed = Unfollowed(can_hold=can_hold)
         self._sharing: dict[int, int] = {}
         """Children that share the memory of a process that waits for them, which may get its probes by events."""
@@ -93,7 +97,7 @@ class Follower:
             ControlKind.THREAD_ENDED: self._keep_on,
             ControlKind.EXIT: self._exited,
             ControlKind.JIT: lambda c: code.interface.called(_space(c), int(c["descriptor"])),
-            ControlKind.ENDING: endings.held,
+            ControlKind.ENDING: self._ends,
             ControlKind.DISPATCHES: self._dispatches,
             ControlKind.FRAMES: lambda c: code.registry.registered(_space(c), int(c["frames"])),
             ControlKind.FRAMES_GONE: lambda c: code.registry.deregistered(_space(c), int(c["frames"])),
@@ -130,6 +134,9 @@ class Follower:
             del self._unheld[space]
             with self._mishaps.attempt():
                 self._prober.renew(space[0], self._spaces.executable(space))
+        for space in tuple(self._headless):
+            with self._mishaps.attempt():
+                self._look_at_headless(space)
 
     def _handle(self, control: np.void) -> None:
         """Handle a record; whoever is held by it is released after it, whatever happens, and the trace goes on."""
@@ -213,6 +220,20 @@ class Follower:
         pid = int(control["pid"])
         if pid not in self._expected:  # else another one executes a program, by which all others end
             self.unfollowed.lapses += self._prober.keep_on(pid, leaves=control["kind"] == ControlKind.LEAVES)
+            if control["kind"] == ControlKind.THREAD_ENDED:
+                self._headless.add(_space(control))
+
+    def _look_at_headless(self, space: Space) -> None:
+        """Look whether a process without its first thread has its breakpoints: the kernel takes them out with the next
+        probe that anybody takes out of the same places, since it asks that thread whose memory it is."""
+        if lacks_breakpoints(space[0], self._spaces.executable(space), self._prober.linked(space[0])):
+            self._headless.discard(space)
+            self.unfollowed.lapses += 1
+
+    def _ends(self, control: np.void) -> None:
+        if (space := _space(control)) in self._headless:
+            self._look_at_headless(space)
+        self._endings.held(control)
 
     def _leaves_maker(self, pid: int) -> None:
         """A child executes a program. Where it was not held, and had probes, it may have run before it had all."""
@@ -349,6 +370,7 @@ class Follower:
             self.unfollowed.children += 1
         self._sharing.pop(space[0], None)
         self._unheld.pop(space, None)
+        self._headless.discard(space)
         self._renumbered.discard(space[0])
         self._expected.discard(space[0])
         self._processes.exited(space[0], int(control["wait_status"]), moment.trace_ns)

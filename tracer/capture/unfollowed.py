@@ -18,7 +18,7 @@ class Unfollowed:
         self.programs = 0
         """Programs that were exec'd without their loader's, or if static their own, first step being held."""
         self.lapses = 0
-        """Processes that ran on without probes for a moment when their first thread had ended."""
+        """Processes that ran on without probes, for a moment or for good, when their first thread had ended."""
         self.early = 0
         """Processes that went on while their probes were exchanged for others."""
         self.copies = 0
@@ -44,7 +44,7 @@ class Unfollowed:
             why = "its exec was not seen, or is of a kind unknown here" if self._can_hold else cannot
             yield Loss(f"program that was not traced from its start: {why}", self.programs, "none")
         if self.lapses:
-            reason = "process that ran for a moment without probes, when its first thread had ended before others"
+            reason = "process that ran on without all of its probes, when its first thread had ended before others"
             yield Loss(reason, self.lapses, "none", EVERY_KIND)
         if self.early:
             reason = "process that had waited too long, and went on while its probes were exchanged for others"

@@ -13,6 +13,7 @@ from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.model.snapshot import Mapping
 from tracer.probing.copied_code import BREAKPOINT
+from tracer.procfs.process import is_running, thread_ids
 
 _JUMPS = (b"\xe9", b"\xeb", b"\xff")
 """What a hook puts there. In place of a long nop the kernel itself has a call, as soon as a probe there was hit."""
@@ -34,6 +35,18 @@ def without_breakpoint(pid: int, mapping: Mapping, binary: OpenBinary, places: I
     return _those(pid, mapping, places, is_as_in_file)
 
 
+def lacks_breakpoints(
+    pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]], linked: Iterable[OpenBinary]
+) -> bool:
+    """Tell whether a process has lost breakpoints of the functions that are probed in it. `placed`: what it maps;
+    `linked`: of that what it has probes of."""
+    those = {binary.id for binary in linked}
+    return any(
+        without_breakpoint(pid, mapping, binary, {placement.file_offset for _, placement in binary.placements})
+        for mapping, binary, _ in placed if binary.id in those
+    )  # fmt: skip
+
+
 def _those(pid: int, mapping: Mapping, places: Iterable[int], is_so: Callable[[int, int], bool]) -> list[int]:
     """Return the places in the mapping of which something is so, asked of the process's memory (a file) and the place;
     none where that cannot be read."""
@@ -42,10 +55,15 @@ def _those(pid: int, mapping: Mapping, places: Iterable[int], is_so: Callable[[i
     if not inside:
         return []
     try:
-        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        with open(f"/proc/{pid}/task/{_living_thread(pid)}/mem", "rb", buffering=0) as memory:
             return [place for place in inside if is_so(memory.fileno(), place)]
     except (OSError, ValueError, OverflowError):
         return []
+
+
+def _living_thread(pid: int) -> int:
+    """Return a thread by which the memory of a process is to be had: by its first one only while that lives."""
+    return next((tid for tid in (pid, *sorted(thread_ids(pid))) if is_running(pid, tid)), pid)
 
 
 def _differs(memory_fd: int, mapping: Mapping, binary: OpenBinary, place: int) -> bool:
