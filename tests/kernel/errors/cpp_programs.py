@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,11 +21,23 @@ ALLOCATORS = {
 }  # fmt: skip
 BINARY = "/usr/bin/eu-nm"
 QML = str(Path(__file__).with_name("quits.qml"))
+QT = Path(__file__).with_name("qt")
 PROGRAMS: Mapping[str, Sequence[str]] = {
     "qml": ("/usr/lib/qt5/bin/qml", "-platform", "offscreen", QML),
     "qtdiag": ("/usr/lib/qt5/bin/qtdiag", "-platform", "offscreen"),
     "qtpaths": ("/usr/lib/qt5/bin/qtpaths", "--paths", "DataLocation"),
     "lupdate": ("/usr/lib/qt5/bin/lupdate", "-silent", QML, "-ts", "/dev/stdout"),
+    "moc": ("/usr/lib/qt5/bin/moc", f"{QT}/widget.h"),
+    "uic": ("/usr/lib/qt5/bin/uic", f"{QT}/window.ui"),
+    "rcc": ("/usr/lib/qt5/bin/rcc", f"{QT}/files.qrc"),
+    "lconvert": ("/usr/lib/qt5/bin/lconvert", "-of", "po", "-o", "/dev/stdout", f"{QT}/words.ts"),
+    "lrelease": ("/usr/lib/qt5/bin/lrelease", "-silent", f"{QT}/words.ts", "-qm", "/dev/null"),
+    "qdbuscpp2xml": ("/usr/lib/qt5/bin/qdbuscpp2xml", f"{QT}/widget.h"),
+    "qdbusxml2cpp": ("/usr/lib/qt5/bin/qdbusxml2cpp", "-p", "-", f"{QT}/widget.xml"),
+    "qtplugininfo": ("/usr/lib/qt5/bin/qtplugininfo", f"{LIBRARIES}/qt5/plugins/platforms/libqoffscreen.so"),
+    "qmake": ("/usr/lib/qt5/bin/qmake", "-query"),
+    "qhelpgenerator": ("/usr/lib/qt5/bin/qhelpgenerator", "-v"),
+    "pixeltool": ("/usr/lib/qt5/bin/pixeltool", "-platform", "offscreen", "--help"),
     "node": ("node", "-e", "let a = []; for (let i = 0; i < 2e3; i++) a.push({i}); JSON.stringify(a).length"),
     "node threads": ("node", "-e", "new (require('worker_threads').Worker)('setTimeout(() => 0, 1)', {eval: true})"),
     "cmake": ("cmake", "--help-command-list"),
@@ -48,6 +61,9 @@ PROGRAMS: Mapping[str, Sequence[str]] = {
     "groff": ("grotty", "-F/usr/share/groff/current/font", "/dev/null"),
     "apt-config": ("apt-config", "dump"),
     "apt-cache": ("apt-cache", "policy", "bash"),
+    "apt-get": ("apt-get", "-s", "-o", "Debug::NoLocking=1", "install", "bash"),
+    "apt-mark": ("apt-mark", "showmanual"),
+    "lto-dump": ("lto-dump-12", "--help"),
     "bpftrace": ("bpftrace", "--version"),
     "ctags": ("ctags", "-f", "-", __file__),
     "appstreamcli": ("appstreamcli", "--version"),
@@ -87,9 +103,10 @@ def report_of(program: str, allocator: str) -> dict[str, Any]:
         return dict(json.loads(report.read_text()))
 
 
-def main() -> None:
+def main(programs: Sequence[str]) -> None:
+    """Print the table, of these programs; of all if none is named."""
     print(f"| program | {' | '.join(ALLOCATORS)} |\n|---|{'--:|' * len(ALLOCATORS)}")
-    for program in PROGRAMS:
+    for program in programs or PROGRAMS:
         cells = []
         for allocator in ALLOCATORS:
             if not is_here(program, allocator):
@@ -103,4 +120,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
