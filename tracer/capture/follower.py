@@ -71,7 +71,6 @@ class Follower:
         """Forked children that have not been seen to be held, and since when (s, monotonic)."""
         self._headless: set[Space] = set()
         """Processes whose first thread has ended before others."""
-        self._endings = endings
         self.unfollowed = Unfollowed(can_hold=can_hold)
         self._sharing: dict[int, int] = {}
         """Children that share the memory of a process that waits for them, which may get its probes by events."""
