@@ -20,6 +20,7 @@ from tracer.kernel.maps import Maps
 from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.addresses import Space
+from tracer.model.operations import INTERPRETED
 from tracer.model.records import ControlKind, ProcessState
 from tracer.probing.changed_code import lacks_breakpoints
 from tracer.probing.copied_code import mend_copies
@@ -225,7 +226,12 @@ class Follower:
     def _look_at_headless(self, space: Space) -> None:
         """Look whether a process without its first thread has its breakpoints: the kernel takes them out with the next
         probe that anybody takes out of the same places, since it asks that thread whose memory it is."""
-        if lacks_breakpoints(space[0], self._spaces.executable(space), self._prober.linked(space[0])):
+        pid, chosen = space[0], self._prober.preloading.chosen
+        probed = {
+            binary.id: {p.file_offset for _, p in chosen(pid, binary) if p.site.function.operation not in INTERPRETED}
+            for binary in self._prober.linked(pid)
+        }
+        if lacks_breakpoints(pid, self._spaces.executable(space), probed):
             self._headless.discard(space)
             self.unfollowed.lapses += 1
 

@@ -7,7 +7,8 @@ comes to it execute the copy: in the midst of a jump that a hook put there, the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from collections.abc import Mapping as Dictionary
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
@@ -36,15 +37,11 @@ def without_breakpoint(pid: int, mapping: Mapping, binary: OpenBinary, places: I
 
 
 def lacks_breakpoints(
-    pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]], linked: Iterable[OpenBinary]
+    pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]], probed: Dictionary[int, Collection[int]]
 ) -> bool:
-    """Tell whether a process has lost breakpoints of the functions that are probed in it. `placed`: what it maps;
-    `linked`: of that what it has probes of."""
-    those = {binary.id for binary in linked}
-    return any(
-        without_breakpoint(pid, mapping, binary, {placement.file_offset for _, placement in binary.placements})
-        for mapping, binary, _ in placed if binary.id in those
-    )  # fmt: skip
+    """Tell whether a process has lost breakpoints. `placed`: what it maps; `probed`: where it has some, by binary (file
+    offsets)."""
+    return any(without_breakpoint(pid, mapping, binary, probed.get(binary.id, ())) for mapping, binary, _ in placed)
 
 
 def _those(pid: int, mapping: Mapping, places: Iterable[int], is_so: Callable[[int, int], bool]) -> list[int]:

@@ -49,4 +49,5 @@ def test_probes_that_go_are_noticed(
     monkeypatch.setattr(Follower, "look_after", while_alone)
     report = tracer.trace([str(targets / "first_leaves"), str(tmp_path)], QUIET)
     assert (report.exit_status, list(report.errors)) == (0, [])
-    assert {loss.reason for loss in report.findings.losses} == ({HEADLESS} if others else set())
+    lost = {loss.reason for loss in report.findings.losses}
+    assert lost == {HEADLESS} if others else lost <= {HEADLESS}  # there may be other tracers beside this one

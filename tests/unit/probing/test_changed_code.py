@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tracer.probing.changed_code import is_changed, without_breakpoint
+from tracer.probing.changed_code import is_changed, lacks_breakpoints, without_breakpoint
 
 PUSH = bytes.fromhex("554889e5")
 NOP5 = bytes.fromhex("0f1f440000")
@@ -43,3 +43,15 @@ def test_places_that_have_no_breakpoint() -> None:
     binary: Any = SimpleNamespace(code_at=lambda place: {0x1003: NOP5}.get(place, PUSH))
     places = [0x1000, 0x1002, 0x1003, 0x2002]
     assert without_breakpoint(os.getpid(), mapping, binary, places) == [0x1002]
+
+
+@pytest.mark.parametrize(
+    ("probed", "lacks"), [({7: {0x1000}}, False), ({7: {0x1000, 0x1002}}, True), ({8: {0x1002}}, False)]
+)
+def test_only_what_was_probed_in_the_process_can_be_lacked(probed: dict[int, set[int]], lacks: bool) -> None:
+    """With --preload libc's malloc has no probe."""
+    memory = ctypes.create_string_buffer(b"\xcc\x90\x55\xe8", 64)
+    start = ctypes.addressof(memory)
+    mapping: Any = SimpleNamespace(start=start, end=start + 64, file_offset=0x1000)
+    binary: Any = SimpleNamespace(id=7, code_at=lambda place: PUSH)
+    assert lacks_breakpoints(os.getpid(), [(mapping, binary, 0)], probed) is lacks
