@@ -105,16 +105,17 @@ def _add_scans(page: Page, findings: Findings) -> None:
     """Add what the reading of the target's memory cost it, or why it was not read."""
     done = [scan for scan in findings.scans if scan.reason is None]
     if done:
-        of = f" of {counted(len(done), 'process', 'processes')}" if len(done) > 1 else ""
+        processes = len({scan.pid for scan in done})  # one may have been read before it executed a program, too
+        of = f" of {counted(processes, 'process', 'processes')}" if processes > 1 else ""
         text = f"{size(sum(scan.bytes_read for scan in done))}{of} read at the end for what points where"
         held_ns = sum(scan.held_ns for scan in done)
         _labelled(page, "memory", f"{text}; held {duration(held_ns)} for it" if held_ns else text)
     for reason, passes in sorted({(scan.why_running, scan.passes) for scan in done if scan.why_running is not None}):
         _labelled(page, "", f"{_how_it_was_read(passes)}, not stopped: {reason}")
-    known = [(scan.pid, scan.resident) for scan in done if scan.resident is not None]
-    pid, largest = max(known, key=lambda known: known[1].total, default=(0, None))
+    known = {scan.pid: scan.resident for scan in done if scan.resident is not None}
+    pid, largest = max(known.items(), key=lambda known: known[1].total, default=(0, None))
     if largest is not None:
-        _labelled(page, "", _resident(largest, f" of process {pid}" if len(done) > 1 else ""))
+        _labelled(page, "", _resident(largest, f" of process {pid}" if len(known) > 1 else ""))
     for top in findings.heap_tops:
         if top.pid == pid:
             last = f"the last block, of {size(top.size)}, which is {duration(top.age_ns)} old"

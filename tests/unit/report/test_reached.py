@@ -96,6 +96,8 @@ def test_what_was_alive_at_an_exec_has_a_class_and_fails_no_run() -> None:
         "1,020 bytes in 2 blocks target"
     )
     assert "100 bytes alive at exec, lost: 1 block" in said
+    again = text(analyse(replace(whole, scans=(SCAN, replace(SCAN, generation=2))), code.symbols))
+    assert "memory   8.0 KiB read at the end for what points where; held 4.0 ms for it" in again
     assert "nothing that is not lost points at it; and 1 block, 50 bytes below it" in said
     assert not has_findings(found) and not ANY_FINDING.broken_by(found)
 
