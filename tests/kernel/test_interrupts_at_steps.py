@@ -32,6 +32,15 @@ def interrupting(plain):
 
     return interrupted
 
+def swallowing(plain):
+    def turns(*given, **named):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            return plain(*given, **named)
+
+    return turns
+
 def endless(_):
     def turns(*_):
         while True:
@@ -41,7 +50,7 @@ def endless(_):
 
 interrupted, without_end, words = sys.argv[1].split(), sys.argv[2].split(), sys.argv[3:]
 for place in interrupted:
-    replace(place, interrupting)
+    replace(place.removeprefix("taken:"), swallowing if place.startswith("taken:") else interrupting)
 for place in without_end:
     replace(place, endless)
 import tracer.capture.session
@@ -81,6 +90,7 @@ def traced(
     ("places", "status", "said"),
     [
         ((LOADING,), 130, NOT_STARTED),
+        ((f"taken:{LOADING}",), 130, NOT_STARTED),
         ((LOADING, ABANDONING), -signal.SIGINT, ""),
         ((CHECKED, CHECKED), 130, NOT_STARTED),
         ((CHECKED, RELEASED), 130, NOT_STARTED),

@@ -14,11 +14,20 @@ _STANDARD_ERROR = 2
 _WITHOUT_HANDLER = f"Signal {signal.SIGINT:d} ignored due to race condition"
 """What Python (3.10 and later) says of a signal that came for a handler, and was met when there was the default."""
 
+_raised: list[bool] = []
+
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt; the next interrupt ends the process at once."""
+    _raised.append(True)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise KeyboardInterrupt
+
+
+def check_interrupts() -> None:
+    """Raise KeyboardInterrupt where one was raised before: whatever was under way took it for an error of its own."""
+    if _raised:
+        raise KeyboardInterrupt
 
 
 def _unraisable(what: Any) -> None:
@@ -67,6 +76,7 @@ def interruptible() -> Iterator[None]:
         yield
         return
     sys.unraisablehook = _unraisable
+    _raised.clear()
     try:
         signal.signal(signal.SIGINT, interrupt)
         yield

@@ -18,7 +18,7 @@ from tracer.api import JudgeOptions, Trace, TraceOptions
 from tracer.cli import options
 from tracer.cli.checkpoint_notice import CheckpointNotice
 from tracer.cli.choices import is_recording, is_stream, judge_options, next_command
-from tracer.cli.interrupts import interrupt
+from tracer.cli.interrupts import check_interrupts, interrupt
 from tracer.cli.reporting import check_output, failure_status, write_report
 from tracer.cli.status_line import StatusLine
 from tracer.cli.step_line import StepLine
@@ -193,6 +193,7 @@ def handle_signals(trace: Trace) -> None:
     signal.signal(signal.SIGQUIT, signal.SIG_IGN if child is not None else interrupted)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, asked_to_end)
+    check_interrupts()
 
 
 def _run_until_end(trace: Trace, arguments: argparse.Namespace, reports: Watcher | None) -> None:
