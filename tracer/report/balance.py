@@ -38,7 +38,13 @@ def add_balance(page: Page, balance: Balance | None, tree: str = PRUNED) -> None
     page.line(f"    balance: {_sums(shown)}")
     for row in rows[:most]:
         lead = f"      {_sums(row.node):<{column}}  {'  ' * min(row.depth, 12)}"
-        page.line(lead, _calls(row, page.width - len(lead)))
+        calls = _calls(row, page.width - len(lead))
+        if len(lead) + len(calls) <= page.width:
+            page.line(lead, calls)
+        else:
+            below = " " * (8 + 2 * min(row.depth, 12))
+            page.line(lead)
+            page.line(below, _calls(row, page.width - len(below)))
     if len(rows) > most:
         page.line(f"      ... {counted(len(rows) - most, 'more line')} (--balance full shows all)")
     folded = _folded(shown)

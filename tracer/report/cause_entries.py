@@ -85,7 +85,7 @@ def kept_words(entry: CauseEntry) -> str:
 def add_same_cause(page: Page, entry: CauseEntry) -> None:
     """Add where else objects of this cause were created, and what they keep alive."""
     if entry.others:
-        page.line(f"    {same_cause_words(entry)}")
+        page.paragraph(same_cause_words(entry), "      ", "    ")
         _add_births(page, entry.others)
     page.paragraph(kept_words(entry), "      ", "    ")
 

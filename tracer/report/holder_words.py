@@ -6,11 +6,13 @@ from collections import Counter
 
 from tracer.model.findings import FrameList, Growing, Holder
 from tracer.report.amounts import size
+from tracer.report.names import shorten
 from tracer.report.page import Page
 from tracer.report.source_location import first_named
 from tracer.report.stack_lines import name, place
 
-_MOST = 5
+_MOST, _MOST_NAME = 5, 60
+"""Of holders, and of a function's or a type's name: those of C++ have hundreds of characters."""
 FREED, OTHER = "freed-block", "other"
 
 
@@ -49,9 +51,9 @@ def _block(holder: Holder) -> str:
     noun = "a freed block" if holder.kind == FREED and not freed else "a block"
     where = "" if holder.offset is None else f" + {holder.offset:#x}"
     if holder.name:
-        return f"{holder.name}, in {noun}{made}{freed}"
+        return f"{shorten(holder.name, _MOST_NAME)}, in {noun}{made}{freed}"
     if holder.type:
-        return f"{holder.type}{where}, in {noun}{made}{freed}"
+        return f"{shorten(holder.type, _MOST_NAME)}{where}, in {noun}{made}{freed}"
     return f"{noun}{made}{where}{freed}"
 
 
@@ -62,7 +64,7 @@ def _own(holder: Holder) -> FrameList | None:
 
 def _at(word: str, stack: FrameList | None) -> str:
     frame = first_named(stack or ())
-    return f"{word} {name(frame)} {place(frame)}".rstrip() if frame is not None else ""
+    return f"{word} {shorten(name(frame), _MOST_NAME)} {place(frame)}".rstrip() if frame is not None else ""
 
 
 def growing_lines(growing: Growing | None) -> list[str]:

@@ -44,10 +44,10 @@ class Page:
         for line in wrapped:
             self.line(line)
 
-    def heading(self, text: str, style: str = "bold", indent: str = "    ") -> None:
+    def heading(self, text: str, style: str = "bold", indent: str = "    ", first: str = "") -> None:
         """Add text in one style, wrapped to the width."""
         at = len(self.lines)
-        self.paragraph(text, indent, "")
+        self.paragraph(text, indent, first)
         self.lines[at:] = [tuple(Span(span.text, style) for span in line) for line in self.lines[at:]]
 
     def ends(self, left: str, right: str) -> None:

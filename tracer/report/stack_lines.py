@@ -14,6 +14,8 @@ from tracer.report.page import Page, Span
 _OWN = "  <-- your code"
 _INDENT = 6
 _HEAD, _TAIL = 24, 8
+_LEAST_ROOM = 16
+"""For a name, with its place on the same line."""
 _BELOW_MAIN = ("_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "start_thread")
 _STATUS_SENTENCES = {
     "truncated": "stack cut here: deeper than the tracer follows",
@@ -33,7 +35,7 @@ def add_stack(page: Page, stack: FrameList, own: int | None = None, status: str 
     places = [place(frame) for frame in frames if isinstance(frame, Frame)]
     longest = max((len(text) for text in places), default=0)
     names = max((len(name(frame)) for frame in frames if isinstance(frame, Frame)), default=0)
-    column = min(names, max(16, page.width - _INDENT - 2 - longest - (len(_OWN) if own is not None else 0)))
+    column = min(names, max(_LEAST_ROOM, page.width - _INDENT - 2 - longest - (len(_OWN) if own is not None else 0)))
     for index, frame in enumerate(frames):
         if isinstance(frame, int):
             page.line(" " * _INDENT, Span(f"... {frame:,} more frames ...", "dim"))
@@ -42,14 +44,19 @@ def add_stack(page: Page, stack: FrameList, own: int | None = None, status: str 
             _add_frame(page, frame, mine, column)
     sentence = _STATUS_SENTENCES.get(status)
     if sentence:
-        page.line(" " * _INDENT, Span(f"({sentence})", "warn"))
+        page.heading(f"({sentence})", "warn", " " * (_INDENT + 1), " " * _INDENT)
 
 
 def _add_frame(page: Page, frame: Frame, mine: bool, column: int) -> None:
-    """A name that is longer than the column pushes its place to the right rather than lose what still fits."""
+    """A name that is longer than the column pushes its place to the right rather than lose what still fits; a place for
+    which there is no room stands on a line of its own."""
     mark = _OWN if mine else ""
-    room = max(16, page.width - _INDENT - 2 - len(place(frame)) - len(mark))
-    text = f"{shorten(name(frame), room):<{column}}  {place(frame)}"
+    room = page.width - _INDENT - 2 - len(place(frame)) - len(mark)
+    if room < min(_LEAST_ROOM, len(name(frame))):
+        page.line(" " * _INDENT, shorten(name(frame), page.width - _INDENT))
+        page.line(" " * (_INDENT + 2), place(frame), Span(mark, "bold" if mine else "dim"))
+        return
+    text = f"{shorten(name(frame), room):<{min(column, room)}}  {place(frame)}"
     remark = _remark(frame)
     if remark and _INDENT + len(text) + len(mark) + len(remark) + 2 <= page.width:
         mark += f", {remark}" if mine else f"  ({remark})"

@@ -465,3 +465,11 @@ def test_the_table_of_types_fits_the_terminal(width: int) -> None:
     if width < 80:
         text = " ".join(" ".join(lines).split())
         assert text.startswith("account: 11 created, 11 gets, 19 puts, 8 destroyed, 3 alive session: 1,234,567 created")
+
+
+def test_lines_of_a_report_fit_a_narrow_terminal() -> None:
+    """At 40 columns the terminal broke "<-- your code" and places in their middle."""
+    snap, code = server()
+    lines = text(analyse(snap, code.symbols), width=40).splitlines()
+    assert [line for line in lines if len(line) > 40] == []
+    assert any(line.startswith("        ") and line.endswith("  <-- your code") for line in lines)
