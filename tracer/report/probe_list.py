@@ -51,8 +51,13 @@ def _add_binary(page: Page, binary: ProbedBinary) -> None:
     page.blank()
     page.heading(binary.path)
     rows = [_row(placement) for placement in sorted(binary.placements, key=lambda p: p.site.file_offset)]
-    for line in tabulate(rows, _HEADERS, tablefmt="simple", disable_numparse=True).splitlines():
-        page.line(line[: page.width])
+    table = tabulate(rows, _HEADERS, tablefmt="simple", disable_numparse=True).splitlines()
+    if max(map(len, table)) <= page.width:
+        for line in table:
+            page.line(line)
+    else:
+        for operation, name, offset, cost, instruction in rows:
+            page.paragraph(f"{operation} {name} at {offset}: {cost}, {instruction}", "    ", "  ")
     _add_copies(page, binary)
     for placement in binary.placements:
         if placement.reason and not placement.site.inlined:
@@ -72,7 +77,8 @@ def _add_copies(page: Page, binary: ProbedBinary) -> None:
     for name in sorted({*probed, *missed}):
         parts = [f"{counted(probed[name], 'copy', 'copies')} probed"] if probed[name] else []
         parts += [f"{missed[name]:,} not"] if missed[name] else []
-        page.line(f"    {name}: {', '.join(parts)}; {'and out of line' if name in own else 'no code of its own'}")
+        where = "and out of line" if name in own else "no code of its own"
+        page.paragraph(f"{name}: {', '.join(parts)}; {where}", "      ", "    ")
 
 
 def _row(placement: Placement) -> tuple[str, ...]:
@@ -90,7 +96,7 @@ def _add_costs(page: Page, binaries: Sequence[ProbedBinary]) -> None:
         page.blank()
     for cost, words in _COSTS.items():
         if cost in used:
-            page.line(words)
+            page.paragraph(words, "  ", "")
 
 
 def _add_uncovered(page: Page, binaries: Sequence[ProbedBinary], absent: Sequence[Unresolved]) -> None:
