@@ -32,6 +32,7 @@ _WRAPPER_FUNCTION = re.compile(
     r"|av_(malloc|mallocz|calloc|realloc|realloc_f|realloc_array|malloc_array|mallocz_array|memdup|strdup|fast_malloc)"
     r"|(CRYPTO|OPENSSL)_(malloc|zalloc|calloc|realloc|clear_realloc|memdup|strdup|strndup|malloc_array)"
     r"|_?Py(Mem|Object)_(Raw)?(Malloc|Calloc|Realloc|New)|_PyMem_(Raw|Debug)?\w*(Malloc|Calloc|Realloc)|_PyObject_\w*Alloc"
+    r"|_?PyMem_(Raw)?(Wcs|Str)dup"
     r"|Perl_(safesys)?(malloc|calloc|realloc)|Perl_save(shared)?pvn?|ruby_x(malloc2?|calloc|realloc2?)"
     r"|Tcl(p|_)(Attempt)?(Alloc|Realloc)"
     r"|NRT_(Allocate(_External)?|Reallocate|MemInfo_(varsize_)?(re)?alloc\w*|MemInfo_new(_varsize)?(_dtor)?)"

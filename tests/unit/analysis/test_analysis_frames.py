@@ -73,6 +73,7 @@ def test_a_version_is_no_part_of_a_module(name: str | None, key: str) -> None:
         ([(None, None), ("f", "srv")], 1),
         ([("calloc", "ld-musl-x86_64.so.1"), ("strdup", "ld-musl-x86_64.so.1"), ("f", "srv")], 2),
         ([("standard::f()", "srv")], 0),
+        ([("_PyMem_RawWcsdup", "python3.11"), ("config_set", "srv")], 1),
         ([("allocate_page", "srv")], 0),
         ([("malloc_page", "srv")], 0),
         ([], None),
