@@ -1,25 +1,25 @@
-"""Measure on mutants of a program how often refleak names the get that was never put.
+"""Measure on mutants of a program how often refleak names the get that was never put, or the put that is one too many.
 
     python3 examples/mutants PROGRAM check DIR     run every workload as it is; prove the slots; list the calls that ran
-    python3 examples/mutants PROGRAM run DIR       run each of these calls left out, with two workloads each
-    python3 examples/mutants PROGRAM score DIR     the table of docs/pairing.md
+    python3 examples/mutants PROGRAM run DIR       run each of these calls changed, with two workloads each
+    python3 examples/mutants PROGRAM score DIR     the tables of docs/pairing.md
 
-PROGRAM is perf or dbus. Needs root, and the program as its build.sh makes it. `run --sometimes` leaves a call out one
-of four times; with `--memory` blocks are traced as well, and memory is read at the end, as without any option of
-refleak. What is there already is not run again, so a run that was stopped goes on, and `score` after a change of the
-analysis traces nothing. `score --wrong` lists the entries of the first half whose first reference is another one,
-`check --wrong` the lives whose slots do not come out.
+PROGRAM is perf or dbus. Needs root, and the program as its build.sh makes it. `--kind` says what a mutant is: a put is
+left out (the default), a get is made twice, or a put is made twice. `run --sometimes` changes a call one of four
+times; with `--memory` blocks are traced as well, and memory is read at the end, as without any option of refleak. What
+is there already is not run again, so a run that was stopped goes on, and `score` after a change of the analysis traces
+nothing. `score --wrong` lists what is wrong of the first half, `check --wrong` the lives whose slots do not come out.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -29,10 +29,13 @@ sys.path[:0] = [str(HERE), str(ROOT)]
 
 from call_sites import Code, read_code, write_mutant  # noqa: E402
 from dbus_program import Dbus  # noqa: E402
+from doubled import NoRoom, write_doubled  # noqa: E402
 from perf_program import Perf  # noqa: E402
 from program import Calls, Program  # noqa: E402
 from recordings import Run  # noqa: E402
-from score import Scored, Site, print_table, score  # noqa: E402
+from score import print_table, score  # noqa: E402
+from score_extra_puts import print_extra_puts, score_extra_puts  # noqa: E402
+from sites import GET_TWICE, KEPT, KINDS, LEFT_OUT, PUT_TWICE, Site, read_sites, write_sites  # noqa: E402
 
 from tracer.analysis.lives import Life  # noqa: E402
 
@@ -40,8 +43,6 @@ PROGRAMS: dict[str, type[Program]] = {"perf": Perf, "dbus": Dbus}
 REFS_ONLY = ("--refs-only",)
 _MOST_CALLS = 30_000
 """Of the call in a workload: more only make the run longer."""
-_KEPT = 4
-"""Frames of a site's stack, leaf first."""
 _MOST_SECONDS = 120
 """Of a run: a mutant may wait for ever."""
 
@@ -62,21 +63,19 @@ def trace(
 
 
 def check(program: Program, out: Path, show_wrong: bool) -> None:
-    """Write sites.json: the calls of puts that the workloads execute, and how often."""
+    """Write sites.json and get-sites.json: the calls of puts and of gets that workloads execute, and how often."""
     program.prepare(out)
     code = read_code(program)
-    sites: dict[int, Site] = {}
+    puts = Executed(code, program.puts, program.put_stub)
+    gets = Executed(code, program.gets, program.get_stub)
     proven, wrong = Counter[str](), Counter[str]()
     (out / "plain").mkdir(exist_ok=True)
     for name in program.workloads(out):
         recording = out / "plain" / f"{name}.refleak"
         trace(program, out, program.binary, name, recording)
         traced = Run(program, recording)
-        for stack, count in traced.put_counts().items():
-            address, kind = _site(code, traced.call_addresses(stack), traced.calls(stack))
-            if address is not None and kind is not None:
-                site = sites.setdefault(address, Site(address, kind, traced.calls(stack)[:_KEPT], {}))
-                site.workloads[name] = site.workloads.get(name, 0) + count
+        puts.add(name, traced, traced.put_counts())
+        gets.add(name, traced, traced.get_counts())
         for kind, life in traced.lives():
             if not program.proves(traced.calls(life.gets[0]), [traced.calls(put) for put in life.puts]):
                 continue
@@ -86,48 +85,77 @@ def check(program: Program, out: Path, show_wrong: bool) -> None:
                 print(name, kind, *lacking, sep="\n    ")
     print(f"slots: {proven.total():,} objects that ended took and gave back as many of each; not so: {dict(wrong)}")
     print(", ".join(f"{kind} {count:,}" for kind, count in proven.most_common()))
-    print(f"{len(sites)} of {len(code.calls)} calls of puts were executed")
-    (out / "sites.json").write_text(json.dumps([site.plain() for site in sites.values()]))
+    for what, kind, executed in (("puts", LEFT_OUT, puts), ("gets", GET_TWICE, gets)):
+        print(f"{len(executed.sites)} of {executed.all} calls of {what} were executed")
+        write_sites(out, kind, executed.sites.values())
 
 
-def _site(code: Code, addresses: list[int], calls: Calls) -> tuple[int | None, str | None]:
-    """Return the call that a mutant leaves out, and what it gives back."""
-    addresses, kind = code.program.put_of(code.function(addresses[0]), calls, addresses)
-    address = addresses[0] if addresses and addresses[0] in code.calls else None
-    return address, kind or code.program.puts.get(code.calls.get(address or 0, ""))
+class Executed:
+    """The calls of gets, or of puts, that workloads execute."""
+
+    def __init__(self, code: Code, names: Mapping[str, str], stub: str | None) -> None:
+        self._code = code
+        self._names = names
+        self._all = code.calls_of(names, stub)
+        self.all = len(self._all)
+        self.sites: dict[int, Site] = {}
+
+    def add(self, workload: str, traced: Run, counts: Counter[int]) -> None:
+        for stack, count in counts.items():
+            calls = traced.calls(stack)
+            address, kind = self._site(traced.call_addresses(stack), calls)
+            if address is not None and kind is not None:
+                function = self._code.function(address).split(".")[0]
+                depth = next((place for place, (name, _) in enumerate(calls) if name == function), 0) + 1
+                site = self.sites.setdefault(address, Site(address, kind, calls[: max(KEPT, depth)], {}, depth))
+                site.workloads[workload] = site.workloads.get(workload, 0) + count
+
+    def _site(self, addresses: list[int], calls: Calls) -> tuple[int | None, str | None]:
+        """Return the call that a mutant changes, and what it takes or gives back."""
+        code, program = self._code, self._code.program
+        addresses, kind = program.call_of(self._names, code.function(addresses[0]), calls, addresses)
+        address = addresses[0] if addresses and addresses[0] in self._all else None
+        return address, kind or self._names.get(code.calls.get(address or 0, ""))
 
 
-def run(program: Program, out: Path, sometimes: bool, memory: bool, most: int) -> None:
+def run(program: Program, out: Path, how: How, most: int) -> None:
     """Trace each mutant with the workloads, `most` of them, that the hash of both chooses."""
     code = read_code(program)
-    folder, traced = out / _folder(sometimes, memory), () if memory else REFS_ONLY
+    folder, traced = how.folder(out), () if how.memory else REFS_ONLY
     folder.mkdir(exist_ok=True)
     binary = folder / program.binary.name
-    for site in read_sites(out):
-        least = 6 if sometimes else 1
+    write = write_mutant if how.kind == LEFT_OUT else write_doubled
+    for site in read_sites(out, how.kind):
+        least = 6 if how.sometimes else 1
         names = [name for name, count in site.workloads.items() if least <= count < _MOST_CALLS]
-        if not names and not sometimes:
+        if not names and not how.sometimes:
             names = list(site.workloads)
         for name in sorted(names, key=lambda name: sha256(f"{site.address:#x}{name}".encode()).digest())[:most]:
-            write_mutant(code, site.address, binary, sometimes)
+            try:
+                write(code, site.address, binary, how.sometimes)
+            except NoRoom as error:
+                print(f"{site.address:#x} is passed over: {error}")
+                break
             trace(program, out, binary, name, folder / f"{site.address:#x}.{name}.refleak", traced)
 
 
-def read_sites(out: Path) -> list[Site]:
-    return [Site.read(plain) for plain in json.loads((out / "sites.json").read_text())]
+@dataclass(frozen=True)
+class How:
+    """What mutants are, and what of them is traced."""
 
+    kind: str
+    sometimes: bool
+    memory: bool
 
-def _folder(sometimes: bool, memory: bool) -> str:
-    return ("sometimes" if sometimes else "always") + ("-memory" if memory else "")
+    def folder(self, out: Path) -> Path:
+        words = [] if self.kind == LEFT_OUT else [self.kind]
+        return out / "-".join([*words, "sometimes" if self.sometimes else "always", *["memory"] * self.memory])
 
-
-def scores(program: Program, out: Path, sometimes: bool, memory: bool) -> Iterator[tuple[Site, Path, Scored]]:
-    for site in read_sites(out):
-        for recording in sorted((out / _folder(sometimes, memory)).glob(f"{site.address:#x}.*.refleak")):
-            name = recording.name.split(".")[1]
-            scored = score(program, site, recording, out / "plain" / f"{name}.refleak")
-            if scored is not None:
-                yield site, recording, scored
+    def recordings(self, out: Path) -> Iterator[tuple[Site, Path, Path]]:
+        """Yield each mutant's recordings, and that of the program as it is with the same workload."""
+        for site in read_sites(out, self.kind):
+            for recording in sorted(self.folder(out).glob(f"{site.address:#x}.*.refleak")):
+                yield site, recording, out / "plain" / f"{recording.name.split('.')[1]}.refleak"
 
 
 def main() -> None:
@@ -135,20 +163,27 @@ def main() -> None:
     parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("what", choices=("check", "run", "score"))
     parser.add_argument("dir", type=Path)
+    parser.add_argument("--kind", choices=KINDS, default=LEFT_OUT, help="what a mutant is")
     parser.add_argument("--sometimes", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--wrong", action="store_true")
-    parser.add_argument("--workloads", type=int, default=2, help="with how many each call is left out")
+    parser.add_argument("--workloads", type=int, default=2, help="with how many each call is changed")
     arguments = parser.parse_args()
     program = PROGRAMS[arguments.program]()
     out = arguments.dir.resolve()
     out.mkdir(exist_ok=True)
+    how = How(arguments.kind, arguments.sometimes, arguments.memory)
     if arguments.what == "check":
         check(program, out, arguments.wrong)
     elif arguments.what == "run":
-        run(program, out, arguments.sometimes, arguments.memory, arguments.workloads)
+        run(program, out, how, arguments.workloads)
+    elif how.kind == PUT_TWICE:
+        runs = ((site, path, score_extra_puts(program, site, path)) for site, path, _ in how.recordings(out))
+        print_extra_puts(program, ((site, path, scored) for site, path, scored in runs if scored), arguments.wrong)
     else:
-        print_table(program, scores(program, out, arguments.sometimes, arguments.memory), arguments.wrong)
+        judged = ((site, path, score(program, how.kind, site, path, plain))
+                  for site, path, plain in how.recordings(out))  # fmt: skip
+        print_table(program, ((site, path, scored) for site, path, scored in judged if scored), arguments.wrong)
 
 
 def _lacking(program: Program, run: Run, kind: str, life: Life) -> list[str]:
@@ -175,7 +210,7 @@ def _lacking(program: Program, run: Run, kind: str, life: Life) -> list[str]:
 
 
 def _said(calls: Calls) -> str:
-    return " < ".join(f"{function}:{line}" for function, line in calls[:_KEPT])
+    return " < ".join(f"{function}:{line}" for function, line in calls[:KEPT])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The calls of puts in a program, and copies of it in which one of them is left out.
+"""The calls of gets and puts in a program, and copies of it in which one of the puts is left out.
 
-A mutant differs from the program in the five bytes of one call, so none is compiled: what runs is what the source
-without that line would be compiled to, but for registers that nobody reads.
+A mutant differs from the program in the bytes of one call, so none is compiled: what runs is what the source without
+that line would be compiled to, but for registers that nobody reads.
 """
 
 from __future__ import annotations
@@ -9,65 +9,130 @@ from __future__ import annotations
 import re
 import struct
 import subprocess
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
+from image import Image
 from program import Program
 
-_CALL = re.compile(r"\s+([0-9a-f]+):\s+call\s+[0-9a-f]+ <([^>]+)>")
+CALL_BYTES = 5
+_LINE = re.compile(r"\s+([0-9a-f]+):\s+(.*)")
+_CALL = re.compile(r"call\s+[0-9a-f]+ <([^>]+)>")
+_JUMP = re.compile(r"(?:\w+ )?j[a-z]+\s+(\*|[0-9a-f]+)")
+_INDIRECT_CALL = re.compile(r"(?:\w+ )?call\s+\*")
+_REFERS = re.compile(r"\(%rip\).*# ([0-9a-f]+)")
 _FUNCTION = re.compile(r"([0-9a-f]+) <([^>]+)>:")
 _NOTHING, _RETURN_0 = b"\x0f\x1f\x44\x00\x00", b"\x31\xc0\x0f\x1f\x00"
 
 
 @dataclass(frozen=True)
+class Instruction:
+    address: int
+    code: bytes
+    text: str = ""
+
+    @property
+    def end(self) -> int:
+        return self.address + len(self.code)
+
+    @property
+    def is_indirect_call(self) -> bool:
+        return _INDIRECT_CALL.match(self.text) is not None
+
+    @property
+    def refers_to(self) -> int | None:
+        """The address that it names relative to itself."""
+        found = _REFERS.search(self.text)
+        return int(found[1], 16) if found else None
+
+    def relative(self, size: int) -> int:
+        """Return the address that its last `size` bytes name relative to its end."""
+        return self.end + int.from_bytes(self.code[-size:], "little", signed=True)
+
+
+@dataclass(frozen=True)
 class Code:
     program: Program
-    calls: dict[int, str]
-    """Link address of each call of a put, and the function that it calls."""
-    functions: dict[str, int]
+    image: Image
+    calls: Mapping[int, str]
+    """Link address of each call of a get or a put, and the function that it calls."""
+    functions: Mapping[str, int]
+    following: Mapping[int, Sequence[Instruction]]
+    """The next instructions behind each of these calls."""
+    targets: frozenset[int]
+    """Addresses that are jumped to."""
+    switches: frozenset[str]
+    """Functions that jump to computed addresses."""
 
     def function(self, address: int) -> str:
         """Return the name of the function that an address is in."""
-        return max((start, name) for name, start in self.functions.items() if start <= address)[1]
+        return self._in_order[bisect_right(self._in_order, (address, "\x7f")) - 1][1]
+
+    def end_of(self, function: str) -> int:
+        """Return where the next function begins."""
+        return self._in_order[bisect_right(self._in_order, (self.functions[function], "\x7f"))][0]
+
+    def calls_of(self, names: Mapping[str, str], stub: str | None) -> set[int]:
+        """Return the calls of these functions."""
+        return {address for address, callee in self.calls.items() if callee in names or callee == stub}
+
+    @cached_property
+    def _in_order(self) -> list[tuple[int, str]]:
+        return sorted((start, name) for name, start in self.functions.items())
 
 
 def read_code(program: Program) -> Code:
-    """Disassemble a program, which takes a second."""
+    """Disassemble a program, which takes some seconds."""
     command = ["objdump", "-d", "--no-show-raw-insn", str(program.binary)]
     text = subprocess.run(command, check=True, capture_output=True, text=True, env={"LC_ALL": "C"}).stdout
-    calls = {int(call[1], 16): call[2] for call in map(_CALL.match, text.splitlines()) if call}
-    functions = {found[2]: int(found[1], 16) for found in map(_FUNCTION.match, text.splitlines()) if found}
-    wanted = {*program.puts, program.stub}
-    return Code(program, {address: callee for address, callee in calls.items() if callee in wanted}, functions)
+    wanted = {*program.puts, *program.gets, program.put_stub, program.get_stub}
+    lines: list[tuple[int, str]] = []
+    functions: dict[str, int] = {}
+    calls: dict[int, str] = {}
+    places: dict[int, int] = {}
+    targets, switches, function = set[int](), set[str](), ""
+    for line in text.splitlines():
+        if found := _LINE.match(line):
+            address, said = int(found[1], 16), found[2]
+            if (call := _CALL.match(said)) and call[1] in wanted:
+                calls[address], places[address] = call[1], len(lines)
+            elif jump := _JUMP.match(said):
+                targets |= {int(jump[1], 16)} if jump[1] != "*" else set()
+                switches |= {function} if jump[1] == "*" else set()
+            lines.append((address, said))
+        elif found := _FUNCTION.match(line):
+            function = found[2]
+            functions[function] = int(found[1], 16)
+    image = Image(program.binary)
+    following = {
+        address: _instructions(image, lines[place + 1 : place + 2 + CALL_BYTES]) for address, place in places.items()
+    }
+    return Code(program, image, calls, functions, following, frozenset(targets), frozenset(switches))
+
+
+def _instructions(image: Image, lines: Sequence[tuple[int, str]]) -> list[Instruction]:
+    """Return all but the last, which says how long the one before it is."""
+    return [Instruction(start, image.read(start, end - start), text) for (start, text), (end, _) in pairwise(lines)]
 
 
 def write_mutant(of: Code, address: int, to: Path, one_in_four: bool) -> None:
     """Write a copy of a program that leaves out the call at an address: always, or at about one of four times."""
-    code = bytearray(of.program.binary.read_bytes())
-    place = _file_offset(of.program.binary, address)
-    assert code[place] == 0xE8, "no call"
+    assert of.image.read(address, 1) == b"\xe8", "no call"
     callee = of.calls[address]
-    if one_in_four:
-        room = (of.functions[of.program.unused] + 63) // 16 * 16
-        # rdtsc; shr $6, %eax; test $3, %al; jne 1f; xor %eax, %eax; ret; 1: jmp callee
-        chance = b"\x0f\x31\xc1\xe8\x06\xa8\x03\x75\x03\x31\xc0\xc3\xe9"
-        chance += struct.pack("<i", of.functions[callee] - (room + len(chance) + 4))
-        start = _file_offset(of.program.binary, room)
-        code[start : start + len(chance)] = chance
-        code[place + 1 : place + 5] = struct.pack("<i", room - (address + 5))
-    else:
-        code[place : place + 5] = _RETURN_0 if callee == of.program.stub else _NOTHING
-    to.unlink(missing_ok=True)
-    to.write_bytes(code)
-    to.chmod(0o755)
+    if not one_in_four:
+        of.image.write_copy(to, [(address, _RETURN_0 if callee == of.program.put_stub else _NOTHING)])
+        return
+    start = room(of)
+    # rdtsc; shr $6, %eax; test $3, %al; jne 1f; xor %eax, %eax; ret; 1: jmp callee
+    chance = b"\x0f\x31\xc1\xe8\x06\xa8\x03\x75\x03\x31\xc0\xc3\xe9"
+    chance += struct.pack("<i", of.functions[callee] - (start + len(chance) + 4))
+    of.image.write_copy(to, [(start, chance), (address + 1, struct.pack("<i", start - (address + CALL_BYTES)))])
 
 
-def _file_offset(path: Path, address: int) -> int:
-    text = subprocess.run(["readelf", "-lW", str(path)], check=True, capture_output=True, text=True).stdout
-    for line in text.splitlines():
-        fields = line.split()
-        if fields[:1] == ["LOAD"]:
-            offset, start, size = (int(fields[n], 16) for n in (1, 2, 4))
-            if start <= address < start + size:
-                return address - start + offset
-    raise ValueError(f"{address:#x} is not in {path}")
+def room(of: Code) -> int:
+    """Return the link address of code that does not run."""
+    return (of.functions[of.program.unused] + 63) // 16 * 16

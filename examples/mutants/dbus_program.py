@@ -17,10 +17,14 @@ _SERVICES = {
 }  # fmt: skip
 
 
-_TYPES = {one["name"]: one["put"] for one in tomllib.loads((_HERE / "types.toml").read_text())["type"]}
-"""The puts of each type."""
-_PUTS = {put: name for name, puts in _TYPES.items() for put in ([puts] if isinstance(puts, str) else puts)}
-_HELD = {name: dbus_slots.HELD.get(name, {dbus_slots.ONLY}) for name in _TYPES}
+_TYPES = tomllib.loads((_HERE / "types.toml").read_text())["type"]
+_HELD = {one["name"]: dbus_slots.HELD.get(one["name"], {dbus_slots.ONLY}) for one in _TYPES}
+
+
+def _functions(what: str) -> dict[str, str]:
+    """Return the gets or the puts, and the type of each."""
+    named = ((one["name"], one[what]) for one in _TYPES)
+    return {function: name for name, some in named for function in ([some] if isinstance(some, str) else some)}
 
 
 class Dbus(Program):
@@ -28,7 +32,8 @@ class Dbus(Program):
 
     binary = _HERE / "build/dbus-daemon"
     slots = dbus_slots
-    puts = _PUTS
+    puts = _functions("put")
+    gets = _functions("get")
     unused = "_dbus_listen_tcp_socket"
     options = ("--spec", str(_HERE / "types.toml"), "--no-follow-forks")
     held = _HELD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import perf_slots
@@ -17,6 +17,7 @@ _PUTS = {
     "mem_info__put": "mi", "perf_cpu_map__put": "cpus", "perf_thread_map__put": "threads", "cgroup__put": "cgrp",
     "comm_str__put": "cs", "cpu_aggr_map__put": "cpus",
 }  # fmt: skip
+_GETS = {put.removesuffix("put") + "get": kind for put, kind in _PUTS.items()}
 
 
 class Perf(Program):
@@ -25,8 +26,10 @@ class Perf(Program):
     binary = _HERE / "build/perf"
     slots = perf_slots
     puts = _PUTS
-    stub = "__refcnt__put"
-    unused = "cmd_c2c"
+    gets = _GETS
+    put_stub = "__refcnt__put"
+    get_stub = "__refcnt__get"
+    unused = "cmd_timechart"
     held = perf_slots.HELD
 
     def workloads(self, out: Path) -> dict[str, list[str]]:
@@ -48,9 +51,11 @@ class Perf(Program):
     def family(self, type_name: str) -> str:
         return perf_slots.family(type_name)
 
-    def put_of(self, function: str | None, calls: Calls, addresses: list[int]) -> tuple[list[int], str | None]:
-        """Pass over the stub's call, which is in the put: of one that was inlined it is what can be left out."""
-        return addresses[function in self.puts :], self.puts.get(calls[0][0])
+    def call_of(
+        self, names: Mapping[str, str], function: str | None, calls: Calls, addresses: list[int]
+    ) -> tuple[list[int], str | None]:
+        """Pass over the stub's call, which is in the get or put: of one that was inlined it is what can be changed."""
+        return addresses[function in names :], names.get(calls[0][0])
 
     def proves(self, birth: Calls, puts: Sequence[Calls]) -> bool:
         """Leave out ring buffers, whose counter is spelled like that of a map, and memory that was used again."""

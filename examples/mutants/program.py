@@ -39,10 +39,14 @@ class Program(ABC):
     slots: Slots
     puts: Mapping[str, str]
     """What each put gives back: a family of types."""
-    stub: str | None = None
+    gets: Mapping[str, str]
+    """What each get takes."""
+    put_stub: str | None = None
     """A put that is inlined into others, and whose result says whether the count is 0 now."""
+    get_stub: str | None = None
+    """A get that is inlined into others."""
     unused: str
-    """A function that no workload runs: room for what leaves out one call in four."""
+    """A function that no workload runs: room for what leaves out one call in four, or makes one twice."""
     options: Sequence[str] = ()
     """What refleak is told of the program."""
     held: Mapping[str, set[str]]
@@ -67,8 +71,12 @@ class Program(ABC):
         """Return one name for types that are the same, however they are called."""
         return type_name
 
-    def put_of(self, function: str | None, calls: Calls, addresses: list[int]) -> tuple[list[int], str | None]:
-        """Return the calls from that of the put on, and what it gives back; `function`: the first is in it."""
+    def call_of(
+        self, names: Mapping[str, str], function: str | None, calls: Calls, addresses: list[int]
+    ) -> tuple[list[int], str | None]:
+        """Return the calls from that of the get or put on, and what it takes or gives back.
+
+        `names`: the gets, or the puts; `function`: what the first call is in."""
         return addresses, None
 
     def proves(self, birth: Calls, puts: Sequence[Calls]) -> bool:

@@ -13,7 +13,7 @@ from program import Calls, Program
 from tracer.analysis import analyse
 from tracer.analysis.lives import Life, courses
 from tracer.analysis.stacks import SymbolizedStacks
-from tracer.model.findings import FrameList, Leak
+from tracer.model.findings import ErrorFinding, FrameList, Leak
 from tracer.model.operations import Operation
 from tracer.model.records import FRAME_ADDRESS_MASK
 from tracer.model.statistics import NEVER_PUT
@@ -25,6 +25,7 @@ _CALL_BYTES = 5
 @dataclass(frozen=True)
 class Analysed:
     leaks: tuple[Leak, ...]
+    errors: tuple[ErrorFinding, ...]
     complete: bool
     crashed: bool
     seconds: float
@@ -44,22 +45,29 @@ class Run:
 
     def analysed(self) -> Analysed:
         before = time.process_time()
-        leaks = analyse(self._snapshot, self._symbols).leaks
+        found = analyse(self._snapshot, self._symbols)
         crashed = any(process.signal for process in self._snapshot.processes)
-        return Analysed(leaks, self._snapshot.complete, crashed, time.process_time() - before)
+        return Analysed(found.leaks, found.errors, self._snapshot.complete, crashed, time.process_time() - before)
 
     def calls(self, stack: int) -> Calls:
         return as_calls(self._book.get(stack).frames)
 
+    def get_counts(self) -> Counter[int]:
+        """Return how often each stack got, of objects that ended; those that create are among them."""
+        return self._counts("get_stack", Operation.GET)
+
     def put_counts(self) -> Counter[int]:
         """Return how often each stack put, of objects that ended."""
-        pairs = self._snapshot.balanced.pairs
-        pairs = pairs[pairs["put_stack"] != NEVER_PUT]
+        counts = self._counts("put_stack", Operation.PUT)
+        del counts[int(NEVER_PUT)]
+        return counts
+
+    def _counts(self, column: str, operation: Operation) -> Counter[int]:
+        pairs, history = self._snapshot.balanced.pairs, self._snapshot.history
         counts = Counter[int]()
-        for stack, count in zip(pairs["put_stack"].tolist(), pairs["count"].tolist(), strict=True):
+        for stack, count in zip(pairs[column].tolist(), pairs["count"].tolist(), strict=True):
             counts[stack] += count
-        history = self._snapshot.history
-        counts.update(history["stack"][history["operation"] == Operation.PUT].tolist())
+        counts.update(history["stack"][history["operation"] == operation].tolist())
         return counts
 
     def call_addresses(self, stack: int) -> list[int]:

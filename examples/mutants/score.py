@@ -5,49 +5,24 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
 
-from program import Calls, Program
+from program import Program
 from recordings import Run, as_calls
+from sites import GET_TWICE, Site
 
 from tracer.model.findings import Leak, UnpairedGet
 
 Words = Counter[tuple[bool, str]]
 """Objects by whether the first reference is the right one, and by its word."""
-
-
-_NAMED = 6
-
-
-@dataclass(frozen=True)
-class Site:
-    """A call of a put."""
-
-    address: int
-    kind: str
-    stack: Calls
-    workloads: dict[str, int] = field(hash=False)
-    """How often it was executed in each."""
-
-    def half(self, program: Program) -> int:
-        """Return 0 or 1, by the hash of the place."""
-        function, line = program.slots.unwrapped(self.stack)[0]
-        return int(sha256(f"{function}:{line}".encode()).hexdigest(), 16) % 2
-
-    def plain(self) -> dict[str, object]:
-        return asdict(self)
-
-    @classmethod
-    def read(cls, plain: dict[str, object]) -> Site:
-        stack = tuple((str(function), int(line)) for function, line in plain.pop("stack"))  # type: ignore[attr-defined]
-        return cls(stack=stack, **plain)  # type: ignore[arg-type]
+NAMED = 6
+"""Frames that are shown of a stack."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Of one run: its own objects (whose put was left out) and those that they keep alive."""
+    """Of one run: its own objects (whose put was left out, or whose get was made twice) and what they keep alive."""
 
     own: Words
     several: Words
@@ -60,32 +35,73 @@ class Scored:
     wrong: tuple[str, ...]
 
 
-def score(program: Program, site: Site, recording: Path, unmodified: Path) -> Scored | None:
+def score(program: Program, kind_of_mutant: str, site: Site, recording: Path, unmodified: Path) -> Scored | None:
     """Score a run; None where it proves nothing: data were lost, it crashed, or nothing of the family was left."""
     found = Run(program, recording).analysed()
     known = {leak.id for leak in Run(program, unmodified).analysed().leaks}
     leaks = [leak for leak in found.leaks if leak.kind == "reference" and leak.id not in known]
+    truth = GetTwice(program, site) if kind_of_mutant == GET_TWICE else LeftOut(program, site)
     kinds = [program.family(leak.type or "") for leak in leaks]
-    if not found.complete or found.crashed or site.kind not in kinds:
+    is_own = [truth.is_own(kind, leak) for kind, leak in zip(kinds, leaks, strict=True)]
+    if not found.complete or found.crashed or not any(is_own):
         return None
     own, several, kept_alive = Words(), Words(), Words()
     said = Counter[tuple[bool, str]]()
     wrong = []
-    for leak, kind in zip(leaks, kinds, strict=True):
-        wanted = {program.slots.put_slot(kind, site.stack)} if kind == site.kind else program.held.get(kind, set())
+    for leak, kind, mine in zip(leaks, kinds, is_own, strict=True):
         word = leak.unpaired[0].confidence if leak.unpaired else "nothing said"
-        right = bool(leak.unpaired) and not wanted.isdisjoint(_first(program, kind, leak))
-        (own if kind == site.kind else kept_alive)[right, word] += leak.count
-        if kind == site.kind and (leak.gets or leak.puts):
+        right = bool(leak.unpaired) and (truth.is_right(leak) if mine else _is_held(program, kind, leak))
+        (own if mine else kept_alive)[right, word] += leak.count
+        if mine and (leak.gets or leak.puts):
             several[right, word] += leak.count
         if leak.unpaired:
             said[right, _likelihood(leak.unpaired[0])] += 1
         if not right:
             calls = as_calls(leak.unpaired[0].stack) if leak.unpaired else ()
-            named = " < ".join(f"{function}:{line}" for function, line in calls[:_NAMED])
-            mark = "" if kind == site.kind else f" kept alive {kind}"
-            wrong.append(f"{leak.count}{mark} {word}: wanted {', '.join(sorted(wanted))}; named {named}")
-    return Scored(own, several, kept_alive, said, kinds[0] == site.kind, found.seconds, tuple(wrong))
+            named = " < ".join(f"{function}:{line}" for function, line in calls[:NAMED])
+            mark = "" if mine else f" kept alive {kind}"
+            wrong.append(f"{leak.count}{mark} {word}: wanted {truth}; named {named}")
+    return Scored(own, several, kept_alive, said, is_own[0], found.seconds, tuple(wrong))
+
+
+class LeftOut:
+    """A put was left out: right is a reference that fills the slot which that put empties."""
+
+    def __init__(self, program: Program, site: Site) -> None:
+        self._program = program
+        self._kind = site.kind
+        self._slot = program.slots.put_slot(site.kind, site.stack)
+
+    def is_own(self, kind: str, leak: Leak) -> bool:
+        return kind == self._kind
+
+    def is_right(self, leak: Leak) -> bool:
+        return self._slot in _first(self._program, self._kind, leak)
+
+    def __str__(self) -> str:
+        return self._slot
+
+
+class GetTwice:
+    """A get was made twice: right is that very call, and no other that fills the same slot."""
+
+    def __init__(self, program: Program, site: Site) -> None:
+        self._program = program
+        self._site = site
+
+    def is_own(self, kind: str, leak: Leak) -> bool:
+        return kind == self._site.kind and any(self._site.is_in(as_calls(get.stack)) for get in leak.gets)
+
+    def is_right(self, leak: Leak) -> bool:
+        return self._site.is_in(as_calls(leak.unpaired[0].stack))
+
+    def __str__(self) -> str:
+        return " < ".join(f"{function}:{line}" for function, line in self._site.stack)
+
+
+def _is_held(program: Program, kind: str, leak: Leak) -> bool:
+    """Tell whether the first reference is one in another counted object, which keeps this one alive."""
+    return not program.held.get(kind, set()).isdisjoint(_first(program, kind, leak))
 
 
 def _likelihood(get: UnpairedGet) -> str:
@@ -113,21 +129,21 @@ def print_table(program: Program, runs: Iterator[tuple[Site, Path, Scored]], sho
         for name in ("own", "several", "kept_alive"):
             each: list[Words] = [getattr(one, name) for one in of_half if getattr(one, name)]
             total = sum(each, Counter())
-            shares = [_share(words) for words in each]
+            shares = [share(words) for words in each]
             mean = sum(shares) / max(1, len(shares))
-            print(f"  {name}: {total.total():,} objects, right {_share(total):.1%}, mean of runs {mean:.1%}")
-            print(f"    {_said(total)}")
+            print(f"  {name}: {total.total():,} objects, right {share(total):.1%}, mean of runs {mean:.1%}")
+            print(f"    {said_of(total)}")
         entries = sum((one.said for one in of_half), Counter[tuple[bool, str]]())
         told = (f"{word} {entries[True, word]} of {entries[True, word] + entries[False, word]}"
                 for word in sorted({word for _, word in entries}))  # fmt: skip
         print(f"  entries right, by what is said: {', '.join(told)}")
 
 
-def _share(words: Words) -> float:
+def share(words: Words) -> float:
     return sum(count for (right, _), count in words.items() if right) / max(1, words.total())
 
 
-def _said(words: Words) -> str:
+def said_of(words: Words) -> str:
     return ", ".join(
         f"{'right' if right else 'wrong'} and {word} {count:,}" for (right, word), count in sorted(words.items())
     )

@@ -1,0 +1,78 @@
+"""Compare the puts that refleak calls one too many with the put that mutants make twice."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from program import Program
+from recordings import Run, as_calls
+from score import NAMED, Words, said_of, share
+from sites import Site
+
+from tracer.model.findings import ErrorFinding
+
+_KIND = "over-put"
+_WEAK = "order and nearness"
+_ENDS = {_WEAK: "weak", "this one did not": "taken elsewhere", "no object that ended well was put there": "new place"}
+"""What the reason says, and one word for it."""
+
+
+@dataclass(frozen=True)
+class ScoredErrors:
+    """Of one run: its over-puts by whether the put that was made twice is named, and by how sure refleak is."""
+
+    words: Words
+    crashed: bool
+    others: Counter[str]
+    """Errors of other kinds."""
+    wrong: tuple[str, ...]
+
+
+def score_extra_puts(program: Program, site: Site, recording: Path) -> ScoredErrors | None:
+    """Score a run, crashed or not; None where data were lost."""
+    found = Run(program, recording).analysed()
+    if not found.complete:
+        return None
+    words, wrong = Words(), []
+    mine = [error for error in found.errors if program.family(error.type or "") == site.kind]
+    for error in mine:
+        if error.kind == _KIND:
+            calls = as_calls(error.probably or error.stack)
+            right = site.is_in(calls)
+            words[right, _word(error)] += error.count
+            if not right:
+                named = " < ".join(f"{function}:{line}" for function, line in calls[:NAMED])
+                wrong.append(f"{error.count} {_word(error)}: named {named} ({error.reason})")
+    others = Counter({error.kind: error.count for error in mine if error.kind != _KIND})
+    return ScoredErrors(words, found.crashed, others, tuple(wrong))
+
+
+def _word(error: ErrorFinding) -> str:
+    if error.probably is None or error.reason is None:
+        return "nothing said"
+    return next((word for end, word in _ENDS.items() if end in error.reason), "strong")
+
+
+def print_extra_puts(program: Program, runs: Iterable[tuple[Site, Path, ScoredErrors]], show_wrong: bool) -> None:
+    """Print what both halves scored. `show_wrong`: and the wrong answers of the first; the second is held back."""
+    by_half: defaultdict[int, list[ScoredErrors]] = defaultdict(list)
+    for site, recording, scored in runs:
+        half = site.half(program)
+        by_half[half].append(scored)
+        if show_wrong and half == 0 and scored.wrong:
+            print(recording.stem, site.kind, *program.slots.unwrapped(site.stack)[:2], *scored.wrong[:5], sep="\n    ")
+    for half, of_half in sorted(by_half.items()):
+        with_any = [one for one in of_half if one.words]
+        crashed = sum(one.crashed for one in with_any)
+        silent = sum(one.crashed and not one.words for one in of_half)
+        total = sum((one.words for one in with_any), Words())
+        mean = sum(share(one.words) for one in with_any) / max(1, len(with_any))
+        print(f"half {half}: {len(of_half)} runs, {len(with_any)} with over-puts ({crashed} of them crashed), "
+              f"{silent} crashed without any")  # fmt: skip
+        print(f"  {total.total():,} over-puts, right {share(total):.1%}, mean of runs {mean:.1%}")
+        print(f"    {said_of(total)}")
+        others = sum((one.others for one in of_half), Counter[str]())
+        print(f"  other errors of the type: {', '.join(f'{kind} {count:,}' for kind, count in others.most_common())}")

@@ -1,0 +1,54 @@
+"""Calls of gets and puts that the workloads execute, which mutants change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from program import Calls, Program
+
+LEFT_OUT, GET_TWICE, PUT_TWICE = KINDS = ("left-out", "get-twice", "put-twice")
+KEPT = 4
+"""Frames of a site's stack, leaf first, at least."""
+_FILES = {LEFT_OUT: "sites.json", PUT_TWICE: "sites.json", GET_TWICE: "get-sites.json"}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A call of a get or of a put."""
+
+    address: int
+    kind: str
+    stack: Calls
+    workloads: dict[str, int] = field(hash=False)
+    """How often it was executed in each."""
+    depth: int = 1
+    """How many functions at the leaf of `stack` the call is in: itself, and those that were inlined or it calls."""
+
+    def half(self, program: Program) -> int:
+        """Return 0 or 1, by the hash of the place."""
+        function, line = program.slots.unwrapped(self.stack)[0]
+        return int(sha256(f"{function}:{line}".encode()).hexdigest(), 16) % 2
+
+    def is_in(self, stack: Calls) -> bool:
+        """Tell whether a stack goes through this very call."""
+        return stack[: self.depth] == self.stack[: self.depth]
+
+    def plain(self) -> dict[str, object]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, plain: dict[str, object]) -> Site:
+        stack = tuple((str(function), int(line)) for function, line in plain.pop("stack"))  # type: ignore[attr-defined]
+        return cls(stack=stack, **plain)  # type: ignore[arg-type]
+
+
+def read_sites(out: Path, kind: str) -> list[Site]:
+    return [Site.read(plain) for plain in json.loads((out / _FILES[kind]).read_text())]
+
+
+def write_sites(out: Path, kind: str, sites: Iterable[Site]) -> None:
+    (out / _FILES[kind]).write_text(json.dumps([site.plain() for site in sites]))
