@@ -67,9 +67,12 @@ class Simulation:
         thing.gets += 1
         self._event(GET, thing, calls, tid, value=holder, count=thing.count)
 
+    def get_after_end(self, thing: Thing, calls: str, tid: int = 812) -> None:
+        self._error(thing, calls, tid, ErrorKind.USE_AFTER_ZERO)
+
     def put(self, thing: Thing, calls: str, tid: int = 812, holder: int = 0) -> None:
         if thing.count <= 0:
-            self._error(thing, calls, tid)
+            self._error(thing, calls, tid, ErrorKind.OVER_PUT)
             return
         thing.count -= 1
         thing.puts += 1
@@ -103,9 +106,9 @@ class Simulation:
             errors=book.errors(), error_history=book.error_history(), type_totals=book.type_totals(),
         )  # fmt: skip
 
-    def _error(self, thing: Thing, calls: str, tid: int) -> None:
+    def _error(self, thing: Thing, calls: str, tid: int, kind: ErrorKind) -> None:
         self._event(
-            Operation.ERROR, thing, calls, tid, value=thing.stack, flags=ErrorKind.OVER_PUT, extra=thing.type,
+            Operation.ERROR, thing, calls, tid, value=thing.stack, flags=kind, extra=thing.type,
             object=thing.ended_at,
         )
 

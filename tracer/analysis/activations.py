@@ -81,6 +81,11 @@ class Activations:
         path = self._gets.get(stack, ())
         return self._learnt.habit(path[0]) if path else 0.0
 
+    def own_share(self, put: int, here: float) -> float:
+        """Return the share of a put's references that the same call took; `here`: of one object so many."""
+        path = self._puts.get(put, ())
+        return self._learnt.own_share(path[0], here) if path else 0.0
+
     def _count(self, learnt: HandUps, life: Life, state: _State, unambiguous: bool) -> None:
         left = life.taken.copy()
         for row, column, count in state.pairs:
@@ -121,7 +126,11 @@ class Activations:
         return self._depth[key]
 
     def _pair(self, life: Life, unambiguous: bool) -> _State:
-        """Pair within one call, in order of time; `unambiguous`: only where one get is possible."""
+        """Pair within one call, in order of time; `unambiguous`: only where one get is possible.
+
+        Of an object that was put too often, a call puts at one place once for what it took since it last put there:
+        else the put that no get answers would be paired with what an earlier call took, or keeps.
+        """
         state = _State(life)
         if len(life.steps) > _MOST_STEPS:
             return state
@@ -131,9 +140,11 @@ class Activations:
                 continue
             state.puts += 1
             is_own = self._puts_own(stack)
+            since = state.given_at.get(stack) if life.remaining < 0 else None
             while count > 0:
                 free = state.free()
                 able = [row for row in free if is_own and self._depth_of(life.gets[row], stack) is not None]
+                able = [row for row in able if since is None or state.last[row][1] > since]
                 if not able:
                     state.give_outside(free, stack, count)
                 if not able or (unambiguous and len(able) > 1):
@@ -144,6 +155,7 @@ class Activations:
                     state.outside[stack] += count
                     break
                 count -= state.give(row, stack, count)
+                state.given_at[stack] = place
                 for other in state.free():
                     if state.last[other][0] == state.last[row][0] and self._is_beside(life, row, other, stack):
                         state.beside[other] += 1
@@ -195,6 +207,8 @@ class _State:
     """Per stack of a put: references that no call took which the put may be part of."""
     alone: list[tuple[int, int, int]] = field(default_factory=list)
     """Row, stack of the put, references: put outside of the call, when no other get had a reference left."""
+    given_at: dict[int, int] = field(default_factory=dict)
+    """Per stack of a put: where among the steps it last gave back what its call took."""
     puts: int = 0
 
     def __post_init__(self) -> None:

@@ -23,6 +23,8 @@ from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
 _SURE = 0.8
+_LATE = {ErrorKind.OVER_PUT: Operation.PUT, ErrorKind.USE_AFTER_ZERO: Operation.GET}
+"""What was done to an object that had ended."""
 _MOST_LIVES = 64
 
 
@@ -60,12 +62,12 @@ class ExtraPuts:
         if found is None or found.life.remaining >= 0:
             return None
         siblings = self._of_type(found.type)
-        one, in_order = _beyond_calls(siblings, found.life, found.in_order)
-        impartial = likely(siblings.weights(one), one)[2]
+        one, in_order, of_others = _beyond_calls(siblings, found.life, found.in_order)
+        impartial = likely(siblings.weights(one) * of_others, one)[2]
         if impartial.max() >= _SURE:
-            return self._said(siblings, one, int(impartial.argmax()), True)
-        informed = likely(siblings.weights(one, in_order), one)[2]
-        return self._said(siblings, one, int(informed.argmax()), False)
+            return self._said(siblings, found.life, int(impartial.argmax()), True)
+        informed = likely(siblings.weights(one, in_order) * of_others, one)[2]
+        return self._said(siblings, found.life, int(informed.argmax()), False)
 
     def _life(self, row: int) -> _Broken | None:
         """Return what the object of an error went through; None where its birth is not known."""
@@ -76,21 +78,35 @@ class ExtraPuts:
         if len(creates) == 0:
             return None
         one, in_order = _whole_life(events, int(creates[0]), self._errors[same])
+        if one.remaining >= 0:  # what got it after its end is not what was put after it
+            puts = same[self._errors["error"][same] == ErrorKind.OVER_PUT]
+            one, in_order = _whole_life(events, int(creates[0]), self._errors[puts])
         return _Broken(int(events.view(CREATE_EVENT)["type"][creates[0]]), one, in_order)
 
     def _same(self, row: int) -> Indices:
-        """Return the rows of all errors that are about the same object."""
+        """Return the rows of all gets and puts of the same object that came after its end."""
         identities = self._errors[list(IDENTITY)]
-        over_put = self._errors["error"] == ErrorKind.OVER_PUT
-        same: Indices = np.flatnonzero((identities == identities[row]) & over_put)
+        late = np.isin(self._errors["error"], list(_LATE))
+        same: Indices = np.flatnonzero((identities == identities[row]) & late)
         return same
 
     def _of_type(self, type_: int) -> Siblings:
         if type_ not in self._siblings:
             broken = [one.life for one in self._all if one.type == type_]
             statistics = self._evidence.snapshot.balanced
-            self._siblings[type_] = Siblings(self._evidence.stacks, statistics, type_, [], broken=broken)
+            objects = self._objects[type_]
+            self._siblings[type_] = Siblings(self._evidence.stacks, statistics, type_, [], objects, broken)
         return self._siblings[type_]
+
+    @cached_property
+    def _objects(self) -> Counter[int]:
+        """How many objects of each type were put too often."""
+        over_puts = self._errors[self._errors["error"] == ErrorKind.OVER_PUT]
+        _, first = np.unique(over_puts[list(IDENTITY)], return_index=True)
+        objects = Counter[int]()
+        for type_, alike in over_puts[["broken_type", "represented"]][first].tolist():
+            objects[type_] += max(1, alike)
+        return objects
 
     @cached_property
     def _all(self) -> list[_Broken]:
@@ -111,22 +127,29 @@ class ExtraPuts:
         if taken == 0:
             return ExtraPut(stack, f"other objects take at {place} what is put there; this one did not")
         said = f"it gives back what is taken at {place}: {taken:,} taken here, {given:,} put"
-        return ExtraPut(stack, said if strong else f"{said}; judged by order and nearness alone")
+        is_counted = strong and given > taken
+        return ExtraPut(stack, said if is_counted else f"{said}; judged by order and nearness alone")
 
 
-def _beyond_calls(siblings: Siblings, one: Life, in_order: Floats) -> tuple[Life, Floats]:
-    """Return what is left to be judged without what one call of a function took and gave back itself.
+def _beyond_calls(siblings: Siblings, one: Life, in_order: Floats) -> tuple[Life, Floats, Floats]:
+    """Return what is left to be judged without what one call of a function took and gave back itself; what order pairs
+    of it; and how likely each of its puts is of what others took.
 
     Not where all of its puts are in such pairs: then one of those is too many.
     """
-    rest = without(one, siblings.local(one))
-    return (one, in_order) if rest.remaining >= 0 or not rest.given.any() else (rest, order_of_steps(rest))
+    local = siblings.local(one)
+    rest = without(one, local)
+    if rest.remaining >= 0 or not rest.given.any():
+        return one, in_order, np.ones(len(one.puts))
+    return rest, order_of_steps(rest), siblings.of_others(rest, local.sum(axis=0))
 
 
 def _whole_life(events: Records, create: int, errors: Records) -> tuple[Life, Floats]:
-    """Return the life with the puts that came after its end, and what order pairs of it."""
+    """Return the life with the gets and puts that came after its end, and what order pairs of it."""
     counted = events[(events["operation"] == Operation.GET) | (events["operation"] == Operation.PUT)]
-    operation = np.append(counted["operation"], np.full(len(errors), Operation.PUT))
+    errors = errors[np.argsort(errors["time_ns"], kind="stable")]
+    late = [_LATE[ErrorKind(error)] for error in errors["error"].tolist()]
+    operation = np.append(counted["operation"], np.array(late, dtype=np.uint8))
     stack = np.append(counted["stack"], errors["stack"])
     birth, initial = int(events["stack"][create]), int(events["count"][create])
     one = life(operation, stack, initial, birth)

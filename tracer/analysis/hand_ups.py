@@ -11,6 +11,8 @@ _STORED = 0.2
 """Of what is handed up, the share that the caller does not give back itself."""
 _PRIOR = 1.0
 """For how many references what is known beforehand of a function counts."""
+_DOUBT = 0.1
+"""The same, where an object itself shows what its put is of."""
 
 Call = tuple[str, int]
 """Function and line."""
@@ -84,6 +86,12 @@ class HandUps:
     def habit(self, get: Call) -> float:
         """Return the share of a get's references that one call took and gave back."""
         return self.paired[get] / (self.taken[get] + _PRIOR)
+
+    def own_share(self, put: Call, here: float) -> float:
+        """Return the share of a put's references that the same call took, as far as is seen. `here`: of those
+        references, such as an object shows of which nothing is learnt."""
+        inside = self.inside[put] + here
+        return inside / (inside + self.outside[put] + _DOUBT)
 
     def putting_own(self, put: Call) -> float:
         """Return the share of a put's references that the same call took."""

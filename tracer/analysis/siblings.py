@@ -58,8 +58,8 @@ class Siblings:
         self, table: SymbolizedStacks, statistics: BalancedStatistics, type_: int, outstanding: Sequence[Life],
         objects: int = 0, broken: Sequence[Life] = (),
     ) -> None:  # fmt: skip
-        """`outstanding`: distinct lives; `objects`: how many there are that lived so. `broken`: of which nothing is
-        learnt, but which are asked for."""
+        """`outstanding`: distinct lives; `broken`: of which nothing is learnt, but which are asked for. `objects`: how
+        many there are that lived as either."""
         pairs = statistics.pairs[statistics.pairs["type"] == type_]
         self._deaths = statistics.deaths[statistics.deaths["type"] == type_]
         alive = [replace(life, objects=_OUTSTANDING_WEIGHT) for life in outstanding[:_MOST_OUTSTANDING]]
@@ -119,6 +119,14 @@ class Siblings:
         near = near.reshape(weights.shape)
         weights += _GUESS * near / np.maximum(near.sum(axis=1, keepdims=True), 1e-12)
         return weights * elsewhere * (1 + self._order(life, in_order) / np.maximum(life.given, 1))
+
+    def of_others(self, life: Life, local: Floats) -> Floats:
+        """Return how likely each put of a life is of what others than its own call took, shape (puts).
+
+        `local`: per put, what one call of a function took and gave back there.
+        """
+        shares = [self._activations.own_share(put, here) for put, here in zip(life.puts, local.tolist(), strict=True)]
+        return 1 - _OWN_HABIT * np.array(shares, dtype=np.float64)
 
     def _order(self, life: Life, in_order: Floats) -> Floats:
         """Return the pairs by order, but for puts of functions that give back what they took themselves.

@@ -289,6 +289,42 @@ def test_a_put_whose_get_never_happened_gives_no_count_of_zero() -> None:
     assert error.reason == "other objects take at cache__find (cache.c:20) what is put there; this one did not"
 
 
+OPEN = "main:10 table__open:2 entry__new:15"
+KEEP = "main:10 table__open:3 table__add:8"
+OWN_PUT, LAST_PUT = "main:10 table__open:5", "main:14 table__purge:4"
+
+
+def blamed(made: Simulation) -> set[str | None]:
+    """Return the functions of the puts that over-puts are put down to."""
+    errors = [error for error in found(made).errors if error.kind == "over-put"]
+    return {error.probably[0].function if error.probably else None for error in errors}
+
+
+def test_one_call_that_puts_twice_what_it_took_once_is_accused_where_no_object_is_well() -> None:
+    """What it keeps was taken in the same call, and is put by the last put, which is the error."""
+    made = Simulation()
+    for _ in range(7):
+        thing = made.create(OPEN)
+        made.get(thing, KEEP)
+        for put in (OWN_PUT, OWN_PUT, LAST_PUT):
+            made.put(thing, put)
+    assert blamed(made) == {"table__open"}
+
+
+def test_what_is_taken_after_the_end_is_no_reason_to_accuse_its_put() -> None:
+    made = Simulation()
+    for _ in range(9):
+        live(made, FIND)
+        live(made, INDEX)
+    thing = made.create(BIRTH.get)
+    for put in (FIND.put, BIRTH.put):
+        made.put(thing, put)
+    made.get_after_end(thing, INDEX.get)
+    for put in (INDEX.put, BIRTH.put):
+        made.put(thing, put)
+    assert blamed(made) == {"cache__release"}
+
+
 def test_an_error_without_history_accuses_no_put() -> None:
     made = Simulation()
     live(made, FIND)
