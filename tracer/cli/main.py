@@ -182,6 +182,9 @@ def _hint(error: RefleakError, words: Sequence[str]) -> str:
 
         if meant := get_close_matches(words[0], COMMANDS, 1):
             return f"did you mean refleak {meant[0]}?"
+        meant = [word for word in COMMANDS if str(error) == f"there is no command {word}"]
+        if meant and not {_RUN, "--", "--exec"}.intersection(words):  # by which it was said to be one
+            return f"options stand behind the subcommand: refleak {meant[0]} ..."
     return error.hint
 
 
