@@ -57,10 +57,11 @@ __attribute__((constructor)) static void before(void)
 
 
 def ended(*words: str, preload: Path | None = None) -> tuple[int, str]:
-    """Return the status of a run of Python, and what was said."""
+    """Return the status of a run, and what was said; whatever started the tests may ignore interrupts."""
     environment = {**os.environ, **({"LD_PRELOAD": str(preload)} if preload else {})}
     done = subprocess.run(
-        words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
+        ["env", "--default-signal=INT", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+        timeout=120,
     )
     return done.returncode, done.stdout + done.stderr
 
