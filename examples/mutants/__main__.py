@@ -14,7 +14,8 @@ nothing. `score --wrong` lists what is wrong of the first half, `check --wrong` 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -56,10 +57,16 @@ def trace(
     options = ["--user", "root", *program.options, *what, "--top", "1", "-o", str(recording)]
     traced = [str(ROOT / "refleak"), *options, "--exec", str(binary), *program.workloads(out)[name]]
     command = program.command(out, name, traced)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, env=program.environment(out), timeout=_MOST_SECONDS
-        )
+    nothing, environment = subprocess.DEVNULL, program.environment(out)
+    with subprocess.Popen(
+        command, stdin=nothing, stdout=nothing, stderr=nothing, env=environment, start_new_session=True
+    ) as process:
+        try:
+            process.wait(_MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # the mutant too
+            recording.unlink(missing_ok=True)
+            print(f"{recording.name}: it did not end")
 
 
 def check(program: Program, out: Path, show_wrong: bool) -> None:
