@@ -104,6 +104,7 @@ def busy() -> None:
 INTERRUPTED = """
 import ctypes, os, signal
 from functools import partial
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it is ignored, as in a job in the background
 send = partial(ctypes.CDLL(None).kill, os.getpid(), int(signal.SIGINT))  # which Python sees after the hooks
 os.register_at_fork(before=send)  # the first that is registered is called last
 from concurrent.futures import ThreadPoolExecutor
