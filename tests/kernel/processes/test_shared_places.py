@@ -36,6 +36,7 @@ def check(run: Run, parents: int, children: int) -> None:
 
 
 def test_the_next_run_takes_them_over(targets: Path, tmp_path: Path) -> None:
+    wait_for(lambda: "refleak_" not in EVENTS.read_text(), "the events of other tests to go")
     ended = 0.0
     for _ in range(3):
         command = ["--exec", targets / "paired_children", 60]
