@@ -89,9 +89,10 @@ class Closer:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it waits for this process to end."""
+        """Whether it waits for this process to end, and outlives it: the first one of a pid namespace takes all of that
+        along (pid_namespaces(7))."""
         try:
-            return self._pid > 0 and os.waitpid(self._pid, os.WNOHANG) == (0, 0)
+            return self._pid > 0 and os.getpid() != 1 and os.waitpid(self._pid, os.WNOHANG) == (0, 0)
         except ChildProcessError:  # where this process ignores its children's ends
             return False
 

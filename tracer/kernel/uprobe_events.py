@@ -31,6 +31,10 @@ from tracer.kernel.blocked_signals import block_signals
 _MOUNTED = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _LIST = "uprobe_events"
 _PREFIX = "refleak_"
+_OF_NAMESPACE = "n"
+"""Stands before the inode of the pid namespace that a group's numbers are of."""
+_FIRST_NAMESPACE = 0xEFFFFFFC
+"""PROC_PID_INIT_INO of include/linux/proc_ns.h: whoever is in it sees all processes."""
 _NR_FSOPEN, _NR_FSCONFIG, _NR_FSMOUNT = 430, 431, 432
 _CLOEXEC, _CMD_CREATE = 1, 6
 _TRIES = 5
@@ -102,7 +106,7 @@ class UprobeEvents:
             except OSError:  # locked down for confidentiality: access(2) knows nothing of that
                 os.close(self._root)
                 self._root = None
-        self._token = secrets.token_hex(8)
+        self._token = f"{secrets.token_hex(8)}{_OF_NAMESPACE}{_namespace('self') or 0:x}"
         self.group = self._group(os.getpid())
         self._claim: threading.Thread | None = None
         """Waits for the claim: it goes on where whoever asked for it does not wait any longer."""
@@ -308,5 +312,20 @@ class UprobeEvents:
 
 
 def _is_kept(group: str) -> bool:
-    """Tell whether one of the processes that a group is named for lives."""
-    return any(Path("/proc", pid).exists() for pid in group.removeprefix(_PREFIX).split("_")[:-1])
+    """Tell whether one of the processes that a group is named for lives. Those of another pid namespace are known to
+    have ended where all namespaces are seen, and nobody lives in that one."""
+    *pids, token = group.removeprefix(_PREFIX).split("_")
+    theirs = int(token.partition(_OF_NAMESPACE)[2] or "0", 16)
+    if theirs in (0, own := _namespace("self")):
+        return any(Path("/proc", pid).exists() for pid in pids)
+    if own != _FIRST_NAMESPACE:
+        return True
+    return any(_namespace(place.name) == theirs for place in Path("/proc").iterdir() if place.name.isdigit())
+
+
+def _namespace(process: str) -> int | None:
+    """Return the inode of a process's pid namespace (pid_namespaces(7)); None where it is gone."""
+    try:
+        return Path("/proc", process, "ns/pid").stat().st_ino
+    except OSError:
+        return None

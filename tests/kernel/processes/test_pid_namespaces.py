@@ -12,6 +12,7 @@ from containers import PID_NAMESPACE, after, container, traced_within, words
 from live_refleak import live_refleak
 from traced_report import Run
 
+EVENTS = Path("/sys/kernel/tracing/uprobe_events")
 MOST = 100
 """The numbers of a young pid namespace are below it."""
 
@@ -55,6 +56,12 @@ def test_children(targets: Path, tmp_path: Path) -> None:
     assert max(pids(run)) < MOST
     assert [(leak["pid"], leak["count"]) for leak in run.below("in_child", "allocation")] == [(child["pid"], 7)]
     assert run.blocks == (20, 2, 18, 694)
+
+
+def test_the_first_process_of_a_namespace_leaves_no_names(targets: Path, tmp_path: Path) -> None:
+    """With it ends the process that it leaves them to."""
+    traced_within(PID_NAMESPACE, tmp_path / "report", "--exec", targets / "fork_no_exec").check_whole()
+    assert ":refleak_1_" not in EVENTS.read_text()
 
 
 def test_threads(targets: Path, tmp_path: Path) -> None:

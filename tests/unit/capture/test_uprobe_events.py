@@ -65,6 +65,23 @@ def test_what_is_still_being_closed_is_left_alone(tracefs: FakeTracefs) -> None:
     assert events.close()
 
 
+@pytest.mark.parametrize(
+    ("sees_all", "lives", "is_kept"), [(True, False, False), (True, True, True), (False, False, True)]
+)
+def test_numbers_of_another_pid_namespace_are_not_taken_for_ones_own(
+    tracefs: FakeTracefs, monkeypatch: pytest.MonkeyPatch, sees_all: bool, lives: bool, is_kept: bool
+) -> None:
+    """In a container refleak is process 1, which is there outside too: its names stayed for ever."""
+    own = 0xEFFFFFFC if sees_all else 0xF0000002
+    namespaces = {"self": own, str(os.getppid()): 0xF0000001 if lives else own}
+    monkeypatch.setattr(uprobe_events, "_namespace", lambda process: namespaces.get(process, own))
+    name = "refleak_1_15_0123nf0000001/at1"
+    (tracefs.folder / "uprobe_events").write_text(f"p:{name} /bin/true:0x00001000\n")
+    events = UprobeEvents()
+    assert tracefs.said == ([] if is_kept else [f"-:{name}"])
+    assert events.close()
+
+
 def test_a_run_that_ends_waits_for_one_that_makes_events(tracefs: FakeTracefs) -> None:
     ends, starts = UprobeEvents(), UprobeEvents()
     assert starts.claim()
