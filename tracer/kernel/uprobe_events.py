@@ -238,7 +238,9 @@ class UprobeEvents:
         if self._root is None:
             return True
         deadline, step = time.monotonic() + patience_seconds, _STEP_SECONDS
-        left = {f"{group}/{name}" for group, name, _ in self._listed() if group == self.group or not _is_kept(group)}
+        listed = list(self._listed())
+        over = {self.group, *_dead_groups(listed)}
+        left = {f"{group}/{name}" for group, name, _ in listed if group in over}
         while left := self._in_use(left):
             if time.monotonic() >= deadline:
                 return not any(name.startswith(f"{self.group}/") for name in left)
@@ -250,7 +252,8 @@ class UprobeEvents:
         """Remove what runs that were killed left behind, but not while their events are still being closed; note what
         events others have."""
         listed = list(self._listed())
-        dead = {f"{group}/{name}" for group, name, _ in listed if not _is_kept(group)}
+        over = _dead_groups(listed)
+        dead = {f"{group}/{name}" for group, name, _ in listed if group in over}
         gone = dead - self._in_use(dead)
         for group, name, place in listed:
             if (full := f"{group}/{name}") not in gone:
@@ -309,6 +312,11 @@ class UprobeEvents:
             os.close(fd)
         self._root = self._turn = None
         return True
+
+
+def _dead_groups(listed: Iterable[tuple[str, str, Place | None]]) -> set[str]:
+    """Return the groups that nobody keeps. Each is asked for once: it may have a hundred events."""
+    return {group for group in {group for group, _, _ in listed} if not _is_kept(group)}
 
 
 def _is_kept(group: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.distinct_values import distinct
 from tracer.reachability.block_table import Indices
 from tracer.reachability.edges import Edges, Flags
 from tracer.reachability.graph import Graph
@@ -45,7 +46,7 @@ def keepers(edges: Edges, has_object: Flags, lives: Flags, holds: Flags) -> Indi
     nodes = np.flatnonzero(leads)
     number = np.full(count, -1, np.int64)
     number[nodes] = np.arange(len(nodes))
-    pairs = np.unique(number[source[inside]] * len(nodes) + number[target[inside]])
+    pairs = distinct(number[source[inside]] * len(nodes) + number[target[inside]])
     if len(pairs) > _MOST_EDGES:
         return found
     words = edges.source < 0
