@@ -5,15 +5,9 @@
  * missed. Its block is where one was freed before, and is freed.
  */
 #define _GNU_SOURCE
-#include "target.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include "big_mmap.h"
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
-
-#define BIG 0x1234000UL
 
 static int hides;
 static void *inner;
@@ -44,24 +38,6 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	interrupted->uc_mcontext.gregs[REG_RAX] = -ENOMEM; /* malloc takes it from elsewhere */
 }
 
-static void trap_big_mmap(void)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BIG + PAGE, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { COUNT(filter), filter };
-	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
-
-	sigaction(SIGSYS, &action, NULL);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-		fail("seccomp is not available");
-}
-
 static NOINLINE void *make_big(void)
 {
 	size_t size = BIG;
@@ -84,12 +60,14 @@ static NOINLINE void *make_big(void)
 
 int main(int argc, char **argv)
 {
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
 	void *first, *second;
 
 	if (argc != 2 || !(is(argv[1], "makes") || is(argv[1], "hides")))
 		fail("usage: interrupted_malloc makes|hides");
 	hides = is(argv[1], "hides");
 	drop(make());
+	sigaction(SIGSYS, &action, NULL);
 	trap_big_mmap();
 	first = make_big();
 	drop(first);

@@ -4,15 +4,9 @@
  * `longjmp qsort`: a comparison leaves qsort at its 5th call, having allocated a block each time.
  */
 #define _GNU_SOURCE
-#include "target.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include "big_mmap.h"
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-
-#define BIG 0x1234000UL
 
 static sigjmp_buf back;
 static volatile int comparisons;
@@ -20,23 +14,6 @@ static volatile int comparisons;
 static void leave(int number)
 {
 	siglongjmp(back, number);
-}
-
-static void trap_big_mmap(void)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BIG + PAGE, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { COUNT(filter), filter };
-
-	signal(SIGSYS, leave);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-		fail("seccomp is not available");
 }
 
 static NOINLINE void interrupted_malloc(void)
@@ -72,6 +49,7 @@ int main(int argc, char **argv)
 	volatile int interrupted = 0;
 
 	if (argc == 2 && is(argv[1], "malloc")) {
+		signal(SIGSYS, leave);
 		trap_big_mmap();
 		if (sigsetjmp(back, 1) != 0)
 			interrupted++;
