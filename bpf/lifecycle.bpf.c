@@ -144,6 +144,8 @@ INLINE void thread_ended(struct process *process, u32 pid, u32 tid)
 	}
 }
 
+#define SIGNAL_IN_CODE 0x7f /* wait(2): not zero where a signal ended it */
+
 int on_exit(struct tracepoint *ctx)
 {
 	u64 id = current_ids();
@@ -168,20 +170,22 @@ int on_exit(struct tracepoint *ctx)
 	}
 	if (pid != (u32)SHARED->tracer && (!process || process->state == PROCESS_ENDED))
 		return 0;
+	code = read_half(task + TASK_EXIT_CODE);
 	signal = read_word(task + TASK_SIGNAL);
+	/*
+	 * Before the kernel closes its links, each of which waits for those that are held. A signal ends all threads,
+	 * and one of them may be waiting for the same; so the first that it ends disarms.
+	 */
+	if (pid == (u32)SHARED->tracer && ((code & SIGNAL_IN_CODE) || (s32)read_half(signal + SIGNAL_LIVE) <= 0))
+		SHARED->armed = 0;
 	if ((s32)read_half(signal + SIGNAL_LIVE) > 0) {
 		thread_ended(process, pid, tid);
 		return 0;
 	}
-	/* Before the kernel closes its links, each of which waits for those that are held. */
-	if (pid == (u32)SHARED->tracer)
-		SHARED->armed = 0;
 	if (!process)
 		return 0;
 	process->state = PROCESS_ENDED;
-	code = read_half(signal + SIGNAL_GROUP_EXIT_CODE);
-	if (!code)
-		code = read_half(task + TASK_EXIT_CODE);
+	code = read_half(signal + SIGNAL_GROUP_EXIT_CODE) ?: code;
 	control = new_control(CONTROL_EXIT, pid);
 	if (control) {
 		control->wait_status = code;

@@ -30,7 +30,7 @@ def longest_turn(targets: Path, kind: str, seconds: float, *, traced: bool) -> f
     ) as refleak:  # fmt: skip
         _wait_for_probes(refleak, armed=True)
         time.sleep(seconds)
-        _, longest = _end(target)
+        _, longest, _ = _end(target)
         refleak.wait(PATIENCE_SECONDS)
     return longest
 

@@ -1,7 +1,8 @@
 """kill_trials.py COUNT SEED [KIND...]: SIGKILL refleak at random moments; print what its targets felt of it.
 
 Kinds are those of targets/paces.c. Each line of a kind: trials, targets that did not end as they should, the longest
-turn of a target in milliseconds (and without refleak), and the longest time until every BPF link was gone, in seconds.
+turn of a target in milliseconds (and without refleak), how long after the kill it ended at most, and the longest time
+until every BPF link was gone, in seconds.
 The figures are those of the machine as it is then. Needs root.
 """
 
@@ -34,6 +35,7 @@ class Trial:
 
     ended_well: bool
     longest: float
+    went_on: float
     links_gone: float
 
 
@@ -58,12 +60,14 @@ def _wait_for_probes(refleak: subprocess.Popen[bytes], *, armed: bool) -> None:
         time.sleep(0.01)
 
 
-def _end(target: subprocess.Popen[bytes]) -> tuple[bool, float]:
-    """Ask a target to end; return whether it did so as it should, and its longest turn."""
+def _end(target: subprocess.Popen[bytes]) -> tuple[bool, float, float]:
+    """Ask a target to end; return whether it did so as it should, its longest turn, and when that ended."""
     said, _ = target.communicate(b"x", timeout=PATIENCE_SECONDS)
     words = said.split()
-    is_whole = target.returncode == 0 and words[-1:] == [b"us"]
-    return is_whole, int(words[-2]) / 1e6 if is_whole else 0.0
+    if target.returncode != 0 or words[-1:] != [b"us"]:
+        return False, 0.0, 0.0
+    took = int(words[-2]) / 1e6
+    return True, took, int(words[-4]) / 1e6 + took
 
 
 def _start(targets: Path, kind: str) -> subprocess.Popen[bytes]:
@@ -98,8 +102,8 @@ def trial(targets: Path, kind: str, moment: float, *, armed: bool) -> Trial:
         while _links() & own and time.monotonic() - killed < PATIENCE_SECONDS:
             time.sleep(0.01)
         gone = time.monotonic() - killed
-        ended_well, longest = _end(target)
-    return Trial(ended_well, longest, gone)
+        ended_well, longest, turn_ended = _end(target)
+    return Trial(ended_well, longest, max(turn_ended - killed, 0.0), gone)
 
 
 def main(count: int, seed: int, kinds: list[str]) -> int:
@@ -116,10 +120,12 @@ def main(count: int, seed: int, kinds: list[str]) -> int:
     for kind, found in trials.items():
         bad = sum(not one.ended_well for one in found)
         longest = max((one.longest for one in found), default=0.0)
+        went_on = max((one.went_on for one in found), default=0.0)
         gone = max((one.links_gone for one in found), default=0.0)
         print(
             f"{kind:10} {len(found):4} trials, {bad} ended badly, longest turn {longest * 1e3:.0f} ms "
-            f"(untraced {alone[kind] * 1e3:.1f} ms), links gone after {gone:.2f} s at most", flush=True,
+            f"(untraced {alone[kind] * 1e3:.1f} ms), ended {went_on * 1e3:.0f} ms after the kill at most, "
+            f"links gone after {gone:.2f} s at most", flush=True,
         )  # fmt: skip
     return int(any(not one.ended_well for found in trials.values() for one in found))
 

@@ -1,6 +1,7 @@
 /*
  * paces blocks|threads|forks|libraries|execs: "ready", then turns of that, until stdin ends or says something else than
- * "t"; each "t" asks for a "done" when 41 more turns are. At the end: how many turns, and the longest, in microseconds.
+ * "t"; each "t" asks for a "done" when 41 more turns are. At the end: how many turns, and when the longest began and how
+ * long it took, in microseconds of the monotonic clock.
  */
 #include "target.h"
 #include <dlfcn.h>
@@ -90,7 +91,7 @@ int main(int argc, char **argv)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	void (*turn)(void) = argc == 2 ? turn_of(argv[1]) : NULL;
-	long turns = 0, until = 0, longest = 0;
+	long turns = 0, until = 0, longest = 0, longest_began = 0;
 	char line[96], byte;
 
 	if (argc == 2 && is(argv[1], "child")) {
@@ -108,11 +109,14 @@ int main(int argc, char **argv)
 		}
 		turn();
 		end = now_us();
-		longest = end - begin > longest ? end - begin : longest;
+		if (end - begin > longest) {
+			longest = end - begin;
+			longest_began = begin;
+		}
 		if (++turns == until)
 			say("done\n");
 	}
-	snprintf(line, sizeof(line), "%ld turns, longest %ld us\n", turns, longest);
+	snprintf(line, sizeof(line), "%ld turns, longest began %ld took %ld us\n", turns, longest_began, longest);
 	say(line);
 	return 0;
 }
