@@ -11,7 +11,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from tracer.analysis.identity import frame_key, stable_id
-from tracer.model.findings import LOST, Leak
+from tracer.analysis.own_frame import own_frame
+from tracer.analysis.runtime import is_distributed
+from tracer.model.findings import LOST, Leak, UnpairedGet
 from tracer.model.frames import Frame
 
 _Type = tuple[int, str, str | None]
@@ -119,10 +121,19 @@ def _keys(leak: Leak) -> list[Hashable]:
     if not leak.unpaired:
         return [leak.id]
     get = leak.unpaired[0]
-    keys: list[Hashable] = [(*_type(leak), "taken", _line(get.taken_by) if get.taken_by else get.stack)]
+    keys: list[Hashable] = [(*_type(leak), "taken", *(map(_line, _takers(get)) if get.taken_by else get.stack))]
     if get.put_at is not None and get.confidence != "weak":
         keys.append((*_type(leak), "put", _line(get.put_at)))
     return keys
+
+
+def _takers(get: UnpairedGet) -> tuple[Frame, ...]:
+    """Return who took it, and where that is a library of the distribution, who called it first: what one library takes
+    for two callers is missing in two places."""
+    if get.taken_by is None:
+        return ()
+    own = own_frame(get.stack) if is_distributed(get.taken_by) else None
+    return (get.taken_by,) if own is None or is_distributed(get.stack[own]) else (get.taken_by, get.stack[own])
 
 
 def _line(frame: Frame) -> Hashable:
@@ -134,7 +145,7 @@ def _name(leak: Leak) -> str:
     if not leak.unpaired:
         return stable_id("cause", leak.type, (leak.id,))
     get = leak.unpaired[0]
-    return stable_id("cause", leak.type, map(frame_key, (get.taken_by,) if get.taken_by else get.stack))
+    return stable_id("cause", leak.type, map(frame_key, _takers(get) or get.stack))
 
 
 def _main_causes(leaks: list[Leak], causes: dict[int, str | None]) -> dict[_Type, str]:

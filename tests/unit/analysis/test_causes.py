@@ -69,6 +69,17 @@ def test_one_accused_get_is_one_cause() -> None:
     assert first.cause == second.cause != third.cause
 
 
+def test_what_a_library_takes_for_two_callers_is_two_causes() -> None:
+    parse = Frame("parse", "libjson.so.5", path="/usr/lib/x86_64-linux-gnu/libjson.so.5")
+
+    def document(caller: Frame) -> Leak:
+        leak = entry("json", 1, parse)
+        return replace(leak, unpaired=(replace(leak.unpaired[0], stack=(parse, caller, INIT)),))
+
+    first, again, other = with_causes([document(FIND), document(FIND), document(INSERT)])
+    assert first.cause == again.cause != other.cause
+
+
 def test_one_missing_put_is_one_cause_unless_it_is_a_guess() -> None:
     put = frame("delete", 40)
     first, second, third = with_causes([
