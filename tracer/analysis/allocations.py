@@ -8,6 +8,7 @@ from tracer.analysis.blocks import MergedBlocks, blocks_of, merge_blocks
 from tracer.analysis.estimates import alike
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.free_sites import FreeSites
+from tracer.analysis.object_memory import NumberedObjects
 from tracer.analysis.reached import reached
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import Turnovers, block_turnover
@@ -19,11 +20,11 @@ from tracer.model.snapshot import Snapshot
 _KIND = "allocation"
 
 
-def allocation_leaks(evidence: Evidence) -> list[Leak]:
-    """Merge the live allocations; add what was made and freed at the same stacks."""
+def allocation_leaks(evidence: Evidence, objects: NumberedObjects) -> list[Leak]:
+    """Merge the live allocations; add what was made and freed at the same stacks, and whose memory they are."""
     snapshot = evidence.snapshot
     blocks = blocks_of(snapshot.allocations, "address", "size", _KIND, evidence, evidence.blocks_reached)
-    merged = merge_blocks(blocks, _KIND, evidence)
+    merged = merge_blocks(blocks, _KIND, evidence, objects)
     turnovers, sites = block_turnover(snapshot), FreeSites(evidence)
     several = len(snapshot.processes) > 1
     if snapshot.selection.is_sampled:

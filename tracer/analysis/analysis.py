@@ -13,6 +13,7 @@ from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
 from tracer.analysis.mapped import mapping_leaks
 from tracer.analysis.min_age import older_than
+from tracer.analysis.object_memory import with_memory
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.periods import periods
 from tracer.analysis.reached import suppressed_with_owners, with_below
@@ -39,10 +40,11 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
     everything = evidence = Evidence(snapshot, symbols, options.samples)
     if options.older_ns:
         evidence = Evidence(older_than(snapshot, options.older_ns, everything.end_ns), symbols, options.samples)
+    references, objects = reference_leaks(evidence)
     merged = [
-        *reference_leaks(evidence),
+        *references,
         *inherited_references(evidence),
-        *allocation_leaks(evidence),
+        *allocation_leaks(evidence, objects),
         *inherited_allocations(evidence),
         *mapping_leaks(evidence),
     ]
@@ -51,7 +53,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
     broken = error_findings(everything, frees)
     errors, suppressed_errors = set_aside_errors(broken, options)
     ranked = [set_aside(leak, options) for leak in sorted(with_below(merged), key=_rank)]
-    judged = with_causes(suppressed_with_owners(ranked))
+    judged = with_memory(with_causes(suppressed_with_owners(ranked)))
     return Findings(
         mode=snapshot.mode,
         duration_ns=snapshot.duration_ns,

@@ -12,6 +12,7 @@ from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.holders import Targets
+from tracer.analysis.object_memory import NumberedObjects, Numbers, numbers_of
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.reached import Reached, reachability
 from tracer.model.findings import Holder, Instance, Leak
@@ -59,8 +60,11 @@ class MergedBlocks:
     births: Births
 
 
-def merge_blocks(blocks: Blocks, kind: str, evidence: Evidence, inherited: bool = False) -> list[MergedBlocks]:
-    """Merge blocks by process, address space, allocator and the functions of their stack."""
+def merge_blocks(
+    blocks: Blocks, kind: str, evidence: Evidence, objects: NumberedObjects | None = None, inherited: bool = False
+) -> list[MergedBlocks]:
+    """Merge blocks by process, address space, allocator and the functions of their stack. `objects`: those that may be
+    in them."""
     if len(blocks) == 0:
         return []
     names = [evidence.allocator(site) or "" for site in range(int(blocks.site.max()) + 1)]
@@ -80,11 +84,13 @@ def merge_blocks(blocks: Blocks, kind: str, evidence: Evidence, inherited: bool 
     members: defaultdict[Key, list[int]] = defaultdict(list)
     for group, key in enumerate(keys):
         members[key].append(group)
-    return _measure(blocks, raw, members, kind, evidence, inherited)
+    within = objects.within(blocks.pid, blocks.generation, blocks.address, blocks.size) if objects else None
+    return _measure(blocks, raw, members, kind, evidence, within, inherited)
 
 
 def _measure(
-    blocks: Blocks, raw: Groups, members: dict[Key, list[int]], kind: str, evidence: Evidence, inherited: bool
+    blocks: Blocks, raw: Groups, members: dict[Key, list[int]], kind: str, evidence: Evidence, within: Numbers | None,
+    inherited: bool,
 ) -> list[MergedBlocks]:
     position = np.empty(len(raw), dtype=np.int64)
     position[[group for groups in members.values() for group in groups]] = np.arange(len(raw))
@@ -110,6 +116,7 @@ def _measure(
             size_min=min(low[span]), size_max=max(high[span]), instances=_instances(blocks, rows, evidence),
             state=INHERITED if inherited else evidence.state(key[0], key[1], kind), sample=whole.sample(span),
             root_kinds=_union(roots[span]), holders=evidence.holders.of(blocks.targets[members_of]),
+            objects_in=() if within is None else numbers_of(within[members_of]),
         )  # fmt: skip
         merged.append(MergedBlocks(entry, tuple(part[0] for part in parts), birth))
     return merged
@@ -122,7 +129,7 @@ def _union(masks: list[int]) -> list[int]:
 def _entry(
     key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int, int]], *, state: str, size_min: int,
     size_max: int, instances: tuple[Instance, ...], sample: Sample | None, root_kinds: list[int],
-    holders: tuple[Holder, ...] | None,
+    holders: tuple[Holder, ...] | None, objects_in: tuple[int, ...],
 ) -> Leak:
     """`parts`: (stack id, site, count, bytes) of each raw stack; the one with most bytes stands for all."""
     pid, generation, name, id_, reach, owner = key
@@ -151,6 +158,7 @@ def _entry(
         reachability_reason=reason or evidence.why_unknown.get((pid, generation)),
         holders=holders,
         owner=owner or None,
+        objects_in=objects_in,
     )
 
 

@@ -28,5 +28,5 @@ def mapping_leaks(evidence: Evidence) -> list[Leak]:
 def _merged(chosen: npt.NDArray[np.bool_], evidence: Evidence, *, inherited: bool = False) -> list[Leak]:
     found = evidence.pieces_reached[chosen]
     blocks = blocks_of(evidence.snapshot.mapped[chosen], "start", "length", "mapping", evidence, found)
-    merged = merge_blocks(blocks, "mapping", evidence, inherited)
+    merged = merge_blocks(blocks, "mapping", evidence, inherited=inherited)
     return [replace(entry.leak, trend=trend(entry.births, None)) for entry in merged]

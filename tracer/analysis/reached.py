@@ -134,11 +134,18 @@ def _holding(leak: Leak, sums: dict[tuple[int, str, str], tuple[int, int]]) -> L
 
 
 def suppressed_with_owners(leaks: list[Leak]) -> list[Leak]:
-    """Set aside what hangs below an entry that was set aside, or lives by it: it is the same mistake."""
+    """Set aside what hangs below an entry that was set aside, lives by it, or is its memory: it is the same mistake."""
+    objects = {leak.number: leak.suppressed_by for leak in leaks if leak.suppressed_by and leak.number}
+
+    def as_its_objects(leak: Leak) -> Leak:
+        if leak.suppressed_by or not leak.objects_in or not all(number in objects for number in leak.objects_in):
+            return leak
+        return replace(leak, suppressed_by=objects[leak.objects_in[0]])
+
+    leaks = [as_its_objects(leak) for leak in leaks]
     owners = {(k.pid, k.id): k.suppressed_by for k in leaks if k.suppressed_by and k.reachability == LOST}
-    keepers = {leak.number: leak.suppressed_by for leak in leaks if leak.suppressed_by and leak.number}
 
     def above(leak: Leak) -> str | None:
-        return keepers.get(leak.keeper) or owners.get((leak.pid, leak.owner or ""))
+        return objects.get(leak.keeper) or owners.get((leak.pid, leak.owner or ""))
 
     return [leak if leak.suppressed_by else replace(leak, suppressed_by=above(leak)) for leak in leaks]

@@ -15,6 +15,7 @@ from tracer.analysis.evidence import INHERITED, LEAKED, OUTSTANDING, Evidence
 from tracer.analysis.groups import Column, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.history import Calls, calls, owners
 from tracer.analysis.holders import compared
+from tracer.analysis.object_memory import NumberedObjects
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.pairing import verdicts
 from tracer.analysis.reached import reachability, reached
@@ -40,9 +41,10 @@ Key = tuple[_Own, _Own | None]
 """What objects of an entry have in common, and what those have by which they live."""
 
 
-def reference_leaks(evidence: Evidence) -> list[Leak]:
+def reference_leaks(evidence: Evidence) -> tuple[list[Leak], NumberedObjects]:
     """Merge the live objects of the target's own making."""
-    return _Merge(evidence, evidence.snapshot.objects, evidence.snapshot.history, False).leaks()
+    merge = _Merge(evidence, evidence.snapshot.objects, evidence.snapshot.history, False)
+    return merge.leaks(), NumberedObjects(evidence.snapshot.objects, merge.numbers)
 
 
 def inherited_references(evidence: Evidence) -> list[Leak]:
@@ -74,6 +76,8 @@ class _Merge:
         self._call_order, self._call_bounds = sorted_runs(self._calls.object, len(objects))
         self._drifted = drifted(objects, history, owner)
         self._paths: dict[int, CallPath] = {}
+        self.numbers = np.zeros(len(objects), np.int64)
+        """Of each object that of its entry, or of its keeper's; 0: none."""
         self._columns: dict[str, Column] = {
             name: np.ascontiguousarray(objects[name]) for name in ("address", "time_ns")
         }
@@ -98,6 +102,7 @@ class _Merge:
         leaks = []
         for key, parts in members.items():
             leak, kept_by = self._entry(key[0], parts, found.get(key, Verdict())), key[1]
+            self.numbers[groups[key]] = numbers.get(key[0] if kept_by is None else kept_by, 0)
             if kept_by is not None:
                 leak = replace(leak, keeper=numbers.get(kept_by, 0))
             elif not self._inherited:

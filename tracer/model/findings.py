@@ -185,6 +185,10 @@ class Leak:
     """Of references of one analysis: by which `keeper` of others means this entry; 0: none does."""
     keeper: int = 0
     """The number of the entry of the objects by which alone these live, told by who points at whom; 0: none."""
+    objects_in: tuple[int, ...] = ()
+    """Of blocks, each with one counted object in it: the numbers of the objects' entries, or of their keepers'."""
+    memory_of: str | None = None
+    """Of blocks: the cause, or else the id, of the entry whose objects they are the memory of."""
     balance: Balance | None = None
     """Of references."""
     made: int | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tracer.model.findings import Leak, StackCount
+from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.page import Page
 from tracer.report.stack_lines import read_alike
@@ -22,10 +23,12 @@ class CauseEntry:
     others: tuple[Leak, ...] = ()
     kept: tuple[Leak, ...] = ()
     """Objects that are alive only because these are."""
+    memory: tuple[Leak, ...] = ()
+    """The blocks that these objects are in, and those that they keep alive."""
 
     @property
     def leaks(self) -> tuple[Leak, ...]:
-        return (self.lead, *self.others, *self.kept)
+        return (self.lead, *self.others, *self.kept, *self.memory)
 
     @property
     def count(self) -> int:
@@ -52,16 +55,27 @@ class CauseEntry:
 
 
 def cause_entries(leaks: Iterable[Leak]) -> list[CauseEntry]:
-    """Fold entries that are in order: those of one cause together, what is kept alive below it."""
+    """Fold entries that are in order: those of one cause together, what is kept alive and their memory below it."""
     found: dict[object, list[Leak]] = {}
     kept: dict[object, list[Leak]] = {}
+    memory: dict[object, list[Leak]] = {}
     for number, leak in enumerate(leaks):
         if leak.kept_alive_by is not None:
             kept.setdefault((leak.pid, leak.kept_alive_by), []).append(leak)
+        elif leak.memory_of is not None:
+            memory.setdefault((leak.pid, leak.memory_of), []).append(leak)
         else:
             found.setdefault((leak.pid, leak.cause) if leak.cause else number, []).append(leak)
-    entries = [CauseEntry(many[0], tuple(many[1:]), tuple(kept.pop(key, ()))) for key, many in found.items()]
-    return [*entries, *(CauseEntry(leak) for many in kept.values() for leak in many)]
+    entries = [
+        CauseEntry(many[0], tuple(many[1:]), tuple(kept.pop(key, ())), tuple(memory.pop(_key(many[0]), ())))
+        for key, many in found.items()
+    ]
+    unlisted = (leak for folded in (kept, memory) for many in folded.values() for leak in many)
+    return [*entries, *map(CauseEntry, unlisted)]
+
+
+def _key(leak: Leak) -> tuple[int, str]:
+    return leak.pid, leak.cause or leak.id
 
 
 def same_cause_words(entry: CauseEntry) -> str:
@@ -80,6 +94,13 @@ def kept_words(entry: CauseEntry) -> str:
         counts[leak.type or "unknown"] += leak.count
     named = ", ".join(f"{count:,} x {type_}" for type_, count in counts.most_common())
     return f"kept alive by {'it' if entry.count == 1 else 'these'}, no cause of their own: {named}"
+
+
+def memory_words(entry: CauseEntry) -> str:
+    """Return "their memory: 72 bytes in 3 blocks"; nothing where none of it is listed."""
+    if not entry.memory:
+        return ""
+    return f"{'its' if len(entry.leaks) == 2 and entry.count == 1 else 'their'} memory: {amount(entry.memory)}"
 
 
 def add_same_cause(page: Page, entry: CauseEntry) -> None:

@@ -12,7 +12,7 @@ from tracer.report.class_words import CLASSES, below_words, state_word
 from tracer.report.holder_words import add_holders, is_held
 from tracer.report.page import Page
 from tracer.report.selection_words import sampled_count, sampled_size
-from tracer.report.stack_lines import add_stack, read_alike
+from tracer.report.stack_lines import add_stack, chain, read_alike
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.unpaired import add_probable_put, add_unpaired
 from tracer.report.unpaired_sentence import unpaired_sentence
@@ -53,6 +53,16 @@ def add_leak(page: Page, number: int, entry: CauseEntry, tree: str = PRUNED) -> 
         page.paragraph(note, "          ", "    note: ")
     _add_samples(page, leak)
     add_same_cause(page, entry)
+    for memory in entry.memory:
+        _add_memory(page, memory)
+
+
+def _add_memory(page: Page, leak: Leak) -> None:
+    """Add blocks that counted objects are in, where they were allocated, and what hangs below them."""
+    page.ends(f"    {'its' if leak.count == 1 else 'their'} memory: {_headline(leak)}", f"id {leak.id}")
+    for line in chain(leak.stack, page.width - 6):
+        page.line("      ", line)
+    page.paragraph(below_words(leak), "      ", "      ")
 
 
 def _add_reach(page: Page, leak: Leak) -> None:

@@ -9,7 +9,7 @@ from tracer.report.address_words import address_word, counts_references
 from tracer.report.amount_words import amount
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
 from tracer.report.class_words import CLASSES, below_words
-from tracer.report.entry_sentence import error_sentence
+from tracer.report.entry_sentence import error_sentence, leak_sentence
 from tracer.report.frame_table import FrameTable
 from tracer.report.holder_words import held_by, holder_words
 from tracer.report.period_table import period_title, row_place
@@ -78,7 +78,10 @@ def _leaks(entry: CauseEntry, frames: FrameTable) -> list[Json]:
         "births": _calls((StackCount(other.stack, other.count) for other in entry.others), frames),
         "kept": kept_words(entry),
     }
-    return [lead, *(_leak(leak, frames) for leak in entry.leaks[1:])]
+    below = [_leak(leak, frames) for leak in entry.leaks[1 : len(entry.leaks) - len(entry.memory)]]
+    nothing: Json = {"births": [], "sameCause": "", "kept": ""}
+    memory = [_leak(leak, frames) | nothing | {"memory": leak_sentence(leak)} for leak in entry.memory]
+    return [lead, *below, *memory]
 
 
 def _leak(leak: Leak, frames: FrameTable) -> Json:

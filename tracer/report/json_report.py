@@ -187,6 +187,7 @@ def _leak(leak: Leak) -> Json:
         "puts": _calls(leak.puts) if leak.kind == "reference" else None,
         "cause": leak.cause,
         "kept_alive_by": leak.kept_alive_by,
+        "memory_of": leak.memory_of,
         "summary": unpaired_sentence(leak) or None,
         "unpaired": [_unpaired(get) for get in leak.unpaired],
         "healthy": _calls(leak.healthy) if leak.kind == "reference" else None,

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from tracer.model.findings import ErrorFinding, Findings
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Process
-from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
+from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, stack_text
 from tracer.report.scope import command, end, last_of
 from tracer.report.selection_words import rate
@@ -100,7 +100,7 @@ def _below(entry: CauseEntry) -> list[str]:
     lines = [same_cause_words(entry)] if entry.others else []
     for other in entry.others:
         lines += ["", f"{other.count:,}", *stack_text(other.stack)]
-    return [*lines, *filter(None, [kept_words(entry)])]
+    return [*lines, *filter(None, [kept_words(entry), memory_words(entry)])]
 
 
 def _error(error: ErrorFinding, names: Names, root: str | None) -> Element:

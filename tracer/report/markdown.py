@@ -8,7 +8,7 @@ from typing import TextIO
 from tracer.model.findings import ErrorFinding, Findings
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, duration
-from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
+from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
 from tracer.report.entries import STATES
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
 from tracer.report.period_table import period_title, row_place
@@ -99,7 +99,7 @@ def _lines(entry: CauseEntry) -> list[str]:
         lines += ["", same_cause_words(entry)]
     for other in entry.others[:5]:
         lines += [f"  {other.count:,}", *(f"  {line}" for line in stack_text(other.stack))]
-    return [*lines, *filter(None, [kept_words(entry)])]
+    return [*lines, *filter(None, [kept_words(entry), memory_words(entry)])]
 
 
 def _write_error(error: ErrorFinding, stream: TextIO) -> None:

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak
 from tracer.model.visible import visible
-from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
+from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, short_place
 from tracer.report.sarif_parts import Json, Place, fingerprints, head, locations, places, stack_document, write_log
 from tracer.report.source_location import main_frame
@@ -59,7 +59,7 @@ def _leak(entry: CauseEntry, place: Place) -> Json:
     lines += leak.notes
     if entry.others:
         lines.append(f"{same_cause_words(entry)} {', '.join(_place(other) for other in entry.others)}")
-    lines += filter(None, [kept_words(entry)])
+    lines += filter(None, [kept_words(entry), memory_words(entry)])
     stacks = [("made at", leak.stack), *(("the same cause, made at", other.stack) for other in entry.others)]
     return {
         **head(leak.kind, "note" if entry.is_held else _LEVELS.get(leak.state, "note"), lines),
@@ -71,7 +71,7 @@ def _leak(entry: CauseEntry, place: Place) -> Json:
             "reachability": leak.reachability,
             "count": leak.count, "bytes": leak.bytes, "stackStatus": leak.stack_status,
             **({"sampled": leak.sample.count} if leak.sample else {}),
-            **({"idsBelow": [below.id for below in (*entry.others, *entry.kept)]} if entry.leaks[1:] else {}),
+            **({"idsBelow": [below.id for below in entry.leaks[1:]]} if entry.leaks[1:] else {}),
         },
         **locations(main_frame(leak), place),
     }  # fmt: skip

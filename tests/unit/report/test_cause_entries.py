@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tracer.model.findings import Leak, UnpairedGet
 from tracer.model.frames import Frame
-from tracer.report.cause_entries import add_same_cause, cause_entries
+from tracer.report.cause_entries import add_same_cause, cause_entries, memory_words
 from tracer.report.page import Page
 
 GET = UnpairedGet((Frame("get", "perf"),), 4, "strong", "because", 0.98)
@@ -33,6 +33,23 @@ def test_a_number_for_each_cause() -> None:
 
 def test_what_is_kept_alive_by_what_is_not_listed_stands_for_itself() -> None:
     assert [entry.lead for entry in cause_entries(LEAKS[2:])] == [LEAKS[2], LEAKS[3]]
+
+
+def test_memory_stands_below_its_objects() -> None:
+    memory = replace(LEAKS[0], id="1" * 12, kind="allocation", type="malloc", bytes=64, cause=None, memory_of="one")
+    first, second = cause_entries([*LEAKS, memory])
+    assert (first.memory, second.memory) == ((memory,), ())
+    assert first.leaks == (LEAKS[0], LEAKS[1], LEAKS[3], memory)
+    assert memory_words(first) == "their memory: 64 bytes in 4 blocks"
+    assert memory_words(second) == ""
+    assert [entry.lead for entry in cause_entries([LEAKS[2], memory])] == [LEAKS[2], memory]
+
+
+def test_memory_of_what_has_no_cause_stands_below_it_too() -> None:
+    alone = replace(LEAKS[0], cause=None)
+    memory = replace(alone, id="1" * 12, kind="allocation", type="malloc", bytes=64, count=1, memory_of=alone.id)
+    (entry,) = cause_entries([alone, memory])
+    assert (entry.lead, entry.memory) == (alone, (memory,))
 
 
 def test_the_lines() -> None:

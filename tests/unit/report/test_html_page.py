@@ -100,6 +100,22 @@ def test_amounts_stand_on_top_and_sizes_in_bars(chromium: Page, tmp_path: Path) 
 
 
 @needs_chromium
+def test_memory_is_told_with_its_objects(chromium: Page, tmp_path: Path) -> None:
+    memory = replace(
+        LEAKS[0], id="1" * 12, kind="allocation", type="malloc", bytes=64, cause=None, memory_of="one", unpaired=(),
+        reachability="lost",
+    )  # fmt: skip
+    below = replace(memory, id="2" * 12, bytes=16, memory_of=None, reachability="indirect", owner="1" * 12)
+    page = opened(chromium, replace(server_findings(), leaks=(*LEAKS, memory, below)), tmp_path)
+    assert page.complaints == []
+    assert texts(page, "#leaks tr.entry td:nth-child(2)") == ["6", "3"]
+    assert texts(page, "#shown") == ["2 entries: 80 bytes in 67 objects"]
+    inside = texts(page, "#leaks tr.inside")[0]
+    assert "Their memory: 64 bytes lost in 4 blocks (malloc) from map_new (map.c:1) 111111111111" in inside
+    assert "222222222222" in inside
+
+
+@needs_chromium
 def test_entries_of_one_cause_are_one_row(chromium: Page, tmp_path: Path) -> None:
     page = opened(chromium, replace(server_findings(), leaks=tuple(LEAKS)), tmp_path)
     assert page.complaints == []

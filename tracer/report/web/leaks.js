@@ -5,7 +5,7 @@ function leaksSection() {
   }
   /* What is lost with an owner that is listed stands below it; nothing hangs below what does. */
   const key = (pid, id) => pid + ' ' + id;
-  const listedIds = new Set(data.leaks.filter((leak) => leak.below !== undefined && leak.reachability === 'lost').map((leak) => key(leak.pid, leak.id)));
+  const listedIds = new Set(data.leaks.filter((leak) => (leak.below !== undefined || leak.memory) && leak.reachability === 'lost').map((leak) => key(leak.pid, leak.id)));
   const hangs = (leak) => leak.owner !== null && listedIds.has(key(leak.pid, leak.owner));
   const owned = new Map();
   for (const leak of data.leaks.filter(hangs)) {
@@ -14,7 +14,8 @@ function leaksSection() {
   }
   const ownedBy = (leak) => leak.reachability === 'lost' ? owned.get(key(leak.pid, leak.id)) || [] : [];
   const listed = data.leaks.filter((leak) => leak.below !== undefined && !hangs(leak));
-  const withBelow = (leak) => [...data.leaks.slice(data.leaks.indexOf(leak)).slice(0, leak.below + 1), ...ownedBy(leak)];
+  const withBelow = (leak) => data.leaks.slice(data.leaks.indexOf(leak)).slice(0, leak.below + 1).flatMap((part) => [part, ...ownedBy(part)]);
+  const memoryOf = (leak) => leak.below === undefined ? [] : withBelow(leak).filter((part) => part.memory);
   const mainFrame = (leak) => leak.stack.length ? data.frames[leak.stack[leak.start]] : null;
   const where = (leak) => { const frame = mainFrame(leak); return frame ? (frame[0] + ' ' + (frame[1].startsWith('(') ? '' : frame[1])).trim() : '(stack not kept)'; };
   const about = (leak) => leak.error ? '~' : '';
@@ -46,6 +47,9 @@ function leaksSection() {
     if (leak.sameCause) parts.push(element('h3', null, leak.sameCause));
     for (const [stack, count] of leak.births) parts.push(element('p', {class: 'note'}, grouped(count)), stackList(stack));
     if (leak.kept) parts.push(element('p', {class: 'note'}, leak.kept));
+    for (const memory of memoryOf(leak)) {
+      parts.push(element('h3', null, (memory.count === 1 ? 'Its' : 'Their') + ' memory: ' + memory.memory + ' ', element('code', null, memory.id)), ...inside(memory));
+    }
     if (ownedBy(leak).length) {
       parts.push(element('h3', null, leak.belowOwner), element('ul', {class: 'tree below'}, ownedBy(leak).map((below) => element('li', null,
         element('details', null, element('summary', null, size(below.bytes || 0) + ' in ' + counted(below.count, 'block') + ': ', element('code', null, (below.type || '?') + ' in ' + where(below)), ' ', element('code', null, below.id)),
