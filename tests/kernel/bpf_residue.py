@@ -75,11 +75,13 @@ class Residue:
     def left(self, *own: int) -> list[str]:
         """Return what is new and not another process's; `own` processes (targets) may hold nothing either.
 
-        The kernel frees behind its readers, so this asks again for a while.
+        The kernel frees behind its readers, so this asks again for a while: for what was there at once, as what comes
+        later is of others, whose programs come and go all the time on a busy machine.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
+        first = all_ids()
         while True:
-            new = all_ids() - self._ids
+            new = (all_ids() & first) - self._ids
             left = sorted(new - _held_by_others({os.getpid(), *own})) if new else []
             events = [each for each in _uprobe_events() - self._events if not _is_of_living(each)]
             if not (left or events) or time.monotonic() > deadline:
