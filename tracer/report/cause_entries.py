@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tracer.model.findings import Leak, StackCount
+from tracer.model.findings import Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.page import Page
-from tracer.report.stack_lines import read_alike
+from tracer.report.stack_lines import births_alike
 
 _MOST = 5
 
@@ -113,7 +113,7 @@ def add_same_cause(page: Page, entry: CauseEntry) -> None:
 
 def _add_births(page: Page, leaks: Sequence[Leak]) -> None:
     column = len(f"{max(leak.count for leak in leaks):,}")
-    births = read_alike((StackCount(leak.stack, leak.count) for leak in leaks), page.width - column - 8)
+    births = births_alike(leaks, page.width - column - 8)
     for lines, count in births[:_MOST]:
         for index, line in enumerate(lines):
             page.line(f"      {count:>{column},}  " if index == 0 else " " * (column + 8), line)

@@ -60,7 +60,7 @@ def add_leak(page: Page, number: int, entry: CauseEntry, tree: str = PRUNED) -> 
 def _add_memory(page: Page, leak: Leak) -> None:
     """Add blocks that counted objects are in, where they were allocated, and what hangs below them."""
     page.ends(f"    {'its' if leak.count == 1 else 'their'} memory: {_headline(leak)}", f"id {leak.id}")
-    for line in chain(leak.stack, page.width - 6):
+    for line in chain(leak.stack, page.width - 6, leak.own_frame):
         page.line("      ", line)
     page.paragraph(below_words(leak), "      ", "      ")
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from tracer.model.findings import FrameList, StackCount
+from tracer.model.findings import FrameList, Leak, StackCount
 from tracer.model.frames import NO_SYMBOL, Frame
 from tracer.report.names import shorten
 from tracer.report.page import Page, Span
@@ -101,10 +101,14 @@ def _remark(frame: Frame) -> str:
     return frame.language or frame.kind if frame.kind != "native" else ""
 
 
-def chain(stack: FrameList, room: int, most: int = 4) -> list[str]:
-    """Return a stack as lines of `f a.c:1 < g b.c:2 < ...`, each at most `room` wide unless one frame forces it."""
+def chain(stack: FrameList, room: int, own: int | None = None, most: int = 4) -> list[str]:
+    """Return a stack as lines of `f a.c:1 < g b.c:2 < ...`, each at most `room` wide unless one frame forces it. `own`:
+    the index of a frame that is shown wherever it stands."""
     shown = _without_start(stack)
     parts = [_joined(frame, room) for frame in shown[:most]]
+    if own is not None and most <= own < len(shown):
+        parts[most - 1 :] = [*(["..."] if own > most else [parts[-1]]), _joined(shown[own], room)]
+        most = own + 1
     parts = [*parts, *(["..."] if len(shown) > most else [])] or ["(stack not kept)"]
     lines = [parts[0]]
     for part in parts[1:]:
@@ -117,9 +121,18 @@ def chain(stack: FrameList, room: int, most: int = 4) -> list[str]:
 
 def read_alike(calls: Iterable[StackCount], room: int) -> list[tuple[tuple[str, ...], int]]:
     """Return the lines of `chain` with how many calls they stand for, most first: no lines twice."""
+    return _summed((chain(call.stack, room), call.count) for call in calls)
+
+
+def births_alike(leaks: Iterable[Leak], room: int) -> list[tuple[tuple[str, ...], int]]:
+    """Return the same of where entries were made, with the frame in each that is the user's own."""
+    return _summed((chain(leak.stack, room, leak.own_frame), leak.count) for leak in leaks)
+
+
+def _summed(counted: Iterable[tuple[list[str], int]]) -> list[tuple[tuple[str, ...], int]]:
     counts: Counter[tuple[str, ...]] = Counter()
-    for call in calls:
-        counts[tuple(chain(call.stack, room))] += call.count
+    for lines, count in counted:
+        counts[tuple(lines)] += count
     return counts.most_common()
 
 
