@@ -145,6 +145,7 @@ INLINE void thread_ended(struct process *process, u32 pid, u32 tid)
 }
 
 #define SIGNAL_IN_CODE 0x7f /* wait(2): not zero where a signal ended it */
+#define SIGNAL_GROUP_EXIT 4 /* linux/sched/signal.h: all threads end */
 
 int on_exit(struct tracepoint *ctx)
 {
@@ -179,7 +180,8 @@ int on_exit(struct tracepoint *ctx)
 	if (pid == (u32)SHARED->tracer && ((code & SIGNAL_IN_CODE) || (s32)read_half(signal + SIGNAL_LIVE) <= 0))
 		SHARED->armed = 0;
 	if ((s32)read_half(signal + SIGNAL_LIVE) > 0) {
-		thread_ended(process, pid, tid);
+		if (!(read_half(signal + SIGNAL_FLAGS) & SIGNAL_GROUP_EXIT))
+			thread_ended(process, pid, tid);
 		return 0;
 	}
 	if (!process)

@@ -27,6 +27,7 @@ MEMBERS: Mapping[str, str] = {
     "TASK_FSBASE": "task_struct.thread.fsbase",
     "TASK_UTASK": "task_struct.utask",
     "SIGNAL_LIVE": "signal_struct.live",
+    "SIGNAL_FLAGS": "signal_struct.flags",
     "SIGNAL_GROUP_EXIT_CODE": "signal_struct.group_exit_code",
     "SIGNAL_PIDS": "signal_struct.pids",
     "PID_LEVEL": "pid.level",
