@@ -84,10 +84,8 @@ class DataTypes:
         name, type_ = entry.name, entry.type
         if declared is not None:
             name, type_ = name or declared.name, type_ or declared.type
-        if not name or address - start >= max(self._size(type_), 1):
-            return None
-        place = self.place(type_, address - start)
-        return name, place.path if place is not None else ""
+        path = self.path_within(type_, address - start)
+        return (name, path) if name and path is not None else None
 
     def structs_like(self, size: int, offset: int, pointee_bytes: int) -> list[Found]:
         """Return each struct and class, once by name, that has this size and at this offset a pointer to what has so
@@ -108,6 +106,13 @@ class DataTypes:
         entry = self._definitions.get(type_name)
         place = self.place(entry, offset) if entry is not None else None
         return place.path.removeprefix(".") if place is not None else ""
+
+    def path_within(self, type_: int, offset: int) -> str | None:
+        """Return the way to what stands at an offset of a variable of a type; None outside of it."""
+        if not 0 <= offset < max(self._size(type_), 1):
+            return None
+        place = self.place(type_, offset)
+        return place.path if place is not None else ""
 
     def place(self, type_: int, offset: int) -> Place | None:
         """Return what stands at an offset of a type, down to a pointer or a plain value; None outside of it, and where

@@ -75,8 +75,19 @@ class DataTag(IntEnum):
     ATOMIC = 0x47
 
 
+class ScopeTag(IntEnum):
+    """The entries that are kept where the variables of functions are wanted."""
+
+    FORMAL_PARAMETER = 0x05
+    BLOCK = 0x0B
+    INLINED = 0x1D
+    SUBPROGRAM = 0x2E
+    VARIABLE = 0x34
+
+
 _TAGS = frozenset(Tag)
 _DATA_TAGS = frozenset(DataTag)
+_SCOPE_TAGS = frozenset(ScopeTag)
 _UNITS = (0x11, 0x3C)
 _ADDRESS_OPERATION = 0x03
 """DW_OP_addr."""
@@ -135,10 +146,7 @@ class _Abbreviation:
 def read_units(image: Image, *, data: bool = False) -> Iterator[Unit]:
     """Yield the units of .debug_info; ends at the first one that makes no sense. `data`: keep DataTags, else Tags."""
     tags: frozenset[int] = _DATA_TAGS if data else _TAGS
-    info, abbreviations, *strings = (
-        bytes(image.contents(section)) if (section := image.section(name)) else b""
-        for name in (".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str", ".debug_str_offsets")
-    )
+    info, abbreviations, *strings = _contents(image)
     tables: dict[int, dict[int, _Abbreviation]] = {}
     at = 0
     while at + 11 <= len(info):
@@ -154,6 +162,26 @@ def read_units(image: Image, *, data: bool = False) -> Iterator[Unit]:
         except (IndexError, ValueError, KeyError, struct.error):
             return
         at = header.end
+
+
+def read_unit(image: Image, offset: int) -> list[Entry]:
+    """Return the entries with ScopeTags of the unit that begins at `offset`; empty where it makes no sense."""
+    info, abbreviations, *strings = _contents(image)
+    try:
+        header = read_header(info, offset)
+        if header is None:
+            return []
+        table = _read_abbreviations(abbreviations, header, _SCOPE_TAGS)
+        return _Reader(info, header, table, *strings, tags=_SCOPE_TAGS).unit().entries
+    except (IndexError, ValueError, KeyError, struct.error):
+        return []
+
+
+def _contents(image: Image) -> tuple[bytes, ...]:
+    return tuple(
+        bytes(image.contents(section)) if (section := image.section(name)) else b""
+        for name in (".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str", ".debug_str_offsets")
+    )
 
 
 @dataclass(frozen=True)
@@ -188,6 +216,21 @@ def read_header(info: bytes, at: int) -> UnitHeader | None:
         (abbreviations,) = struct.unpack_from(offset, info, start + 2)
         first = start + 3 + size
     return UnitHeader(at, first, end, kind, abbreviations, size, version) if address_size == 8 else None
+
+
+def read_headers(info: bytes) -> Iterator[UnitHeader]:
+    """Yield the header of each unit that is compiled code; ends at the first one that makes no sense."""
+    at = 0
+    while at + 11 <= len(info):
+        try:
+            header = read_header(info, at)
+        except (IndexError, struct.error):
+            return
+        if header is None:
+            return
+        if header.kind == _UNIT_COMPILE:
+            yield header
+        at = header.end
 
 
 Attributes = list[tuple[int, int, int]]

@@ -18,7 +18,8 @@ class HolderKind(IntEnum):
     THREAD_LOCAL = 2
     """Of a thread: its id << 48 | link address in the program's segment of it, where it is in that; else 0."""
     STACK = 3
-    """Of a thread: the id of its stack from the word's frame on, 0 where it could not be walked."""
+    """Of a thread: the id of its stack from the word's frame on, 0 where it could not be walked. `offset` is from the
+    canonical frame address, below which the frame is."""
     REGISTER = 4
     """Of a thread."""
     BLOCK = 5

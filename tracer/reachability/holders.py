@@ -223,7 +223,8 @@ class Holders:
         stack = np.isin(region, _STACK_KINDS)
         register = np.isin(region, _REGISTER_KINDS)
         kind[stack], kind[register] = HolderKind.STACK, HolderKind.REGISTER
-        place[register], place[stack] = 0, self._frame_at(at[stack])
+        place[register] = 0
+        place[stack], offset[stack] = self._frame_at(at[stack])
         tid = np.zeros(len(at), np.uint64)
         tid[stack | register] = self._storage.threads(at[stack | register])
         owner = self._storage.pointers(at)
@@ -241,10 +242,13 @@ class Holders:
         inside = (at >= first) & (at < pointer)
         return np.where(inside, program["binary"][0] << _BINARY_SHIFT | (at - first), np.uint64(0))
 
-    def _frame_at(self, at: Addresses) -> Addresses:
-        """Return the stack from the frame on that each word is in, 0: none."""
+    def _frame_at(self, at: Addresses) -> tuple[Addresses, Indices]:
+        """Return the stack from the frame on that each word is in, 0: none; and how far the word is from the frame's
+        end, the canonical frame address."""
         frames = self._around.frames
-        return picked(frames["stack"], spans_of(frames["start"], frames["end"], at))
+        span = spans_of(frames["start"], frames["end"], at)
+        below = at.astype(np.int64) - picked(frames["end"], span).astype(np.int64)
+        return picked(frames["stack"], span), np.where(span >= 0, below, SEVERAL)
 
     def _mapped_at(self, at: Addresses) -> Addresses:
         """Return the stack of the call that mapped the memory at each address, 0: unknown."""

@@ -41,7 +41,8 @@ def _of_thread(holder: Holder) -> str:
     of = "a thread" if holder.thread is None else f"thread {holder.thread}"
     if holder.kind == "register":
         return f"a register of {of}"
-    return f"the stack of {of}{_at(', in', holder.stack and holder.stack[:1])}"
+    variable = f"{shorten(holder.name, _MOST_NAME)} on " if holder.name else ""
+    return f"{variable}the stack of {of}{_at(', in', holder.stack and holder.stack[:1])}"
 
 
 def _block(holder: Holder) -> str:

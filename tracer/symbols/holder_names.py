@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.dwarf.data_types import MOST_BYTES, DataTypes, Found
+from tracer.dwarf.stack_variables import StackVariables
 from tracer.elf.debug_files import DebugFiles
 from tracer.elf.symbol_table import Symbol
 from tracer.errors import RefleakError
 from tracer.model.c_library_names import LIBC, LOADER, MUSL
 from tracer.model.events import ErrorKind
-from tracer.model.holders import HolderKind, HolderName
-from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
+from tracer.model.holders import SEVERAL, HolderKind, HolderName
+from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import ANONYMOUS, Records, Snapshot
 from tracer.symbols.class_names import class_names
 from tracer.symbols.demangling import demangled
@@ -42,6 +43,7 @@ class HolderNames:
         self._debug_files = DebugFiles(options.debug_directories)
         self._sources: dict[int, Source] = {}
         self._types: dict[int, DataTypes | None] = {}
+        self._frames: dict[int, StackVariables | None] = {}
         self._bytes = 0
 
     def named(self) -> Snapshot:
@@ -78,7 +80,26 @@ class HolderNames:
             return self._variable(int(row["place"]), is_local=kind is HolderKind.THREAD_LOCAL)
         if kind in _BLOCKS:
             return self._of_class(row) or self._of_struct(row)
+        if kind is HolderKind.STACK and row["place"] and row["offset"] < SEVERAL:
+            return self._on_stack(int(row["place"]), int(row["offset"]))
         return None
+
+    def _on_stack(self, stack: int, offset: int) -> HolderName | None:
+        """Name the variable of a frame that a word is of."""
+        known = self._snapshot.stacks.get(stack)
+        if known is None or not known.frames:
+            return None
+        frame = known.frames[0]
+        binary, address = frame >> FRAME_BINARY_SHIFT, frame & FRAME_ADDRESS_MASK
+        types = self._types_of(binary)
+        if types is None:
+            return None
+        if binary not in self._frames:
+            dwarf = self._source(binary).dwarf
+            self._frames[binary] = StackVariables(dwarf, types) if dwarf is not None else None
+        variables = self._frames[binary]
+        found = variables.at(address if frame & FRAME_EXACT else address - 1, offset) if variables else None
+        return HolderName("".join(found), module=self._module(binary)) if found is not None else None
 
     def _freed(self, event: np.void) -> HolderName | None:
         """Name the variable that was freed."""

@@ -1,0 +1,140 @@
+"""Which variable of a function stands at a place of its frame.
+
+Source: DWARF 5, sections 3.3 (functions, blocks, inlined copies), 3.3.5 (frame bases) and 2.6 (locations).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+
+from tracer.dwarf.data_types import DataTypes
+from tracer.dwarf.die_reader import FRAME_BASE, LOCATION, Details, Sections, UnitDetails
+from tracer.dwarf.die_scan import Entry, ScopeTag, read_headers, read_unit
+from tracer.dwarf.value_expressions import Base, Unlocated, ValuePlace, frame_base_of, value_of
+from tracer.elf.image import Image
+
+_FRAME_POINTER, _BELOW_CFA = 6, -16
+"""rbp, where a function keeps its frame base in it: pushed behind the return address, below the CFA."""
+_VARIABLES = (ScopeTag.VARIABLE, ScopeTag.FORMAL_PARAMETER)
+
+
+class StackVariables:
+    """Of one binary; its units are read when code of theirs is asked for."""
+
+    def __init__(self, image: Image, types: DataTypes) -> None:
+        self._image, self._types = image, types
+        self._sections = Sections(image)
+        self._units: dict[int, UnitDetails | None] = {}
+        self._entries: dict[int, dict[int, Entry]] = {}
+
+    def at(self, address: int, offset: int) -> tuple[str, str] | None:
+        """Return the variable that is `offset` bytes from the canonical frame address while the function runs that has
+        the link address `address`, and the way from the variable to what stands there; None where none is known."""
+        number = self._unit_of(address)
+        unit = self._unit(number) if number is not None else None
+        if number is None or unit is None:
+            return None
+        entries = self._entries_of(number)
+        for entry in entries.values():
+            if entry.tag in _VARIABLES and self._runs_in(unit, entries, entry, address):
+                found = self._covers(unit, entries, entry, address, offset)
+                if found is not None:
+                    return found
+        return None
+
+    @cached_property
+    def _code(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """Where the code of units begins, in order, and of each where it ends and whose it is."""
+        ranges: list[tuple[int, int, int]] = []
+        for header in read_headers(self._sections.info):
+            unit = self._unit(header.offset)
+            with suppress(ValueError):
+                ranges += [(*code, header.offset) for code in (unit.ranges(unit.entry(header.first)) if unit else ())]
+        ranges.sort()
+        return [start for start, _, _ in ranges], [(end, offset) for _, end, offset in ranges]
+
+    def _unit_of(self, address: int) -> int | None:
+        starts, ends = self._code
+        index = bisect_right(starts, address) - 1
+        return ends[index][1] if index >= 0 and address < ends[index][0] else None
+
+    def _unit(self, offset: int) -> UnitDetails | None:
+        if offset not in self._units:
+            self._units[offset] = None
+            with suppress(ValueError):
+                self._units[offset] = UnitDetails(self._sections, offset)
+        return self._units[offset]
+
+    def _entries_of(self, unit: int) -> dict[int, Entry]:
+        if unit not in self._entries:
+            self._entries[unit] = {entry.offset: entry for entry in read_unit(self._image, unit)}
+        return self._entries[unit]
+
+    def _runs_in(self, unit: UnitDetails, entries: Mapping[int, Entry], entry: Entry, address: int) -> bool:
+        """Tell whether a variable is of the function, and in all the blocks and copies, that `address` is in."""
+        around = list(_around(entries, entry))
+        if not around or around[-1].tag != ScopeTag.SUBPROGRAM:
+            return False
+        with suppress(ValueError):
+            return all(_has(unit, unit.entry(scope.offset), address) for scope in reversed(around))
+        return False
+
+    def _covers(
+        self, unit: UnitDetails, entries: Mapping[int, Entry], entry: Entry, address: int, offset: int
+    ) -> tuple[str, str] | None:
+        *_, function = _around(entries, entry)
+        try:
+            start = _start(unit, unit.entry(entry.offset), unit.entry(function.offset), address)
+        except ValueError:
+            return None
+        if start is None or offset < start:
+            return None
+        origin = entries.get(entry.origin)
+        name = entry.name or (origin.name if origin else "")
+        path = self._types.path_within(entry.type or (origin.type if origin else 0), offset - start)
+        return (name, path) if name and path is not None else None
+
+
+def _around(entries: Mapping[int, Entry], entry: Entry) -> Iterator[Entry]:
+    """Yield the blocks and copies that a variable is in, the innermost first, and the function last."""
+    scope = entries.get(entry.parent)
+    while scope is not None and scope.tag not in _VARIABLES:
+        yield scope
+        if scope.tag == ScopeTag.SUBPROGRAM:
+            return
+        scope = entries.get(scope.parent)
+
+
+def _has(unit: UnitDetails, scope: Details, address: int) -> bool:
+    """A block without code of its own is its parent's."""
+    ranges = unit.ranges(scope)
+    if not ranges:
+        return scope.tag == ScopeTag.BLOCK
+    return any(start <= address < end for start, end in ranges)
+
+
+def _start(unit: UnitDetails, variable: Details, function: Details, address: int) -> int | None:
+    """Return where a variable begins, from the canonical frame address; None where it is elsewhere. Raises ValueError
+    where the bytes make no sense."""
+    location, base = variable.attributes.get(LOCATION), function.attributes.get(FRAME_BASE)
+    if location is None:
+        return None
+    frame_base = frame_base_of(base.value) if base is not None and isinstance(base.value, bytes) else None
+    for low, high, expression in unit.expressions(location):
+        if low <= address < high:
+            with suppress(Unlocated):
+                return _from_cfa(value_of(expression, frame_base, unit.indexed_address))
+    return None
+
+
+def _from_cfa(place: ValuePlace) -> int | None:
+    if len(place.offsets) != 2 or place.offsets[1] != 0:
+        return None  # in a register, or behind a pointer
+    if place.base is Base.FRAME:
+        return place.offsets[0]
+    if place.base is Base.REGISTER and place.register == _FRAME_POINTER:
+        return place.offsets[0] + _BELOW_CFA
+    return None
