@@ -25,7 +25,9 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.cfi.fde_index import FrameIndex
 from tracer.cfi.unwind_table import build_table, build_table_from_memory
 from tracer.cli.main import main
+from tracer.dwarf.data_types import DataTypes
 from tracer.dwarf.debug_facts import read_debug_facts
+from tracer.dwarf.stack_variables import StackVariables
 from tracer.elf.debug_files import read_debug_link
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import read_symbol_table
@@ -141,6 +143,9 @@ def finder() -> SiteFinder:
 def read_dwarf(data: bytes) -> None:
     image = Image(data, "damaged")
     read_debug_facts(image)
+    variables = StackVariables(image, DataTypes(image))
+    for address in range(0x1000, 0x2000, 0x40):
+        variables.at(address, -24)
     finder().find(image)
 
 
