@@ -218,7 +218,10 @@ INLINE int tracer_answers(void)
  * tracer's heartbeat stops, or the loop is at its end. So it goes on by itself,
  * whatever becomes of the tracer, and nobody can see that it waited. Reads that
  * fail take the time: they fill DELAY with zeros, whatever the target has in
- * memory. Tail calls, for more turns, are denied to sleepable programs.
+ * memory. Tail calls, for more turns, are denied to sleepable programs. It
+ * looks for its release more often than it reschedules: that takes the lock of
+ * its memory, which the tracer wants, and a thread that has to wait for a
+ * processor there keeps it.
  *
  * All that a turn needs is in a map, nothing is read from the stack after the
  * loop, and the loop does not become part of the program, as the verifier makes
@@ -236,7 +239,7 @@ INLINE u64 new_ticket(int may_expire)
 }
 
 /* Look whether the thread is released, else let some time pass. */
-INLINE int hold_turn(void)
+INLINE int hold_turn(u64 index)
 {
 	u32 tid = kernel_tid();
 	u64 slot = tid, now = bpf_ktime_get_ns(), code;
@@ -252,6 +255,8 @@ INLINE int hold_turn(void)
 #pragma unroll
 	for (int j = 0; j < HOLD_READS; j++)
 		bpf_probe_read_user(VALUE(DELAY), sizeof(*VALUE(DELAY)), NOWHERE);
+	if (index % TURNS_PER_RESCHEDULE)
+		return 0;
 	task = (void *)bpf_get_current_task_btf();
 	bpf_copy_from_user_task(VALUE(DELAY), 1, (void *)code, task, 0);
 	return 0;

@@ -120,7 +120,7 @@ DECLARE_ARRAY(ROWS, u32, 8388608);
 DECLARE_ARRAY(RULES, struct rule, RULES);
 
 /* Read at each turn of a hold, only to pass time. */
-DECLARE_ARRAY(DELAY, u8, 4194304);
+DECLARE_ARRAY(DELAY, u8, 262144);
 
 /* Zeros, to begin an entry of a map with. */
 DECLARE_VALUE(ZEROS, struct thread);

@@ -33,9 +33,9 @@ from tracer.model import records
 from tracer.model.snapshot import EVERY_KIND, Loss
 from tracer.model.verified import Verified
 
-HOLD_TURNS, HOLD_READS = 1 << 17, 5
-"""With the size of DELAY: a thread looks each 0.2 ms or more whether it may go on. The clock ends a hold (HOLD_NS of
-bpf/abi.h), the turns are more than fit into that time."""
+HOLD_TURNS, HOLD_READS, _TURNS_PER_RESCHEDULE = 1 << 22, 2, 64
+"""With the size of DELAY: a thread looks each 3 us or more whether it may go on, and each 0.2 ms or more whether another
+one wants its processor. The clock ends a hold (HOLD_NS of bpf/abi.h), the turns are more than fit into that time."""
 _AT_ONCE = 4
 
 _TAIL_CALLED = (
@@ -72,7 +72,9 @@ _TURNS = (
 
 def compiler_flags(maps: Sequence[str], offsets: Mapping[str, int]) -> list[str]:
     """Return the macros that the sources are compiled with; `maps`: the names of all, in their order."""
-    macros = {"HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS, **offsets}
+    macros = {
+        "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS, "TURNS_PER_RESCHEDULE": _TURNS_PER_RESCHEDULE, **offsets
+    }  # fmt: skip
     values = (f"-D{name}={value}" for name, value in macros.items())
     return ["-DREFLEAK_BPF=1", *values, *placeholders(maps), *marks(_TURNS)]
 
