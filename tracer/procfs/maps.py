@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 _DELETED = " (deleted)"
+_RESIDENT, _ANONYMOUS = _WANTED = "Rss:", "Anonymous:"
 
 
 class MapsEntry(NamedTuple):
@@ -45,12 +46,27 @@ def _entry(line: str) -> MapsEntry | None:
 
 def parse_smaps(text: str) -> Iterator[tuple[MapsEntry, int, int]]:
     """Yield of the text of /proc/PID/smaps each mapping, its resident bytes, and of these the anonymous ones."""
+    lines = text.splitlines()
+    stride = next((n for n, line in enumerate(lines[1:], 1) if _entry(line) is not None), len(lines) or 1)
+    at, also_at = (next((n for n, line in enumerate(lines) if line.startswith(name)), stride) for name in _WANTED)
+    if max(at, also_at) >= stride:
+        yield from _irregular(lines)
+        return
+    for first in range(0, len(lines) - also_at, stride):  # a kernel prints the same lines of each
+        entry, resident, anonymous = _entry(lines[first]), lines[first + at], lines[first + also_at]
+        if entry is None or not resident.startswith(_RESIDENT) or not anonymous.startswith(_ANONYMOUS):
+            yield from _irregular(lines[first:])
+            return
+        yield entry, _bytes(resident), _bytes(anonymous)
+
+
+def _irregular(lines: Iterable[str]) -> Iterator[tuple[MapsEntry, int, int]]:
     entry: MapsEntry | None = None
     resident = 0
-    for line in text.splitlines():
-        if line.startswith("Rss:"):
+    for line in lines:
+        if line.startswith(_RESIDENT):
             resident = _bytes(line)
-        elif line.startswith("Anonymous:") and entry is not None:
+        elif line.startswith(_ANONYMOUS) and entry is not None:
             yield entry, resident, _bytes(line)
         else:
             entry = _entry(line) or entry

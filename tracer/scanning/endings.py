@@ -307,7 +307,7 @@ class Endings:
         """Read once. `unsure`: stack pointers that may be elsewhere by now. Raises TooMuch, OSError."""
         ending = stack_pointer(own) if len(own) else 0
         stacks = [stack_pointer(r) for r in others.values()]
-        plan = layout(read_maps(space[0]), stacks, ending, memory.words, unsure=unsure)
+        plan = layout(read_maps(space[0]), stacks, ending, memory.words_by_page(), unsure=unsure)
         registers, regions = register_words(own, list(others.values()))
         deadline = (since_ns + _PATIENCE_NS) / 1e9
         return PointerScan(memory, plan, deadline, self.most_bytes).run(registers, regions), plan

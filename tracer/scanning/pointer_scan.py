@@ -13,7 +13,7 @@ from tracer.model.snapshot import Records
 from tracer.reachability.edges import ADDRESS_BITS
 from tracer.reachability.memory import HEAD, HEAD_WORDS, REGION, WORD, Memory, RegionKind
 from tracer.scanning.layout import Layout, Range
-from tracer.scanning.process_memory import Addresses, ProcessMemory
+from tracer.scanning.process_memory import MOST_PIECES, Addresses, ProcessMemory
 
 _BUFFER_WORDS = 1 << 19
 _MOST_WORDS = 1 << 25
@@ -23,6 +23,8 @@ _MOST_VTABLES = 1 << 16
 _VTABLE_WORDS, _LEAST_FUNCTIONS = 20, 2
 """As memcheck looks at what may be a table of virtual functions (memcheck/mc_leakcheck.c)."""
 _NOTHING, _TARGET, _CONSTANT = 0, 1, 2
+_Piece = tuple[int, int, RegionKind]
+"""Memory of one kind, from its start to its end."""
 
 
 class TooMuch(Exception):
@@ -42,21 +44,13 @@ class _Spans:
         halves = [slice(0, cut), slice(cut, len(ordered))]
         self._rough = [(self._start[h][0], self._end[h][-1] - self._start[h][0]) for h in halves if len(self._start[h])]
         """The heap and what is near it, and the libraries, with most of all addresses between them."""
-        self._values = np.zeros(_BUFFER_WORDS, np.uint64)
-        self._offsets = np.zeros(_BUFFER_WORDS, np.uint64)
-        self._flags = np.zeros(_BUFFER_WORDS, np.bool_)
-
     def find(self, words: Addresses) -> tuple[npt.NDArray[np.int64], Addresses, npt.NDArray[np.uint8]]:
         """Return which words point into a range, without their upper bits, and the ranges' labels."""
-        count = len(words)
         if not self._rough:
             nothing = np.zeros(0, np.uint64)
             return np.zeros(0, np.int64), nothing, nothing.astype(np.uint8)
-        values, offsets, flags = self._values[:count], self._offsets[:count], self._flags[:count]
-        np.bitwise_and(words, ADDRESS_BITS, out=values)
-        np.subtract(values, self._start[0], out=offsets)
-        np.less(offsets, self._end[-1] - self._start[0], out=flags)
-        hits = np.flatnonzero(flags)
+        values = words & ADDRESS_BITS
+        hits = np.flatnonzero(values - self._start[0] < self._end[-1] - self._start[0])
         found = values[hits]
         near = np.flatnonzero(np.logical_or.reduce([found - low < span for low, span in self._rough]))
         hits, found = hits[near], found[near]
@@ -72,7 +66,7 @@ class PointerScan:
         self._memory, self._plan, self._deadline, self._most_bytes = memory, plan, deadline, most_bytes
         targets = [(start, end, _TARGET) for start, end in plan.targets]
         self._spans = _Spans([*targets, *((start, end, _CONSTANT) for start, end in plan.constants)])
-        self._buffer = np.zeros(_BUFFER_WORDS, np.uint64)
+        self._buffer = np.zeros(0, np.uint64)
         self._words: list[Records] = []
         self._vtable_words: list[Records] = []
         self._kept = 0
@@ -85,9 +79,8 @@ class PointerScan:
             size = sum(end - start for part in self._plan.scanned for start, end in self._there(part))
             if size > self._most_bytes:
                 raise TooMuch(f"{size / (1 << 20):,.1f} MiB of its memory are to be read, more than --max-scan permits")
-        for part in self._plan.scanned:
-            for start, end in self._there(part):  # looked up late: one that runs on goes on to touch pages
-                self._scan(part, start, end)
+        for batch in self._batches():
+            self._scan_batch(batch)
         words = np.concatenate([registers, *self._words])
         regions = np.array([(r.start, r.end, r.kind) for r in self._plan.scanned], REGION)
         regions = np.sort(np.concatenate([register_regions, regions]), order="start")
@@ -100,29 +93,66 @@ class PointerScan:
             yield max(start, part.start), end
         self._check_time()
 
-    def _scan(self, part: Range, at: int, end: int) -> None:
+    def _batches(self) -> Iterator[list[_Piece]]:
+        """Yield what is resident, as much at a time as is read at once. It is looked up late: one that runs on goes on to
+        touch pages."""
+        batch: list[_Piece] = []
+        room = 8 * _BUFFER_WORDS
+        for part in self._plan.scanned:
+            for at, end in self._there(part):
+                while at < end:
+                    size = min(end - at, room)
+                    batch.append((at, at + size, part.kind))
+                    at, room = at + size, room - size
+                    if not room or len(batch) == MOST_PIECES:
+                        yield batch
+                        batch, room = [], 8 * _BUFFER_WORDS
+        if batch:
+            yield batch
+
+    def _scan_batch(self, batch: list[_Piece]) -> None:
+        words = self._room(sum(end - at for at, end, _ in batch) // 8)
+        if self._memory.read_all([(at, end) for at, end, _ in batch], words):
+            self._keep(words, batch)
+        else:
+            for piece in batch:
+                self._scan(*piece)
+        self._check_time()
+
+    def _scan(self, at: int, end: int, kind: RegionKind) -> None:
+        """Read what of a piece can be read."""
         while at < end:
-            size = min(end - at, self._buffer.nbytes)
-            done = self._memory.read(at, self._buffer[: size // 8])
-            self._keep(self._buffer[: done // 8], at, part.kind)
+            size = end - at
+            words = self._room(size // 8)
+            done = self._memory.read(at, words) & ~7
+            self._keep(words[: done // 8], [(at, at + done, kind)])
             at = at + size if done == size else (at + done + 4096) & ~4095
             self._check_time()
+
+    def _room(self, count: int) -> Addresses:
+        if len(self._buffer) < count:
+            self._buffer = np.empty(count, np.uint64)
+        return self._buffer[:count]
 
     def _check_time(self) -> None:
         if time.monotonic() > self._deadline:
             raise TooMuch("reading its memory took too long")
 
-    def _keep(self, words: Addresses, at: int, kind: RegionKind) -> None:
+    def _keep(self, words: Addresses, pieces: list[_Piece]) -> None:
+        """Keep of the words of some pieces those that may be pointers."""
         hits, values, labels = self._spans.find(words)
-        places = np.uint64(at) + hits.astype(np.uint64) * np.uint64(8)
+        starts, ends, kinds = np.array(pieces, np.uint64).T
+        behind = np.cumsum(ends - starts, dtype=np.uint64)
+        offsets = hits.astype(np.uint64) * np.uint64(8)
+        of = np.searchsorted(behind, offsets, side="right")
+        places = offsets + (ends - behind)[of]
         pointers = labels == _TARGET
         self._words.append(_rows(places[pointers], values[pointers]))
         self._kept += int(np.count_nonzero(pointers))
         if self._kept > _MOST_WORDS:
             raise TooMuch(f"more than {_MOST_WORDS:,} of its words may be pointers")
-        if kind != RegionKind.GLOBAL:
-            constants = (labels == _CONSTANT) & (values & np.uint64(7) == 0)
-            self._vtable_words.append(_rows(places[constants], values[constants]))
+        constants = (labels == _CONSTANT) & (values & np.uint64(7) == 0) & (kinds != RegionKind.GLOBAL)[of]
+        self._vtable_words.append(_rows(places[constants], values[constants]))
 
     def _heads(self, values: Addresses) -> Records:
         """Keep what stands before the pointers that may be a container's: those to the second word of a block, or the

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 PAGE = 4096
 _PAGEMAP_ENTRY = 8
-_PRESENT, _SWAPPED, _OF_FILE = np.uint64(1 << 63), np.uint64(1 << 62), np.uint64(1 << 61)
+_PRESENT, _SWAPPED, _OF_FILE = 1 << 63, 1 << 62, 1 << 61
 _PAGEMAP_PAGES = 1 << 18
 _NEAR = 16
 """Pages that are not there, of which so few between two that are there are read with them."""
-_MOST_PIECES = 1024
+MOST_PIECES = 1024
 """IOV_MAX."""
+_FEW = 256
+"""Pages that are looked at one by one: numpy takes as long for any number up to that."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.process_vm_readv.restype = ctypes.c_ssize_t
@@ -43,26 +45,59 @@ class ProcessMemory:
     def _read(self, pieces: npt.NDArray[np.void], into: int, size: int) -> int:
         local = np.array([(into, size)], _PIECE)
         done = _libc.process_vm_readv(self._pid, local.ctypes.data, 1, pieces.ctypes.data, len(pieces), 0)
-        self.bytes_read += max(done, 0)
         return int(max(done, 0))
 
     def read(self, address: int, buffer: npt.NDArray[np.uint64]) -> int:
         """Fill a buffer from an address on; return how many bytes could be read."""
-        return self._read(np.array([(address, buffer.nbytes)], _PIECE), buffer.ctypes.data, buffer.nbytes)
+        done = self._read(np.array([(address, buffer.nbytes)], _PIECE), buffer.ctypes.data, buffer.nbytes)
+        self.bytes_read += done
+        return done
+
+    def read_all(self, ranges: Sequence[tuple[int, int]], buffer: npt.NDArray[np.uint64]) -> bool:
+        """Fill a buffer with at most MOST_PIECES ranges, all of which together are as long; False where some of it
+        could not be read, and what is in the buffer is of no use."""
+        pieces = np.array(ranges, np.uint64)
+        pieces[:, 1] -= pieces[:, 0]
+        if self._read(pieces, buffer.ctypes.data, buffer.nbytes) != buffer.nbytes:
+            return False
+        self.bytes_read += buffer.nbytes
+        return True
 
     def words(self, address: int, count: int) -> list[int]:
         """Return so many words from an address on, fewer where they cannot be read."""
         buffer = np.zeros(count, np.uint64)
-        return [int(word) for word in buffer[: self.read(address, buffer) // 8]]
+        return buffer[: self.read(address, buffer) // 8].tolist()
+
+    def words_by_page(self) -> Callable[[int, int], list[int]]:
+        """Return what does the same as `words`, for many a few near each other: from a copy of their page, which it
+        made for the first of them."""
+        page, at = np.zeros(PAGE // 8, np.uint64), -1
+        known: list[int] = []
+
+        def words(address: int, count: int) -> list[int]:
+            nonlocal at, known
+            first, begin = address & -PAGE, (address & PAGE - 1) // 8
+            if address % 8 or begin + count > len(page):
+                return self.words(address, count)
+            if first != at:
+                done = self._read(np.array([(first, PAGE)], _PIECE), page.ctypes.data, PAGE)
+                at, known = first, page[: done // 8].tolist()
+            found = known[begin : begin + count]
+            self.bytes_read += 8 * len(found)
+            return found
+
+        return words
 
     def gather(self, addresses: Addresses, words: int) -> Addresses:
         """Return so many words from each address on, as rows; zeros where they cannot be read."""
         rows = np.zeros((len(addresses), words), np.uint64)
         at, width = 0, 8 * words
         while at < len(addresses):
-            pieces = np.zeros(min(_MOST_PIECES, len(addresses) - at), _PIECE)
+            pieces = np.zeros(min(MOST_PIECES, len(addresses) - at), _PIECE)
             pieces["base"], pieces["length"] = addresses[at : at + len(pieces)], width
-            done = self._read(pieces, rows.ctypes.data + at * width, len(pieces) * width) // width
+            size = self._read(pieces, rows.ctypes.data + at * width, len(pieces) * width)
+            self.bytes_read += size
+            done = size // width
             if done < len(pieces):
                 rows[at + done] = 0
                 done += 1
@@ -71,17 +106,45 @@ class ProcessMemory:
 
     def resident(self, start: int, end: int, *, own_only: bool) -> Iterator[tuple[int, int]]:
         """Yield ranges whose pages were touched. `own_only`: not those that still are a file's."""
+        most_apart = 1 if own_only else _NEAR
         for first in range(start // PAGE, end // PAGE, _PAGEMAP_PAGES):
             count = min(_PAGEMAP_PAGES, end // PAGE - first)
             data = os.pread(self._pagemap, count * _PAGEMAP_ENTRY, first * _PAGEMAP_ENTRY)
-            entries = np.frombuffer(data, np.uint64, len(data) // _PAGEMAP_ENTRY)
-            there = (entries & (_PRESENT | _SWAPPED)) != 0
-            if own_only:
-                there &= (entries & _OF_FILE) == 0
-            pages = np.flatnonzero(there)
-            if len(pages) == 0:
-                continue
-            breaks = np.flatnonzero(np.diff(pages) > (1 if own_only else _NEAR))
-            begins = pages[np.concatenate([[0], breaks + 1])] + first
-            ends = pages[np.concatenate([breaks, [len(pages) - 1]])] + first + 1
-            yield from zip((begins * PAGE).tolist(), (ends * PAGE).tolist(), strict=True)
+            find = _few_runs if len(data) <= _FEW * _PAGEMAP_ENTRY else _runs
+            for begin, behind in find(data, most_apart, own_only=own_only):
+                yield (first + begin) * PAGE, (first + behind) * PAGE
+
+
+def _runs(data: bytes, most_apart: int, *, own_only: bool) -> Iterable[tuple[int, int]]:
+    """Return the pages that are there, from the first to behind the last, of entries of a pagemap. Pages that are at
+    most so far apart are in one."""
+    entries = np.frombuffer(data, np.uint64, len(data) // _PAGEMAP_ENTRY)
+    there = (entries & np.uint64(_PRESENT | _SWAPPED)) != 0
+    if own_only:
+        there &= (entries & np.uint64(_OF_FILE)) == 0
+    pages = np.flatnonzero(there)
+    if len(pages) == 0:
+        return ()
+    breaks = np.flatnonzero(np.diff(pages) > most_apart)
+    begins = pages[np.concatenate([[0], breaks + 1])]
+    ends = pages[np.concatenate([breaks, [len(pages) - 1]])] + 1
+    return zip(begins.tolist(), ends.tolist(), strict=True)
+
+
+def _few_runs(data: bytes, most_apart: int, *, own_only: bool) -> Iterable[tuple[int, int]]:
+    """Return the same as `_runs`, sooner where there are few: most mappings of a process have some ten pages."""
+    wanted, unwanted = _PRESENT | _SWAPPED, _OF_FILE if own_only else 0
+    found: list[tuple[int, int]] = []
+    begin = last = -1
+    for page, entry in enumerate(memoryview(data[: len(data) // _PAGEMAP_ENTRY * _PAGEMAP_ENTRY]).cast("Q")):
+        if not entry & wanted or entry & unwanted:
+            continue
+        if begin >= 0 and page - last > most_apart:
+            found.append((begin, last + 1))
+            begin = -1
+        if begin < 0:
+            begin = page
+        last = page
+    if begin >= 0:
+        found.append((begin, last + 1))
+    return found

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tracer.model.reachability import Resident
 from tracer.model.records import ALLOCATION_RECORD
+from tracer.procfs.maps import parse_smaps
 from tracer.reachability.memory import RegionKind
 from tracer.scanning.layout import Layout, Range
 from tracer.scanning.resident_pages import ResidentPages
@@ -58,3 +60,14 @@ def test_the_last_block_of_the_heap_is_named() -> None:
 
 def test_nothing_is_nothing() -> None:
     assert ResidentPages("", PLAN).with_blocks(blocks(), knows_all=True) == Resident(0, 0, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("place", [0, 2, len(ENTRIES) - 1])
+@pytest.mark.parametrize("line", ["Locked: 0 kB\n", "a line of a path's\n"])
+def test_a_mapping_may_have_other_lines_than_the_first(place: int, line: str) -> None:
+    texts = [text for text in SMAPS.replace("\nSize", "\0Size").splitlines(keepends=True) if text]
+    heads = [n for n, text in enumerate(texts) if "Size" in text]
+    texts.insert(heads[place] + 1, line)
+    assert list(parse_smaps("".join(texts).replace("\0", "\n"))) == list(parse_smaps(SMAPS))
+    found = [(resident // KIB, anonymous // KIB) for _, resident, anonymous in parse_smaps(SMAPS)]
+    assert found == [(rss, own) for _, rss, own in ENTRIES]
