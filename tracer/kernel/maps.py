@@ -122,16 +122,19 @@ class Maps:
 
     def write(self, name: str, at: int, data: npt.NDArray[Any]) -> None:
         """Copy an array into an array map's only value, from its byte `at` on."""
-        with self._part(name, at, data.nbytes) as part:
-            begin = at % mmap.PAGESIZE
-            part[begin : begin + data.nbytes] = data.tobytes()
+        self.write_bytes(name, at, data.tobytes())
 
-    def read(self, name: str, at: int, dtype: np.dtype[np.void]) -> np.void:
-        """Return a copy of one record of an array map's only value, at its byte `at`."""
-        with self._part(name, at, dtype.itemsize) as part:
+    def write_bytes(self, name: str, at: int, data: bytes) -> None:
+        """Write an array map's only value, from its byte `at` on."""
+        with self._part(name, at, len(data)) as part:
             begin = at % mmap.PAGESIZE
-            record: np.void = np.frombuffer(part[begin : begin + dtype.itemsize], dtype)[0]
-            return record
+            part[begin : begin + len(data)] = data
+
+    def read_bytes(self, name: str, at: int, size: int) -> bytes:
+        """Return a copy of so many bytes of an array map's only value, from its byte `at` on."""
+        with self._part(name, at, size) as part:
+            begin = at % mmap.PAGESIZE
+            return part[begin : begin + size]
 
     def _part(self, name: str, at: int, size: int) -> mmap.mmap:
         """Map the pages that hold some bytes, and no more: what stays mapped counts as this process's memory."""

@@ -68,6 +68,8 @@ class Ring:
     def read_records(self, dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
         """Take all finished records, every one of `dtype`; stops at the first that is still being written."""
         stride = _HEADER + (dtype.itemsize + 7 & ~7)
+        if self._available() < stride:
+            return np.zeros(0, dtype)
         framed = np.dtype({"names": ["length", "record"], "formats": ["<u4", dtype], "offsets": [0, _HEADER],
                            "itemsize": stride})  # fmt: skip
         left, pieces = self._available() // stride, [np.zeros(0, dtype)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 _DELETED = " (deleted)"
@@ -78,10 +78,16 @@ def _bytes(line: str) -> int:
 
 def read_maps(pid: int) -> list[MapsEntry]:
     """Read a process's mappings; empty where it is gone."""
+    return parse_maps(maps_text(pid))
+
+
+def maps_text(pid: int) -> str:
+    """Return the text of /proc/PID/maps; nothing where the process is gone."""
     try:
-        return parse_maps(Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape"))
+        with open(f"/proc/{pid}/maps", "rb", buffering=0) as file:
+            return os.fsdecode(file.read())
     except OSError:
-        return []
+        return ""
 
 
 def paths_that_open(pid: int, entry: MapsEntry) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
 
 _MOST_LINKS = 40
 """As in the kernel (MAXSYMLINKS)."""
@@ -60,11 +60,11 @@ def root_of(pid: int) -> Root:
     directory, current = f"/proc/{pid}/root", f"/proc/{pid}/cwd"
     outer, inner = _link(directory), _link(current)
     inside = None
-    if outer is not None and inner is not None and Path(inner).is_relative_to(outer):
-        inside = f"/{Path(inner).relative_to(outer)}"
+    if outer is not None and inner is not None and f"{inner}/".startswith(outer if outer == "/" else f"{outer}/"):
+        inside = f"/{inner[len(outer) :].lstrip('/')}"
     mounts = {_link(f"/proc/{name}/ns/mnt") for name in (pid, "self")}
     try:
-        is_own = len(mounts) == 1 and Path("/").samefile(f"{directory}/")
+        is_own = len(mounts) == 1 and os.path.samefile("/", f"{directory}/")
     except OSError:
         is_own = False
     return Root(directory, current, inside, is_own)
@@ -80,6 +80,6 @@ def path_of_process(pid: int, path: str) -> str:
 
 def _link(path: str) -> str | None:
     try:
-        return str(Path(path).readlink())
+        return os.readlink(path)
     except OSError:
         return None

@@ -94,8 +94,8 @@ class PointerScan:
         self._check_time()
 
     def _batches(self) -> Iterator[list[_Piece]]:
-        """Yield what is resident, as much at a time as is read at once. It is looked up late: one that runs on goes on to
-        touch pages."""
+        """Yield what is resident, as much at a time as is read at once. It is looked up late: one that runs on goes on
+        to touch pages."""
         batch: list[_Piece] = []
         room = 8 * _BUFFER_WORDS
         for part in self._plan.scanned:

@@ -56,8 +56,7 @@ class ProcessMemory:
     def read_all(self, ranges: Sequence[tuple[int, int]], buffer: npt.NDArray[np.uint64]) -> bool:
         """Fill a buffer with at most MOST_PIECES ranges, all of which together are as long; False where some of it
         could not be read, and what is in the buffer is of no use."""
-        pieces = np.array(ranges, np.uint64)
-        pieces[:, 1] -= pieces[:, 0]
+        pieces = np.array([(start, end - start) for start, end in ranges], _PIECE)
         if self._read(pieces, buffer.ctypes.data, buffer.nbytes) != buffer.nbytes:
             return False
         self.bytes_read += buffer.nbytes
@@ -66,7 +65,7 @@ class ProcessMemory:
     def words(self, address: int, count: int) -> list[int]:
         """Return so many words from an address on, fewer where they cannot be read."""
         buffer = np.zeros(count, np.uint64)
-        return buffer[: self.read(address, buffer) // 8].tolist()
+        return [int(word) for word in buffer[: self.read(address, buffer) // 8]]
 
     def words_by_page(self) -> Callable[[int, int], list[int]]:
         """Return what does the same as `words`, for many a few near each other: from a copy of their page, which it

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tracer.binaries.open_binaries import VDSO, Binaries, OpenBinary
 from tracer.mishaps import Mishaps
 from tracer.model.addresses import Range, Space
 from tracer.model.records import TABLE_MAPPINGS
 from tracer.model.snapshot import Loss, Mapping
-from tracer.procfs.maps import MapsEntry, paths_that_open, read_maps
+from tracer.procfs.maps import MapsEntry, maps_text, parse_maps, paths_that_open
 from tracer.procfs.process import read_memory
 from tracer.spaces.generated_ranges import GeneratedRanges
 from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.mapping_tables import MappingTables, UnwindRows, Unwound
 
 _MOST_READINGS = 3
+_MOST_READINGS_KEPT = 8
 _ADDRESS_MASK = (1 << 64) - 1
 _Place = tuple[int, int, int, int]
 PlacedFile = tuple[Mapping, OpenBinary, int]
 """A file's mapping with its binary and its bias."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What the mappings of a process were, as /proc/PID/maps told them, and the binaries in them."""
+
+    text: str
+    entries: Sequence[MapsEntry]
+    binaries: Sequence[OpenBinary]
+
+    def is_of(self, text: str) -> bool:
+        """Tell whether a text that was read later says the same."""
+        return text == self.text and not any(binary.is_stale for binary in self.binaries)
 
 
 class Spaces(SpaceListener):
@@ -38,7 +52,9 @@ class Spaces(SpaceListener):
         self.born_ns: dict[int, int] = {}
         """The kernel's clock when an id was not yet used."""
         self.generated = GeneratedRanges()
-        self.last_read: list[MapsEntry] = []
+        self._readings: dict[Space, _Reading] = {}
+        """Of the processes that were refreshed last."""
+        self.last_read: Sequence[MapsEntry] = []
         """All mappings of the process that was refreshed last."""
 
     @property
@@ -56,31 +72,60 @@ class Spaces(SpaceListener):
         return binaries
 
     def _read(self, pid: int, generation: int, now_ns: int) -> list[OpenBinary]:
+        space, text = (pid, generation), maps_text(pid)
+        reading = self._readings.get(space)
+        if reading is None or not reading.is_of(text):
+            entries = parse_maps(text)
+            found, is_settled = self._placed(space, entries, now_ns)
+            self.last_read = entries
+            if not found:
+                return []
+            self._record(pid, generation, found, now_ns)
+            self._executable[space] = [item for item in found.values() if item[0].executable]
+            for _, binary, _ in self._executable[space]:
+                self._rows.install(binary)
+            binaries = {binary.id: binary for _, binary, _ in found.values()}
+            reading = _Reading(text, entries, tuple(binaries.values()))
+            self._keep(space, reading if is_settled else None)
+        self.last_read = reading.entries
+        self.generated.drop_unmapped(space, reading.entries)
+        self._publish(space)
+        return list(reading.binaries)
+
+    def _placed(
+        self, space: Space, entries: Sequence[MapsEntry], now_ns: int
+    ) -> tuple[dict[_Place, PlacedFile], bool]:
+        """Return the mappings of files; and whether the same entries will be the same files as long as none of these is
+        rewritten."""
         found: dict[_Place, PlacedFile] = {}
-        entries = self.last_read = read_maps(pid)
+        known, is_settled = self._live.get(space, {}), True
         for entry in entries:
             if not entry.path:
                 continue
             binary = bias = None
             with self._mishaps.attempt():
-                binary = self._binary(pid, entry)
+                binary = self._binary(space[0], entry)
                 bias = binary.bias_of(entry.start, entry.end, entry.file_offset) if binary else None
-            if binary is not None and bias is not None:
+            if binary is None or bias is None:
+                is_settled &= not entry.executable or (not entry.inode and entry.path != VDSO)
+                continue
+            place = entry.start, entry.end, entry.file_offset, binary.id
+            mapping = known.get(place)
+            if mapping is None or mapping.executable != entry.executable:
                 mapping = Mapping(
-                    pid, generation, entry.start, entry.end, entry.file_offset, binary.id, entry.executable, now_ns,
+                    *space, entry.start, entry.end, entry.file_offset, binary.id, entry.executable, now_ns,
                     link_address=(entry.start - bias) & _ADDRESS_MASK,
                 )  # fmt: skip
-                found[entry.start, entry.end, entry.file_offset, binary.id] = (mapping, binary, bias)
-        if not found:
-            return []
-        self._record(pid, generation, found, now_ns)
-        executable = [item for item in found.values() if item[0].executable]
-        for _, binary, _ in executable:
-            self._rows.install(binary)
-        self._executable[pid, generation] = executable
-        self.generated.drop_unmapped((pid, generation), entries)
-        self._publish((pid, generation))
-        return list({binary.id: binary for _, binary, _ in found.values()}.values())
+            found[place] = mapping, binary, bias
+        return found, is_settled
+
+    def _keep(self, space: Space, reading: _Reading | None) -> None:
+        """Keep what was read of a process: it is often held a moment later, with nothing new."""
+        self._readings.pop(space, None)
+        if reading is not None:
+            if len(self._readings) >= _MOST_READINGS_KEPT:
+                del self._readings[next(iter(self._readings))]
+            self._readings[space] = reading
 
     def _publish(self, space: Space) -> None:
         """Give the unwinder the files' mappings, and as many of those made at run time as fit."""
@@ -178,6 +223,7 @@ class Spaces(SpaceListener):
         for mapping in self._live.pop(space, {}).values():
             self._ended.append(replace(mapping, until_ns=moment.trace_ns))
         self._executable.pop(space, None)
+        self._readings.pop(space, None)
         self._anonymous.pop(space, None)
         self.generated.ended(space)
         self._tables.drop(space[0])

@@ -24,6 +24,14 @@ from tracer.model.snapshot import Loss, Mapping
 from tracer.spaces.free_list import FreeList
 
 _NOWHERE = 1 << 62
+TABLE_HEAD = np.dtype(
+    [
+        ("count", "<u4"), ("anonymous", "<u4"), ("identity", "<u8"),
+        ("code", records.CODE_RANGE, (records.CODE_RANGES,)),
+    ],
+    align=True,
+)
+"""A table, up to its mappings."""
 _RULE_MASK = np.uint32((1 << 20) - 1)
 _LINK_PAGE_MASK = (1 << 32) - 1
 _WALK_SECONDS = 5.0
@@ -133,7 +141,8 @@ class MappingTables:
 
     def __init__(self, maps: Maps, interpreters: InterpreterRuntimes) -> None:
         self._maps, self._interpreters = maps, interpreters
-        self._write(0, _no_mappings(), 0, 0)  # what a process without a table has
+        self._no_mappings = _no_mappings().tobytes()
+        self._write(0, np.zeros(0, records.MAPPING), 0)  # what a process without a table has
         self._free = deque(range(1, records.TABLES))
         self._table_of: dict[int, int] = {}
         self._shared = maps.view("SHARED", records.SHARED, 1)
@@ -157,30 +166,30 @@ class MappingTables:
         if not self._free or len(mappings) > records.TABLE_MAPPINGS:
             self.refused += 1
             return
-        rows = _no_mappings()
-        ordered = sorted(mappings, key=lambda m: m[0].start)
-        rows[: len(ordered)] = [
+        rows = np.array([
             (m.start, m.end, bias, code.first_page, code.page_count, code.first_link_page,
              code.id if code.id > 0 else anonymous)
-            for m, code, bias in ordered
-        ]
+            for m, code, bias in sorted(mappings, key=lambda m: m[0].start)
+        ], records.MAPPING)  # fmt: skip
         if self._has(pid, rows, anonymous):
             return
         number = self._free.popleft()
-        self._write(number, rows, len(mappings), anonymous)
+        self._write(number, rows, anonymous)
         self._interpreters.enter(number, ((code, bias) for _, code, bias in mappings if isinstance(code, OpenBinary)))
         bpf.update_element(self._maps.fds["TABLE_OF"], pid.to_bytes(4, "little"), number.to_bytes(4, "little"))
         self._shared["published"] += 1
         self.drop(pid)
         self._table_of[pid] = number
 
-    def _write(self, number: int, mappings: npt.NDArray[np.void], count: int, anonymous: int) -> None:
-        table = np.zeros(1, records.TABLE)
-        table["mappings"], table["count"], table["anonymous"] = mappings, count, anonymous
-        ranges = code_ranges(mappings[:count])
-        table["code"]["start"][0, : len(ranges)], table["code"]["end"][0, : len(ranges)] = ranges.T
-        table["identity"] = int.from_bytes(hashlib.blake2b(table.tobytes(), digest_size=8).digest(), "little")
-        self._maps.write("TABLE_VALUES", number * records.TABLE.itemsize, table)
+    def _write(self, number: int, mappings: npt.NDArray[np.void], anonymous: int) -> None:
+        head, told = np.zeros(1, TABLE_HEAD), mappings.tobytes()
+        head["count"], head["anonymous"] = len(mappings), anonymous
+        ranges = code_ranges(mappings)
+        head["code"]["start"][0, : len(ranges)], head["code"]["end"][0, : len(ranges)] = ranges.T
+        digest = hashlib.blake2b(head.tobytes() + told, digest_size=8).digest()
+        head["identity"] = int.from_bytes(digest, "little")
+        table = b"".join([head.tobytes(), told, self._no_mappings[len(told) :]])
+        self._maps.write_bytes("TABLE_VALUES", number * records.TABLE.itemsize, table)
 
     def _has(self, pid: int, rows: npt.NDArray[np.void], anonymous: int) -> bool:
         """Tell whether the kernel side looks up a process's code in a table with these rows."""
@@ -190,8 +199,10 @@ class MappingTables:
         known = self._table_of.get(pid)
         if known is None:
             return False
-        table = self._maps.read("TABLE_VALUES", known * records.TABLE.itemsize, records.TABLE)
-        return bool(table["anonymous"] == anonymous and table["mappings"].tobytes() == rows.tobytes())
+        told, begin = rows.tobytes(), TABLE_HEAD.itemsize
+        table = self._maps.read_bytes("TABLE_VALUES", known * records.TABLE.itemsize, begin + len(told))
+        head = np.frombuffer(table, TABLE_HEAD, 1)[0]
+        return bool(head["anonymous"] == anonymous and head["count"] == len(rows) and table[begin:] == told)
 
     def note_code(self, pid: int, generation: int, start: int, length: int) -> None:
         """Note a range of executable memory that is in no file."""

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracer.model import records
 from tracer.model.records import MAPPING
-from tracer.spaces.mapping_tables import code_ranges
+from tracer.spaces.mapping_tables import TABLE_HEAD, code_ranges
 
 
 def mappings(*places: tuple[int, int]) -> np.ndarray:
@@ -34,3 +35,12 @@ def test_no_mapping_is_outside(edges: list[int]) -> None:
     ranges = code_ranges(mappings(*places)).tolist()
     assert len(ranges) <= 2
     assert all(any(low <= start and end <= high for low, high in ranges) for start, end in places)
+
+
+def test_a_table_begins_with_its_head() -> None:
+    table = np.zeros(1, records.TABLE)
+    table["count"], table["anonymous"], table["identity"], table["code"]["end"] = 1, 2, 3, (4, 5)
+    head = np.frombuffer(table.tobytes(), TABLE_HEAD, 1)[0]
+    assert (head["count"], head["anonymous"], head["identity"], head["code"]["end"].tolist()) == (1, 2, 3, [4, 5])
+    table["mappings"]["start"][0, 0] = 6
+    assert table.tobytes()[TABLE_HEAD.itemsize] == 6
