@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -123,7 +125,8 @@ def _measure(
 
 
 def _union(masks: list[int]) -> list[int]:
-    return [kind for kind in range(32) if any(mask >> kind & 1 for mask in masks)]
+    union = reduce(or_, masks, 0)
+    return [kind for kind in range(32) if union >> kind & 1]
 
 
 def _entry(

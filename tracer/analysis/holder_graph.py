@@ -28,9 +28,14 @@ class HolderGraph:
         self.holders: dict[Node, set[Node]] = {}
         self.described: dict[Node, Holder] = {}
         entries = [leak for leak in leaks if leak.holders is not None]
-        self._by_birth: dict[Node, list[Leak]] = {}
+        self._lines: dict[int, tuple[FrameList, Node]] = {}
+        self._by_birth: dict[Node, dict[str, Leak]] = {}
+        """By the lines of a stack, and by these with the innermost address: the first entry of each id."""
         for leak in entries:
-            self._by_birth.setdefault(_lines(leak.callers), []).append(leak)
+            if stack := leak.callers:
+                lines = self._lines_of(stack)
+                for birth in (lines, (lines, stack[0].address)):
+                    self._by_birth.setdefault(birth, {}).setdefault(leak.id, leak)
         for leak in entries:
             node, found = (leak.id,), list(self._holders(leak))
             self.described.setdefault(node, _as_holder(leak))
@@ -42,10 +47,18 @@ class HolderGraph:
         stack = holder.stack
         if holder.kind != "block" or not stack:
             return None
-        found = self._by_birth.get(_lines(stack), [])
-        if len({leak.id for leak in found}) > 1:
-            found = [leak for leak in found if leak.callers[0].address == stack[0].address]
-        return found[0] if len({leak.id for leak in found}) == 1 else None
+        lines = self._lines_of(stack)
+        found = self._by_birth.get(lines, {})
+        if len(found) > 1:
+            found = self._by_birth.get((lines, stack[0].address), {})
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def _lines_of(self, stack: FrameList) -> Node:
+        """Return what stacks have in common that read the same; worked out once for each, which many entries share."""
+        known = self._lines.get(id(stack))
+        if known is None:
+            known = self._lines[id(stack)] = stack, _lines(stack)
+        return known[1]
 
     def _holders(self, leak: Leak) -> Iterator[Node]:
         holders = [holder for holder in leak.holders or () if holder.kind not in _NO_HOLDER]
@@ -55,7 +68,8 @@ class HolderGraph:
             if above is not None and above.id == leak.id:
                 continue
             node: Node = (above.id,) if above is not None else (
-                holder.kind, holder.name, holder.module, holder.offset, holder.thread, _lines(holder.stack or ()),
+                holder.kind, holder.name, holder.module, holder.offset, holder.thread,
+                self._lines_of(holder.stack or ()),
             )  # fmt: skip
             if above is None or holder.name is not None:
                 self.described[node] = holder

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 
 import numpy as np
 
@@ -41,6 +43,7 @@ class HoldersOfEntries:
         self._snapshot, self._stacks = snapshot, table
         self._rows = rows = snapshot.holders
         self._binaries = {binary.id: binary.path.rpartition("/")[2] for binary in snapshot.binaries}
+        self._likenesses: dict[int, tuple[FrameList | None, tuple[object, ...] | None]] = {}
         if len(rows):
             groups = group_rows(rows["pid"], rows["generation"], rows["target_kind"], rows["target"])
             self._order, self._bounds = sorted_runs(groups.label, len(groups))
@@ -83,7 +86,7 @@ class HoldersOfEntries:
         found: dict[tuple[object, ...], Holder] = {}
         for row in rows[rows["kind"] != HolderKind.NOBODY]:
             holder = self._holder(row)
-            key = *(getattr(holder, name) for name in _SAME), _likeness(holder.stack), _likeness(holder.freed_at)
+            key = *_same(holder), self._likeness(holder.stack), self._likeness(holder.freed_at)
             before = found.get(key)
             found[key] = holder if before is None else replace(before, count=before.count + holder.count)
         ranked = sorted(found.values(), key=lambda h: (h.kind == "freed-block", -h.count, h.kind, h.name or ""))
@@ -92,37 +95,44 @@ class HoldersOfEntries:
             ranked[MOST:] = [Holder(sum(holder.count for holder in rest), _OTHER)]
         return tuple(ranked)
 
+    def _likeness(self, stack: FrameList | None) -> tuple[object, ...] | None:
+        """Return what is equal for stacks that read the same and end in the same call; worked out once for each."""
+        known = self._likenesses.get(id(stack))
+        if known is None:
+            known = self._likenesses[id(stack)] = stack, _likeness(stack)
+        return known[1]
+
     def _holder(self, row: np.void) -> Holder:
         kind, place, offset = HolderKind(int(row["kind"])), int(row["place"]), int(row["offset"])
         known = self._snapshot.holder_names[int(row["name"]) - 1] if row["name"] else None
         counted = self._snapshot.types.get(int(row["type"])) if row["type"] else None
-        holder = Holder(
-            int(row["count"]), WORDS[kind], known.name if known else None, (known.type if known else None) or counted,
-            known.member if known else None, module=known.module if known else None, interior=bool(row["interior"]),
+        whole = partial(
+            Holder, int(row["count"]), WORDS[kind], known.name if known else None,
+            (known.type if known else None) or counted, known.member if known else None, interior=bool(row["interior"]),
         )  # fmt: skip
+        module = known.module if known else None
         if kind in (HolderKind.GLOBAL, HolderKind.THREAD_LOCAL):
             if known is None and place:
-                module, address = self._binaries.get(place >> FRAME_BINARY_SHIFT), place & FRAME_ADDRESS_MASK
-                holder = replace(holder, module=module, offset=address)
-            return holder
+                named, address = self._binaries.get(place >> FRAME_BINARY_SHIFT), place & FRAME_ADDRESS_MASK
+                return whole(module=named, offset=address)
+            return whole(module=module)
         if kind is HolderKind.STACK:
             frames = self._stacks.get(place).frames if place else ()
-            return replace(holder, thread=int(row["tid"]) or None, stack=frames or None)
+            return whole(module=module, thread=int(row["tid"]) or None, stack=frames or None)
         if kind is HolderKind.REGISTER:
-            return replace(holder, thread=int(row["tid"]) or None)
+            return whole(module=module, thread=int(row["tid"]) or None)
         frames = self._stacks.get(place).frames if place else ()
         freed_at = self._stacks.get(int(row["released"])).frames if row["released"] else None
-        return replace(
-            holder, stack=frames or None, offset=offset if offset >= 0 else None, freed_at=freed_at or None,
+        return whole(
+            module=module, stack=frames or None, offset=offset if offset >= 0 else None, freed_at=freed_at or None,
             own_frame=own_frame(frames),
-        )  # fmt: skip
+        )
 
 
-_SAME = ("kind", "name", "type", "member", "offset", "module", "thread", "interior")
+_same = attrgetter("kind", "name", "type", "member", "offset", "module", "thread", "interior")
 
 
 def _likeness(stack: FrameList | None) -> tuple[object, ...] | None:
-    """Return what is equal for stacks that read the same and end in the same call."""
     if not stack:
         return None
     lines = ((frame.module, frame.function, frame.offset if frame.line is None else frame.line) for frame in stack)

@@ -122,7 +122,7 @@ def with_below(leaks: list[Leak]) -> list[Leak]:
             sums[key] = count + leak.count, size + (leak.bytes or 0)
             placed.append(leak)
         else:
-            placed.append(replace(leak, owner=None))
+            placed.append(leak if leak.owner is None else replace(leak, owner=None))
     return [_holding(leak, sums) for leak in placed]
 
 
@@ -148,4 +148,6 @@ def suppressed_with_owners(leaks: list[Leak]) -> list[Leak]:
     def above(leak: Leak) -> str | None:
         return objects.get(leak.keeper) or owners.get((leak.pid, leak.owner or ""))
 
-    return [leak if leak.suppressed_by else replace(leak, suppressed_by=above(leak)) for leak in leaks]
+    return [
+        leak if leak.suppressed_by or not (by := above(leak)) else replace(leak, suppressed_by=by) for leak in leaks
+    ]

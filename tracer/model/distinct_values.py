@@ -1,7 +1,8 @@
-"""Distinct values of arrays."""
+"""Distinct values of arrays, and those that are one of a few."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,3 +14,11 @@ def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     which takes 25 ms."""
     ordered = np.sort(values, axis=None)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
+def is_any_of(values: npt.NDArray[Any], few: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Return which values are one of a few, as numpy.isin does, which takes 20 us for any number of them."""
+    found: npt.NDArray[np.bool_] = values == few[0]
+    for value in few[1:]:
+        found |= values == value
+    return found

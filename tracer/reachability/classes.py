@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.distinct_values import is_any_of
 from tracer.model.reachability import Reach, RootKind
 from tracer.reachability.block_table import BlockTable
 from tracer.reachability.edges import Edges
@@ -64,7 +65,7 @@ def classify(
         np.concatenate([edges.strong[of_block], np.ones(len(nested), np.bool_)]),
     )
     is_root = edges.source < 0
-    is_ending = is_root & np.isin(edges.kind, _ENDING)
+    is_ending = is_root & is_any_of(edges.kind, _ENDING)
     usual, ending = is_root & ~is_ending, is_ending
     own = np.flatnonzero(holds)
     graph.spread(own, np.full(len(own), _OF_BLOCK), Reach.REACHABLE, strong_only=True)

@@ -50,12 +50,6 @@ class Edges:
         return Edges(*(column[rows] for column in columns))  # type: ignore[arg-type]
 
 
-NO_EDGES = Edges(
-    np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.bool_), np.zeros(0, np.uint64), np.zeros(0, np.uint64),
-    np.zeros(0, np.uint8),
-)  # fmt: skip
-
-
 def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) -> Edges:
     """Return all edges. `free_holds`: what is free in an allocator's memory is a root, since it may not be."""
     return edges_and_traces(memory, blocks, free_holds=free_holds)[0]
@@ -114,6 +108,8 @@ def _narrow(
 
 
 def _joined(parts: list[Edges]) -> Edges:
+    if len(parts) == 1:
+        return parts[0]
     return Edges(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Edges)))
 
 

@@ -28,7 +28,7 @@ class Graph:
     def spread(self, nodes: Indices, origins: Indices, mark: int, *, strong_only: bool) -> None:
         """Mark the nodes that have none, and what they reach without passing marked ones, each with the origin that
         it was reached from first."""
-        front = self._enter(nodes, origins, mark)
+        front = self._enter(nodes, origins, mark) if len(nodes) else nodes
         while len(front):
             if len(front) < _WIDE:
                 front = self._walk(front.tolist(), mark, strong_only)

@@ -39,15 +39,19 @@ class HolderRows:
         return len(self.group)
 
     def __getitem__(self, rows: Any) -> HolderRows:
-        return HolderRows(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return HolderRows(*(getattr(self, name)[rows] for name in _COLUMNS))
 
 
-_DETAILS = tuple(field.name for field in fields(HolderRows) if field.name != "count")
+_COLUMNS = tuple(field.name for field in fields(HolderRows))
+_DETAILS = tuple(name for name in _COLUMNS if name != "count")
 """Rows that agree in these are one."""
 
 
 def joined(parts: list[HolderRows]) -> HolderRows:
-    return HolderRows(*(np.concatenate([getattr(p, field.name) for p in parts]) for field in fields(HolderRows)))
+    some = [part for part in parts if len(part)]
+    if len(some) < 2:
+        return some[0] if some else NO_ROWS
+    return HolderRows(*(np.concatenate([getattr(p, name) for p in some]) for name in _COLUMNS))
 
 
 def others(group: Column, count: Column) -> HolderRows:
@@ -57,6 +61,9 @@ def others(group: Column, count: Column) -> HolderRows:
         group, np.full(len(group), int(HolderKind.BLOCK)), nothing, np.full(len(group), SEVERAL), nothing, nothing,
         nothing, nothing, nothing, np.zeros(len(group), np.uint8), count,
     )  # fmt: skip
+
+
+NO_ROWS = others(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def mixed(*columns: Column) -> npt.NDArray[np.uint64]:
@@ -122,9 +129,9 @@ def records_of(rows: HolderRows, target: Column, size: Column, kind: Column, spa
     alone = np.flatnonzero(np.bincount(rows.group, minlength=len(target)) == 0)
     records = np.zeros(len(rows) + len(alone), HOLDER_RECORD)
     group = np.concatenate([rows.group, alone]).astype(np.int64)
-    for field in fields(rows):
-        if field.name != "group":
-            records[field.name][: len(rows)] = getattr(rows, field.name)
+    for name in _COLUMNS:
+        if name != "group":
+            records[name][: len(rows)] = getattr(rows, name)
     records["target"], records["target_size"], records["target_kind"] = target[group], size[group], kind[group]
     records["pid"], records["generation"] = space
     order = np.argsort(group, kind="stable")

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.distinct_values import is_any_of
 from tracer.model.holders import KIND_GONE, SEVERAL, HolderKind
 from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes
-from tracer.reachability.edges import AT_ONCE, NO_EDGES, Edges, Flags, edges_and_traces
+from tracer.reachability.edges import AT_ONCE, Edges, Flags, edges_and_traces
 from tracer.reachability.holder_rows import (
     MOST_OF_TARGET,
     MOST_ROWS,
+    NO_ROWS,
     HolderRows,
     joined,
     mixed,
@@ -83,7 +85,7 @@ class Holders:
         """Return who holds each group of blocks, each of some objects, and each object whose memory is gone."""
         label, first = self._groups(classes, own)
         of_blocks = self._summed(edges, label[edges.target])
-        lost = np.isin(classes.reach, (Reach.LOST, Reach.INDIRECT)) & (label >= 0)
+        lost = is_any_of(classes.reach, (Reach.LOST, Reach.INDIRECT)) & (label >= 0)
         left = traces[np.flatnonzero(lost[traces.target])[:_MOST_TRACES]]
         parts = [of_blocks, self._trace_rows(left, label[left.target])]
         own_blocks = np.flatnonzero(label >= 0)
@@ -198,6 +200,8 @@ class Holders:
     def _rows(self, edges: Edges, group: Indices) -> HolderRows:
         """Say of each edge what its word stands in; `interior` is that it points neither at the start nor where
         containers point."""
+        if not len(edges):
+            return NO_ROWS
         count, at, source = len(edges), edges.at, edges.source
         place, size, type_, table, tid = (np.zeros(count, np.uint64) for _ in range(5))
         kind, offset = np.full(count, int(HolderKind.MAPPING)), np.full(count, SEVERAL)
@@ -220,8 +224,8 @@ class Holders:
         place = self._mapped_at(at)
         is_global = region == RegionKind.GLOBAL
         kind[is_global], place[is_global] = HolderKind.GLOBAL, self._link(at[is_global])
-        stack = np.isin(region, _STACK_KINDS)
-        register = np.isin(region, _REGISTER_KINDS)
+        stack = is_any_of(region, _STACK_KINDS)
+        register = is_any_of(region, _REGISTER_KINDS)
         kind[stack], kind[register] = HolderKind.STACK, HolderKind.REGISTER
         place[register] = 0
         place[stack], offset[stack] = self._frame_at(at[stack])
@@ -257,6 +261,8 @@ class Holders:
 
     def _trace_rows(self, traces: Edges, group: Indices) -> HolderRows:
         """Say of words in free memory which block they were in when it was freed last; the others say nothing."""
+        if not len(traces):
+            return NO_ROWS
         freed = self._around.freed
         found: list[tuple[int, int]] = []
         for row, at in enumerate(traces.at.tolist()):
@@ -299,6 +305,8 @@ class Holders:
 
     def _of_objects(self, edges: Edges, left: Edges) -> tuple[HolderRows, Addresses, Addresses, int]:
         """Return who holds each of some objects: as many of each type, birth and count, the oldest."""
+        if not len(self._objects):
+            return NO_ROWS, self._counters, self._counters, KIND_REFERENCE
         objects, of, block = self._objects, self._pointed_at(edges), self._counter_block
         kinds = mixed(objects["type"], objects["stack"], objects["count"])
         order = np.lexsort((objects["time_ns"], kinds))
@@ -314,12 +322,13 @@ class Holders:
     def _of_gone(self) -> tuple[HolderRows, Addresses, Addresses, int]:
         """Return who still points at counted objects whose memory was freed, unless another block is there now."""
         gone = self._around.gone
+        if not len(gone):
+            return NO_ROWS, _NO_ADDRESSES, _NO_ADDRESSES, KIND_GONE
         again = self._table.targets(gone["address"].astype(np.uint64)) >= 0
-        gone = gone[~again] if len(gone) else gone
+        gone = gone[~again]
         table = BlockTable(gone["address"].copy(), gone["size"].copy())
         if len(gone) == 0 or table.is_nested:
-            nothing = np.zeros(0, np.uint64)
-            return self._rows(NO_EDGES, np.zeros(0, np.int64)), nothing, nothing, KIND_GONE
+            return NO_ROWS, _NO_ADDRESSES, _NO_ADDRESSES, KIND_GONE
         edges, _ = edges_and_traces(self._memory, table, free_holds=True)
         is_heap = regions_of(self._memory, edges.at) == RegionKind.ALLOCATOR
         source = self._table.owners(edges.at, is_heap)
@@ -346,3 +355,4 @@ def _commonest(first: Indices, counts: Indices, group: Indices) -> tuple[Indices
 
 
 _NO_INDICES = np.zeros(0, np.int64)
+_NO_ADDRESSES = np.zeros(0, np.uint64)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from tracer.model.distinct_values import distinct
+from tracer.model.distinct_values import distinct, is_any_of
 from tracer.reachability.block_table import Indices
 from tracer.reachability.edges import Edges, Flags
 from tracer.reachability.graph import Graph
@@ -25,8 +25,7 @@ _COME_AND_GO = (RegionKind.STACK, RegionKind.REGISTER, RegionKind.ENDING_STACK, 
 
 def loose(edges: Edges) -> Flags:
     """Return which words are on stacks and in registers: they hold, but nobody need know of them any more."""
-    found: Flags = np.isin(edges.kind, _COME_AND_GO)
-    return found
+    return is_any_of(edges.kind, _COME_AND_GO)
 
 
 def keepers(edges: Edges, has_object: Flags, lives: Flags, holds: Flags) -> Indices:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.distinct_values import is_any_of
 from tracer.model.operations import MemoryTrait
 from tracer.model.reachability import (
     KIND_ALLOCATION,
@@ -114,6 +115,8 @@ def _of_objects(
     """
     objects = holders.objects
     rows = _rows(objects, "address", KIND_REFERENCE)
+    if len(rows) == 0:
+        return rows
     rows["holders"] = np.minimum(holders.counts(edges) + 1, 0xFFFFFFFF)
     if classes.hidden == Reach.UNKNOWN:
         rows["keeper"] = holders.keepers(edges, holds)
@@ -133,11 +136,11 @@ def _of_objects(
 def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Classes) -> Records:
     """A mapping is reached by any pointer into it from elsewhere; the best of those who point there decides."""
     rows = _rows(mapped, "start", KIND_MAPPING)
+    if len(rows) == 0:
+        return rows
     order = np.argsort(mapped["start"], kind="stable")
     start, end = mapped["start"][order], (mapped["start"] + mapped["length"])[order]
     best = np.full(len(rows), _LAST, np.uint8)
-    if len(rows) == 0:
-        return rows
     value, at = memory.words["value"] & ADDRESS_BITS, memory.words["at"]
     target = np.searchsorted(start, value, side="right") - 1
     hits = np.flatnonzero((target >= 0) & (value < end[target]) & ~((at >= start[target]) & (at < end[target])))
@@ -146,7 +149,7 @@ def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Cl
     source = table.owners(at, region == RegionKind.ALLOCATOR)
     reach = np.where(source >= 0, classes.reach[source] if len(table) else 0, Reach.REACHABLE).astype(np.uint8)
     is_root = source < 0
-    reach[is_root & np.isin(region, (RegionKind.ENDING_STACK, RegionKind.ENDING_REGISTER))] = Reach.STACK
+    reach[is_root & is_any_of(region, (RegionKind.ENDING_STACK, RegionKind.ENDING_REGISTER))] = Reach.STACK
     reach[is_root & ((region == RegionKind.ALLOCATOR) | (region == 0))] = _LAST
     np.minimum.at(best, target, reach)
     first = np.flatnonzero(reach == best[target])[::-1]  # the last write of each target is its first word

@@ -26,7 +26,7 @@ from tracer.procfs.process import thread_ids
 from tracer.reachability.memory import Memory
 from tracer.reachability.reach_records import reach_and_holders
 from tracer.scanning.layout import Layout, layout
-from tracer.scanning.outstanding import outstanding, rows_of
+from tracer.scanning.outstanding import OutstandingTable, RowsBySpace
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
 from tracer.scanning.process_memory import ProcessMemory
 from tracer.scanning.reasons import NOTHING_MADE, UNREADABLE, WENT_ON, why_not
@@ -354,14 +354,14 @@ class Endings:
         """
         found, holders, scans = [np.zeros(0, REACH_RECORD)], [np.zeros(0, HOLDER_RECORD)], []
         stacks: dict[int, Stack] = {}
-        modules = ModuleTable(snapshot)
+        modules, all_alive, all_freed = ModuleTable(snapshot), OutstandingTable(snapshot), RowsBySpace(freed)
         for process in snapshot.processes:
             space = process.pid, process.generation
-            alive = outstanding(snapshot, space)
+            alive, own = all_alive.of(space), all_freed.of(space)
             read = self._of(process)
             frames = frame_spans(read.walks if read is not None else ())
             until = read.memory.time_ns if read is not None and read.memory is not None else 0
-            by_then = freed[freed["time_ns"] <= until]  # what was freed later still held
+            by_then = own[own["time_ns"] <= until]  # what was freed later still held
             around = replace(surroundings(snapshot, process, modules, by_then), frames=frames.spans)
             if not any(map(len, (alive.allocations, alive.objects, alive.mapped, around.gone))):
                 continue
@@ -373,7 +373,7 @@ class Endings:
                 reach, held = reach_and_holders(
                     read.memory, alive, around, space, free_holds=free_holds,
                     knows_freed=is_older and not read.is_unsettled and not snapshot.losses,
-                    still_held=rows_of(freed[freed["time_ns"] > until], space),
+                    still_held=own[own["time_ns"] > until],
                 )  # fmt: skip
                 found.append(reach)
                 holders.append(held)

@@ -18,6 +18,25 @@ _PAGE, _ONE = np.uint64(4096), np.uint64(1)
 _LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
 
 
+class RowsBySpace:
+    """Rows of all address spaces, in order by the one that they are of: there may be thousands of either."""
+
+    def __init__(self, rows: Records) -> None:
+        self._rows = rows
+        key = rows["pid"].astype(np.uint64) << np.uint64(16) | rows["generation"].astype(np.uint64)
+        self._order = np.argsort(key, kind="stable")
+        ordered = key[self._order]
+        begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(rows) else np.zeros(0, np.int64)
+        ends = np.append(begins[1:], len(rows))[: len(begins)]
+        spans = zip(begins.tolist(), ends.tolist(), strict=True)
+        self._spans = dict(zip(ordered[begins].tolist(), spans, strict=True))
+
+    def of(self, space: Space) -> Records:
+        """Return the rows of one, in the order in which they were given: all as they are where there is no other."""
+        begin, end = self._spans.get(space[0] << 16 | space[1], (0, 0))
+        return self._rows if end - begin == len(self._rows) else self._rows[self._order[begin:end]]
+
+
 def rows_of(rows: Records, space: Space) -> Records:
     """Return those rows that are of one address space: all as they are where there is no other."""
     is_of_space = (rows["pid"] == space[0]) & (rows["generation"] == space[1])
@@ -25,20 +44,35 @@ def rows_of(rows: Records, space: Space) -> Records:
     return of_space
 
 
+class OutstandingTable:
+    """What is outstanding in all address spaces of a snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._loaders = {b.id for b in snapshot.binaries if _LOADER.match(PurePath(b.path).name)}
+        self._allocations, self._inherited, self._objects, self._mapped = map(
+            RowsBySpace, (snapshot.allocations, snapshot.inherited, snapshot.objects, snapshot.mapped)
+        )
+        self._some_hides = any(site.memory & MemoryTrait.HIDES for site in snapshot.sites)
+
+    def of(self, space: Space) -> Outstanding:
+        """Return what is alive in a space; blocks that the dynamic loader made hold by themselves."""
+        snapshot = self._snapshot
+        allocations, inherited = (
+            _with_whole_pages(snapshot, rows.of(space)) for rows in (self._allocations, self._inherited)
+        )
+        stacks, of = np.unique(np.concatenate([allocations["stack"], inherited["stack"]]), return_inverse=True)
+        made_by_loader = [_is_first_in(snapshot, stack, self._loaders) for stack in stacks.tolist()]
+        return Outstanding(
+            allocations, inherited, self._objects.of(space), self._mapped.of(space),
+            np.array(made_by_loader, np.bool_)[of] if len(of) else np.zeros(0, np.bool_),
+            _traits(snapshot, np.concatenate([allocations["site"], inherited["site"]])), self._some_hides,
+        )
+
+
 def outstanding(snapshot: Snapshot, space: Space) -> Outstanding:
-    """Return what is alive in a space; blocks that the dynamic loader made hold by themselves."""
-    loaders = {b.id for b in snapshot.binaries if _LOADER.match(PurePath(b.path).name)}
-    allocations, inherited = (
-        _with_whole_pages(snapshot, rows_of(rows, space)) for rows in (snapshot.allocations, snapshot.inherited)
-    )
-    stacks, of = np.unique(np.concatenate([allocations["stack"], inherited["stack"]]), return_inverse=True)
-    made_by_loader = [_is_first_in(snapshot, stack, loaders) for stack in stacks.tolist()]
-    return Outstanding(
-        allocations, inherited, rows_of(snapshot.objects, space), rows_of(snapshot.mapped, space),
-        np.array(made_by_loader, np.bool_)[of] if len(of) else np.zeros(0, np.bool_),
-        _traits(snapshot, np.concatenate([allocations["site"], inherited["site"]])),
-        any(site.memory & MemoryTrait.HIDES for site in snapshot.sites),
-    )
+    """Return what is alive in one space."""
+    return OutstandingTable(snapshot).of(space)
 
 
 def _traits(snapshot: Snapshot, sites: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:

@@ -95,10 +95,9 @@ def _names_usable_size(image: Image) -> bool:
     return constants is None or f"{_USABLE_SIZE}\0".encode() in bytes(image.contents(constants))
 
 
-def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, freed: Records) -> Surroundings:
-    """Return them as they were at the end of an address space. `freed`: FREED_BLOCKs of all."""
+def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, own: Records) -> Surroundings:
+    """Return them as they were at the end of an address space. `own`: its FREED_BLOCKs."""
     space = process.pid, process.generation
-    own = rows_of(freed, space)
     blocks = np.zeros(len(own), FREED)
     for name, source in (("address", "address"), ("size", "size"), ("stack", "stack"), ("released", "release"),
                          ("time_ns", "time_ns")):  # fmt: skip
@@ -111,6 +110,8 @@ def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, fre
 def _gone(snapshot: Snapshot, space: tuple[int, int], freed: Records) -> Records:
     """Return the counted objects whose memory was freed, with the block that each was in."""
     errors = snapshot.errors
+    if not len(errors):
+        return np.zeros(0, GONE)
     chosen = (errors["operation"] == Operation.ERROR) & np.isin(errors["error"], _ENDED_BY_FREE)
     rows = []
     for error in rows_of(errors[chosen], space):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.cfi.call_frames import Fde
-from tracer.cfi.evaluator import RegisterRow, Saved, Where, row_at
+from tracer.cfi.evaluator import RegisterRow, Saved, Where
 from tracer.cfi.expressions import computed
 from tracer.cfi.fde_index import FrameIndex
 from tracer.cfi.rows import RETURN_ADDRESS, STACK_POINTER
@@ -153,7 +153,7 @@ class DwarfUnwinder:
             if entry and entry <= place.look < entry + ENTRY_BYTES:
                 return RegisterRow((STACK_POINTER, 8), {RETURN_ADDRESS: Saved(Where.UNDEFINED)})
             return None
-        row = row_at(place.function, place.look)
+        row = self._index_of(place.binary).row_at(place.function, place.look)
         if row is None or row.cfa is None:
             raise ValueError("its call frame instructions are not understood")
         return row

@@ -138,5 +138,6 @@ def test_rows_are_those_of_pyelftools(path: str) -> None:
         assert function is not None
         for at in (address, end - 1):
             assert told(row_at(function, at)) == expected, hex(at)
+            assert told(index.row_at(function, at)) == expected, hex(at)
         rows += 1
     assert rows > 100

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 from hand_made import Code, blocks, snapshot
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tracer.model.operations import MemoryTrait, Operation
 from tracer.model.snapshot import SiteInfo
-from tracer.scanning.outstanding import outstanding
+from tracer.scanning.outstanding import RowsBySpace, outstanding, rows_of
 
 LOADER = 3
 
@@ -40,3 +42,11 @@ def test_blocks_have_what_a_spec_says_of_their_memory() -> None:
     assert not found.some_hides
     hiding = (sites[0], replace(sites[1], memory=int(MemoryTrait.HIDES)))
     assert outstanding(snapshot(code, sites=hiding), (812, 1)).some_hides
+
+
+@given(st.lists(st.tuples(st.sampled_from((7, 8, 1 << 22)), st.sampled_from((0, 1, 65535))), max_size=12))
+def test_rows_by_space_are_those_of_each_space(spaces: list[tuple[int, int]]) -> None:
+    rows = blocks(*({"pid": pid, "generation": generation, "address": n} for n, (pid, generation) in enumerate(spaces)))
+    table = RowsBySpace(rows)
+    for space in {*spaces, (7, 2), (9, 0)}:
+        assert table.of(space).tolist() == rows_of(rows, space).tolist()

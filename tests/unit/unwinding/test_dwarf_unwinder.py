@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.cfi.call_frames import Fde, FrameSource, read_programs
+from tracer.cfi.evaluator import row_at
 from tracer.cfi.fde_index import FrameIndex
 from tracer.model.records import FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus
 from tracer.model.snapshot import Stack
@@ -36,6 +37,8 @@ class Functions:
 
     def find(self, address: int) -> Fde | None:
         return next((p for p in self.programs if p.start <= address < p.end), None)
+
+    row_at = staticmethod(row_at)
 
 
 class Program:
