@@ -120,6 +120,11 @@ class OpenBinary:
                 return (start - file_offset + s.file_offset - s.link_address) & (1 << 64) - 1
         return None
 
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether `bias_of` has nothing to work out any more."""
+        return "_loaded_segments" in self.__dict__
+
     @cached_property
     def _loaded_segments(self) -> list[Segment]:
         """Those with code come first."""
@@ -180,6 +185,13 @@ class Binaries:
             return False
         binary.version = now
         return True
+
+    def known(self, entry: MapsEntry) -> OpenBinary | None:
+        """Return the binary behind a line of /proc/PID/maps if neither `mapped` has anything to look up for it, nor
+        `bias_of` to work out."""
+        binary = self._by_entry.get((entry.device, entry.inode))
+        is_worked_out = binary is not None and not binary.is_stale and binary.is_laid_out
+        return binary if is_worked_out and entry.path.startswith("/") else None
 
     def mapped(self, entry: MapsEntry, paths: Sequence[str]) -> OpenBinary | None:
         """Return the binary behind a line of /proc/PID/maps; opened only when its device and inode are new, or what was

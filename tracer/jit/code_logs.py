@@ -99,8 +99,10 @@ class CodeLogs(SpaceListener):
         for space, logs in list(self._living.items()):
             if logs.folder in changed:
                 self._open_map(space, logs)
-            self._read(space, logs)
-        self._look_at_fresh()
+            if logs.is_open:
+                self._read(space, logs)
+        if self._seen.fresh:
+            self._look_at_fresh()
 
     def _open_map(self, space: Space, logs: FollowedLogs) -> None:
         number = self._spaces.anonymous_id(space)

@@ -54,6 +54,11 @@ class FollowedLogs:
         return self._map is not None
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is a log to be read."""
+        return self._map is not None or self._dump is not None
+
+    @property
     def has_any(self) -> bool:
         return bool(len(self.map_log) or len(self.dump_log) or (self.parent is not None and self.parent.has_any))
 

@@ -36,6 +36,8 @@ _NO_BINARY = 0
 _MOST_ENDED = 32
 """Ended processes whose links wait: each costs the living some 10 ns a hit."""
 _Placed = tuple[int, Placement]
+_Call = tuple[str, bool, list[tuple[int, int]]]
+"""A program, whether it is for returns, and its places: offset in the file and index of the site."""
 _Links = dict[int, list[int]]
 """Descriptors by the binary that they are in; 0 for those in none."""
 _CLOSERS = 128
@@ -67,6 +69,8 @@ class Attacher:
         self.events = ProcessEvents(programs, self._places, maps)
         self._tree = TreeHolds(self._places, programs.hold_of_tree, self._keep_for_all)
         self._fds: dict[int, _Links] = {}
+        self._calls: dict[tuple[int, tuple[int, ...]], list[_Call]] = {}
+        """How sites of a binary are attached, worked out once."""
         self._ended: deque[_Links] = deque()
         self._to_close: deque[tuple[int, int]] = deque()
         self._being_closed: tuple[int, int] | None = None
@@ -121,20 +125,21 @@ class Attacher:
             self._quiet.set()
 
     def _attach_all(self, pid: int, binary: OpenBinary, all_placed: Sequence[_Placed]) -> None:
-        for entry, back, placed in _by_programs(all_placed):
-            with_return = [p for p in placed if not p[1].site.function.flags & SiteFlag.ENTRY_RESULT]
-            self._attach(pid, binary, back, with_return, at_return=True)
-            self._attach(pid, binary, entry, placed, at_return=False)
+        key = binary.id, tuple([index for index, _ in all_placed])
+        if key not in self._calls:
+            self._calls[key] = _calls(all_placed)
+        for name, at_return, places in self._calls[key]:
+            self._attach(pid, binary, name, places, at_return=at_return)
         self.attached += len(all_placed)
 
-    def _attach(self, pid: int, binary: OpenBinary, name: str, placed: list[_Placed], *, at_return: bool) -> None:
+    def _attach(
+        self, pid: int, binary: OpenBinary, name: str, places: Sequence[tuple[int, int]], *, at_return: bool
+    ) -> None:
         # A perf event's come from whoever shares the memory too, a link's and those of places are not seen twice.
         of_link = 0 if self._programs.probes.multi else pid
         is_counted = self.events.are_opened or self.events.counts(pid)
         whose = (records.OF_PLACE if is_counted else of_link) << 32
-        places = [(_offset(placement, at_return), whose | index) for index, placement in placed]
-        if places:
-            self._link(pid, binary, name, places, at_return=at_return)
+        self._link(pid, binary, name, [(at, whose | index) for at, index in places], at_return=at_return)
 
     def _link(
         self, pid: int, binary: OpenBinary, name: str, places: Sequence[tuple[int, int]], *, at_return: bool
@@ -290,6 +295,19 @@ class Attacher:
         self._closer.shutdown(wait=True)
 
 
+def _calls(placed: Sequence[_Placed]) -> list[_Call]:
+    """Return by which programs sites are attached: at returns first, so that no entry goes without its return."""
+    found = []
+    for entry, back, some in _by_programs(placed):
+        with_return = [p for p in some if not p[1].site.function.flags & SiteFlag.ENTRY_RESULT]
+        found += [(back, True, _offsets(with_return, at_return=True)), (entry, False, _offsets(some, at_return=False))]
+    return [call for call in found if call[2]]
+
+
+def _offsets(placed: Sequence[_Placed], *, at_return: bool) -> list[tuple[int, int]]:
+    return [(p.return_offset if at_return else p.file_offset, index) for index, p in placed]
+
+
 def _by_programs(placed: Sequence[_Placed]) -> tuple[tuple[str, str, list[_Placed]], ...]:
     """Tell the built-in functions, whose programs are made for speed, from those that specs describe."""
     entries = [p for p in placed if p[1].site.function.operation in INTERPRETED]
@@ -309,10 +327,6 @@ def _is_behind_call(placement: Placement) -> bool:
     return bool(function.flags & SiteFlag.WRAPPER) and (
         bool(function.flags & SiteFlag.MADE) or function.operation in (Operation.NONE, Operation.UNDO)
     )
-
-
-def _offset(placement: Placement, at_return: bool) -> int:
-    return placement.return_offset if at_return else placement.file_offset
 
 
 def _close_quietly(fd: int) -> None:

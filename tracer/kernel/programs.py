@@ -150,6 +150,7 @@ class Programs:
         self._points, self.probes, self._load_of_events = points, probes, load_of_events
         self._worker = ThreadPoolExecutor(1, "programs", block_signals)
         self._loading: Future[ProbePrograms] | None = None
+        self._loaded: ProbePrograms | None = None
         if probes.interpreters is not None:
             probes.interpreters.then = self._load_interpreters_of_events
 
@@ -195,11 +196,13 @@ class Programs:
         """The programs for perf events; None while they are not loaded, or where the kernel refused them."""
         if not self.probes.multi:
             return self.probes
-        if self._loading is None or not self._loading.done() or self._loading.exception() is not None:
-            return None
+        if self._loaded is None:
+            if self._loading is None or not self._loading.done() or self._loading.exception() is not None:
+                return None
+            self._loaded = self._loading.result()
         if self.interpreters is not None and self.interpreters.is_loaded:
             self._load_interpreters_of_events()
-        return self._loading.result()
+        return self._loaded
 
     def _load_interpreters_of_events(self) -> None:
         """Whoever has a probe of either kind may run an interpreter."""

@@ -31,6 +31,8 @@ class Preloading:
     def __init__(self, library: PreloadLibrary | None) -> None:
         self._library, self._path = library, library.path if library is not None else None
         self._processes: set[int] = set()
+        self._usual: dict[int, tuple[int, list[Placed]]] = {}
+        """By binary, of so many places those of programs that do without the library."""
         self._left_out: dict[int, set[int]] = {}
         """Binaries of which not all places are probed in a process."""
         self.refusals: dict[str, str] = {}
@@ -83,7 +85,11 @@ class Preloading:
     def chosen(self, pid: int, binary: OpenBinary) -> list[Placed]:
         """Return which of a binary's places are to be probed in a process."""
         if pid not in self._processes:
-            return [placed for placed in binary.placements if not is_of_wrapper(placed[1])]
+            count, usual = self._usual.get(binary.id, (-1, []))
+            if count != len(binary.placements):
+                usual = [placed for placed in binary.placements if not is_of_wrapper(placed[1])]
+                self._usual[binary.id] = len(binary.placements), usual
+            return usual
         self._left_out.setdefault(pid, set()).add(binary.id)
         return [placed for placed in binary.placements if not is_of_heap(placed[1])]
 
