@@ -7,7 +7,7 @@ from tracer.analysis.bad_frees import BadFrees
 from tracer.analysis.causes import with_causes
 from tracer.analysis.code_ranges import code_ranges
 from tracer.analysis.coverage_gaps import gaps_of_losses, missing_notes, uncovered_gaps
-from tracer.analysis.dominator_tree import dominator_trees
+from tracer.analysis.dominator_tree import DominatorTrees
 from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
@@ -90,7 +90,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         periods=periods(everything),
         scans=snapshot.scans,
         growing=retainers(judged, growing(judged)),
-        dominators=dominator_trees(judged),
+        dominators=DominatorTrees(judged),
         heap_tops=tuple(heap_tops(everything)),
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from typing import overload
 
 from tracer.analysis.holder_graph import MOST_ENTRIES, HolderGraph, Node, dominators
 from tracer.model.findings import INDIRECT, LOST, DominatorNode, DominatorTree, Leak
@@ -11,6 +13,33 @@ from tracer.model.findings import INDIRECT, LOST, DominatorNode, DominatorTree, 
 _GONE = (LOST, INDIRECT)
 _DEEPEST = 60
 """What would stand deeper stands there: a page is read by people, and by programs with a limit."""
+
+
+class DominatorTrees(Sequence[DominatorTree]):
+    """The trees of some entries, made when the first is asked for: few reports show any."""
+
+    def __init__(self, leaks: Iterable[Leak]) -> None:
+        self._leaks = tuple(leaks)
+
+    @cached_property
+    def _trees(self) -> tuple[DominatorTree, ...]:
+        return dominator_trees(self._leaks)
+
+    def __len__(self) -> int:
+        return len(self._trees)
+
+    @overload
+    def __getitem__(self, index: int) -> DominatorTree: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[DominatorTree]: ...
+    def __getitem__(self, index: int | slice) -> DominatorTree | Sequence[DominatorTree]:
+        return self._trees[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._trees == (other._trees if isinstance(other, DominatorTrees) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._trees)
 
 
 def dominator_trees(leaks: Iterable[Leak]) -> tuple[DominatorTree, ...]:

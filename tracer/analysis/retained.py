@@ -27,6 +27,8 @@ def retainers(leaks: Iterable[Leak], grown: Mapping[str, int]) -> Growing | None
 
     An entry is dominated by what dominates all its holders; those of its own do not count.
     """
+    if not grown:
+        return None
     graph = HolderGraph(leaks)
     known = {id_: size for id_, size in grown.items() if graph.holders.get((id_,))}
     if not known or len(graph.holders) > MOST_ENTRIES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracer.model.balance import Balance
@@ -353,7 +354,7 @@ class Findings:
     """Of the address spaces whose memory was looked into, or could not be."""
     growing: Growing | None = None
     """What retains the entries that grow, or None if nothing grows or nobody looked."""
-    dominators: tuple[DominatorTree, ...] = ()
+    dominators: Sequence[DominatorTree] = ()
     """Of the processes that were looked into; that of the most bytes first."""
     heap_tops: tuple[HeapTop, ...] = ()
     """Of the processes that were looked into, and whose heap has much that is free."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.model.distinct_values import is_any_of
+from tracer.model.joined_rows import joined_rows
 from tracer.model.operations import MemoryTrait
 from tracer.model.reachability import (
     KIND_ALLOCATION,
@@ -45,7 +46,7 @@ class Outstanding:
     @cached_property
     def blocks(self) -> Records:
         """All, those of a parent last."""
-        return np.concatenate([self.allocations, self.inherited]) if len(self.inherited) else self.allocations
+        return joined_rows([self.allocations, self.inherited]) if len(self.inherited) else self.allocations
 
 
 def reach_and_holders(
@@ -82,7 +83,7 @@ def reach_and_holders(
         _of_objects(memory, holders, table, classes, edges, holds | described.is_root),
         _of_mappings(memory, alive.mapped, table, classes),
     ]
-    return np.concatenate(rows), held_by
+    return joined_rows(rows), held_by
 
 
 def _rows(records: Records, address: str, kind: int) -> Records:

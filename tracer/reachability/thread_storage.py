@@ -6,7 +6,7 @@ import numpy as np
 
 from tracer.reachability.memory import Addresses, Memory
 
-_SELF_AGAIN = np.uint64(16)
+_SELF_AGAIN = 16
 _ABOVE = np.uint64(0x900)
 """Bytes of glibc's struct pthread, which a thread pointer points at."""
 _REGISTERS_END = np.uint64(1 << 16)
@@ -21,8 +21,8 @@ class ThreadStorage:
         self._size = np.uint64(size_bytes)
         words = memory.words
         own = words["at"][words["at"] == words["value"]]
-        again = words["at"][words["at"] - words["value"] == _SELF_AGAIN]
-        self._pointers = np.sort(own[np.isin(own + _SELF_AGAIN, again)])
+        again = set(words["at"][words["at"] - words["value"] == _SELF_AGAIN].tolist())
+        self._pointers = np.array(sorted(at for at in own.tolist() if at + _SELF_AGAIN in again), np.uint64)
         self._threads = np.sort(memory.threads, order="stack")
         self._by_registers = np.sort(memory.threads, order="registers")
         self._ends = self._stack_ends(memory)

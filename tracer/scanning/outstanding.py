@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 import numpy as np
@@ -54,19 +55,21 @@ class OutstandingTable:
             RowsBySpace, (snapshot.allocations, snapshot.inherited, snapshot.objects, snapshot.mapped)
         )
         self._some_hides = any(site.memory & MemoryTrait.HIDES for site in snapshot.sites)
+        self._traits = {index: site.memory for index, site in enumerate(snapshot.sites) if site.memory}
+        self._rounding = [index for index, site in enumerate(snapshot.sites) if site.function == "pvalloc"]
 
     def of(self, space: Space) -> Outstanding:
         """Return what is alive in a space; blocks that the dynamic loader made hold by themselves."""
         snapshot = self._snapshot
         allocations, inherited = (
-            _with_whole_pages(snapshot, rows.of(space)) for rows in (self._allocations, self._inherited)
+            _with_whole_pages(self._rounding, rows.of(space)) for rows in (self._allocations, self._inherited)
         )
         stacks, of = np.unique(np.concatenate([allocations["stack"], inherited["stack"]]), return_inverse=True)
         made_by_loader = [_is_first_in(snapshot, stack, self._loaders) for stack in stacks.tolist()]
         return Outstanding(
             allocations, inherited, self._objects.of(space), self._mapped.of(space),
             np.array(made_by_loader, np.bool_)[of] if len(of) else np.zeros(0, np.bool_),
-            _traits(snapshot, np.concatenate([allocations["site"], inherited["site"]])), self._some_hides,
+            _traits(self._traits, np.concatenate([allocations["site"], inherited["site"]])), self._some_hides,
         )
 
 
@@ -75,18 +78,17 @@ def outstanding(snapshot: Snapshot, space: Space) -> Outstanding:
     return OutstandingTable(snapshot).of(space)
 
 
-def _traits(snapshot: Snapshot, sites: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+def _traits(known: Mapping[int, int], sites: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     """Return the MemoryTraits of blocks by the sites that made them."""
     traits = np.zeros(len(sites), np.uint8)
-    for index, site in enumerate(snapshot.sites):
-        if site.memory:
-            traits[sites == index] = site.memory
+    for index, memory in known.items():
+        traits[sites == index] = memory
     return traits
 
 
-def _with_whole_pages(snapshot: Snapshot, blocks: Records) -> Records:
-    """Give blocks of pvalloc(3) the size that they have: it rounds up to whole pages, which are the program's."""
-    sites = [index for index, site in enumerate(snapshot.sites) if site.function == "pvalloc"]
+def _with_whole_pages(sites: Sequence[int], blocks: Records) -> Records:
+    """Give blocks of pvalloc(3), by its sites, the size that they have: it rounds up to whole pages, which are the
+    program's."""
     if not sites:
         return blocks
     chosen, rounded = np.isin(blocks["site"], sites), blocks.copy()

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.model.distinct_values import distinct
+from tracer.model.joined_rows import joined_rows
 from tracer.model.snapshot import Records
 from tracer.reachability.edges import ADDRESS_BITS
 from tracer.reachability.memory import HEAD, HEAD_WORDS, REGION, WORD, Memory, RegionKind
@@ -81,9 +82,9 @@ class PointerScan:
                 raise TooMuch(f"{size / (1 << 20):,.1f} MiB of its memory are to be read, more than --max-scan permits")
         for batch in self._batches():
             self._scan_batch(batch)
-        words = np.concatenate([registers, *self._words])
+        words = joined_rows([registers, *self._words])
         regions = np.array([(r.start, r.end, r.kind) for r in self._plan.scanned], REGION)
-        regions = np.sort(np.concatenate([register_regions, regions]), order="start")
+        regions = np.sort(joined_rows([register_regions, regions]), order="start")
         places, tables = self._vtables()
         return Memory(regions, words, self._heads(words["value"]), places, tables)
 
@@ -165,7 +166,7 @@ class PointerScan:
 
     def _vtables(self) -> tuple[Addresses, Addresses]:
         """Return where words stand that point at tables of virtual functions, ascending, and these tables."""
-        words = np.concatenate(self._vtable_words) if self._vtable_words else np.zeros(0, WORD)
+        words = joined_rows(self._vtable_words) if self._vtable_words else np.zeros(0, WORD)
         tables, of = np.unique(words["value"], return_inverse=True)
         if len(tables) > _MOST_VTABLES or not self._plan.code:
             return np.zeros(0, np.uint64), np.zeros(0, np.uint64)

@@ -96,8 +96,8 @@ class ProcessTable:
     @property
     def spaces_alive(self) -> list[Space]:
         """Return the address spaces of the processes that run on."""
-        found = (self.current(pid) for pid in self._current if proc.is_alive(pid))
-        return [(p.pid, p.generation) for p in found if p is not None and p.ended_ns is None]
+        found = (self.current(pid) for pid in self._current)
+        return [(p.pid, p.generation) for p in found if p and p.ended_ns is None and proc.is_alive(p.pid)]
 
     def spaces_since(self, time_ns: int) -> list[Space]:
         """Return the address spaces that have not ended, or not before a time of the trace."""
