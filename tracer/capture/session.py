@@ -299,6 +299,8 @@ class Session:
         self._take_dumps()
         self._follower.handle(self.endings.put_off(happened))
         self.kernel.shared["behind"] = 0
+        with self.mishaps.attempt():
+            self.endings.settle()
 
     def _take_dumps(self) -> None:
         for blob in self.kernel.dumps.read_blobs():

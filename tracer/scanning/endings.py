@@ -22,7 +22,7 @@ from tracer.model.reachability import NOT_STOPPED, REACH_RECORD, Scan
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
-from tracer.procfs.process import thread_ids
+from tracer.procfs.process import has_one_thread, thread_ids
 from tracer.reachability.memory import Memory
 from tracer.reachability.reach_records import reach_and_holders
 from tracer.scanning.layout import Layout, layout
@@ -33,13 +33,7 @@ from tracer.scanning.reasons import NOTHING_MADE, UNREADABLE, WENT_ON, why_not
 from tracer.scanning.register_words import register_words, thread_rows
 from tracer.scanning.resident_pages import ResidentPages, read_resident
 from tracer.scanning.running_reads import MOST_SECONDS, RunningRead, read_running, registers_of, was_asleep
-from tracer.scanning.stopped_threads import (
-    NotStopped,
-    Words,
-    let_go,
-    stack_pointer,
-    stopped_threads,
-)
+from tracer.scanning.stopped_threads import NotStopped, Words, let_go, stack_pointer, stopped_threads
 from tracer.scanning.surroundings import ModuleTable, surroundings
 from tracer.scanning.thread_activity import tracer_of
 from tracer.scanning.thread_stacks import DumpedWalk, MakeWalk, dumped_walks, frame_spans
@@ -70,9 +64,7 @@ class Endings:
     """Reads the memory of processes that end. `clock` turns the kernel's time into the trace's; `hindrance`: why it is
     not done, as a clause, None where it is."""
 
-    def __init__(
-        self, maps: Maps, clock: Callable[[int], int], hindrance: str | None, make_walk: MakeWalk
-    ) -> None:  # fmt: skip
+    def __init__(self, maps: Maps, clock: Callable[[int], int], hindrance: str | None, make_walk: MakeWalk) -> None:
         self._maps, self._clock, self._hindrance, self._make_walk = maps, clock, hindrance, make_walk
         self.stops = True
         """Else processes are read while they run, as those are that another process traces."""
@@ -82,6 +74,7 @@ class Endings:
         """Of those that run on."""
         self._last: dict[Space, _Read] = {}
         """Of those that came to a last call: some go on from abort()."""
+        self._unsettled: list[ResidentPages] = []
         self._left: set[int] = set()
         """Threads that are still to be let go of."""
         self._standing: set[int] = set()
@@ -115,7 +108,13 @@ class Endings:
         if read.memory is not None:
             read = replace(read, memory=replace(read.memory, time_ns=self._clock(now)))
         scan = replace(read.scan, held_ns=max(0, now - since) if since else 0)
+        self._unsettled += [read.pages] if read.pages is not None else []
         self._last[space] = replace(read, scan=scan, is_at_exec=control["kind"] != ControlKind.ENDING)
+
+    def settle(self) -> None:
+        """Work out what can wait until those that were held go on."""
+        while self._unsettled:
+            self._unsettled.pop().settle()
 
     def let_go(self) -> None:
         """Let go of threads that had not stopped in time; to be called often, until the trace is over."""
@@ -124,7 +123,7 @@ class Endings:
 
     def _made_nothing(self, control: np.void) -> bool:
         """Tell whether a process has no block of its own: most forked children of shells, large ones of servers."""
-        if len(thread_ids(int(control["pid"]))) != 1:
+        if not has_one_thread(int(control["pid"])):
             return False
         key = np.zeros(1, records.KEY)
         key["pid"], key["generation"] = control["pid"], control["generation"]
@@ -317,7 +316,7 @@ class Endings:
         pid, thread = int(control["pid"]), int(control["ending"]["thread"])
         own = control["ending"]["registers"]
         space = pid, int(control["generation"])
-        why = self._why_running(pid) if len(thread_ids(pid)) > 1 else None
+        why = self._why_running(pid) if not has_one_thread(pid) and len(thread_ids(pid)) > 1 else None
         if why is not None:
             read = self._read_running(space, thread, own, why, lambda: None, _HELD_SECONDS)
             asleep = read.running is not None and was_asleep(read.running, pid)
@@ -331,7 +330,7 @@ class Endings:
         Raises NotStopped, TooMuch, OSError."""
         pid, thread = int(control["pid"]), int(control["thread"])
         space, own = (pid, int(control["generation"])), registers_of(thread)
-        why = self._why_running(pid) if len(thread_ids(pid)) > 1 else None
+        why = self._why_running(pid) if not has_one_thread(pid) and len(thread_ids(pid)) > 1 else None
         if why is not None or own is None:
             raise NotStopped(why or "what it has in registers could not be read")
         with stopped_threads(pid, thread, self._left) as others:

@@ -16,6 +16,7 @@ from tracer.reachability.memory import RegionKind
 from tracer.scanning.layout import Layout, Range
 
 _HEAP = "[heap]"
+_NO_PLAN = Layout((), (), (), ())
 _STACKS = (RegionKind.STACK, RegionKind.ENDING_STACK)
 
 
@@ -23,14 +24,24 @@ class ResidentPages:
     """Sums by use; `spans`: where an allocator's blocks are, ascending; `heap`: the one of brk(2), if there is one."""
 
     def __init__(self, text: str, plan: Layout) -> None:
-        """`text`: of /proc/PID/smaps."""
+        """`text`: of /proc/PID/smaps; nothing is made of it before `settle`."""
+        self._text, self._plan = text, plan
         self.total = self.allocator = self.stacks = self.files = self.data = 0
         self.spans: list[tuple[int, int]] = []
         self.heap: tuple[int, int] | None = None
-        self._ranges = sorted(plan.scanned, key=lambda part: part.start)
+        self._ranges: list[Range] = []
+        self._ends: list[int] = []
+
+    def settle(self) -> None:
+        """Sum up, once, now that nobody is held for it; the text is much longer than the sums."""
+        text, self._text = self._text, ""
+        if not text:
+            return
+        self._ranges = sorted(self._plan.scanned, key=lambda part: part.start)
         self._ends = [part.end for part in self._ranges]
         for entry, size, anonymous in parse_smaps(text):
             self._add(entry.start, entry.end, entry.inode != 0, entry.path, size, anonymous)
+        self._plan, self._ranges, self._ends = _NO_PLAN, [], []
 
     def _add(self, start: int, end: int, is_file: bool, path: str, size: int, anonymous: int) -> None:
         """Count an entry. One in which arenas of malloc lie is taken for theirs: neighbours are one entry."""
@@ -56,6 +67,7 @@ class ResidentPages:
     def with_blocks(self, blocks: Records, *, knows_all: bool) -> Resident:
         """Return the sums with what live blocks (ALLOCATION_RECORDs) are of them: as if all their pages were resident,
         but for those of more than there is. `knows_all`: no other block can be the last of the heap."""
+        self.settle()
         inside = np.zeros(len(blocks), np.bool_)
         for start, end in self.spans:
             inside |= (blocks["address"] >= start) & (blocks["address"] < end)
