@@ -15,7 +15,6 @@ from tracer.analysis.evidence import INHERITED, Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.holders import Targets
 from tracer.analysis.object_memory import NumberedObjects, Numbers, numbers_of
-from tracer.analysis.own_frame import own_frame
 from tracer.analysis.reached import Reached, reachability
 from tracer.model.findings import Holder, Instance, Leak
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
@@ -115,7 +114,8 @@ def _measure(
         rows = oldest(members_of, blocks.time, blocks.address, evidence.samples)
         entry = _entry(
             key, kind, evidence, parts,
-            size_min=min(low[span]), size_max=max(high[span]), instances=_instances(blocks, rows, evidence),
+            size_min=min(low[span]), size_max=max(high[span]),
+            instances=_instances(blocks, rows, evidence.end_ns(key[0], key[1])),
             state=INHERITED if inherited else evidence.state(key[0], key[1], kind), sample=whole.sample(span),
             root_kinds=_union(roots[span]), holders=evidence.holders.of(blocks.targets[members_of]),
             objects_in=() if within is None else numbers_of(within[members_of]),
@@ -155,7 +155,7 @@ def _entry(
         sample=sample,
         size_min=size_min,
         size_max=size_max,
-        own_frame=own_frame(frames, len(frames) - len(stack.frames)),
+        own_frame=evidence.own_frames.of(frames, len(frames) - len(stack.frames)),
         maker=frames[0].function if len(frames) > len(stack.frames) else None,
         reachability=word,
         reachability_reason=reason or evidence.why_unknown.get((pid, generation)),
@@ -165,14 +165,10 @@ def _entry(
     )
 
 
-def _instances(blocks: Blocks, rows: Indices, evidence: Evidence) -> tuple[Instance, ...]:
-    return tuple(
-        Instance(
-            address=int(blocks.address[row]),
-            size=int(blocks.size[row]),
-            references=None,
-            age_ns=max(0, evidence.end_ns(int(blocks.pid[row]), int(blocks.generation[row])) - int(blocks.time[row])),
-            thread=int(blocks.tid[row]),
-        )
-        for row in rows.tolist()
-    )
+def _instances(blocks: Blocks, rows: Indices, end_ns: int) -> tuple[Instance, ...]:
+    """`rows`: of one address space, whose end is `end_ns`."""
+    columns = (blocks.address[rows], blocks.size[rows], blocks.time[rows], blocks.tid[rows])
+    return tuple([
+        Instance(address=address, size=size, references=None, age_ns=max(0, end_ns - time_ns), thread=tid)
+        for address, size, time_ns, tid in zip(*(column.tolist() for column in columns), strict=True)
+    ])  # fmt: skip

@@ -36,6 +36,7 @@ class EntryIds:
         """`blocks`, `pieces`: of the snapshot's allocations and mappings."""
         self._table = table
         self._makers = makers
+        self._ids: dict[Made, str] = {}
         self._numbers: defaultdict[_Functions, dict[CallSite, int]] = defaultdict(dict)
         held, kept = (np.isin(found.reach, _HELD) for found in (blocks, pieces))
         for places in _rounds(snapshot, makers, held, kept):
@@ -43,9 +44,12 @@ class EntryIds:
 
     def of(self, kind: str, type_: str | None, stack: int, site: int) -> str:
         """Return the id of what was made at a stack by the function of a site; 12 hex digits."""
-        functions = self._functions((kind, type_, stack, site))
-        number = self._numbers[functions].get(self._table.call_site(stack), 0)
-        return stable_id(kind, type_, (*functions[2], *([f"call site {number + 1}"] if number else [])))
+        made = kind, type_, stack, site
+        if made not in self._ids:
+            functions = self._functions(made)
+            number = self._numbers[functions].get(self._table.call_site(stack), 0)
+            self._ids[made] = stable_id(kind, type_, (*functions[2], *([f"call site {number + 1}"] if number else [])))
+        return self._ids[made]
 
     def _functions(self, made: Made) -> _Functions:
         kind, type_, stack, site = made

@@ -11,6 +11,7 @@ from tracer.analysis.call_sites import EntryIds
 from tracer.analysis.groups import group_rows
 from tracer.analysis.holders import HoldersOfEntries
 from tracer.analysis.makers import Makers
+from tracer.analysis.own_frame import OwnFrames
 from tracer.analysis.reached import reached, why_unknown
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.distinct_values import distinct
@@ -31,6 +32,7 @@ class Evidence:
             snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type}
         )
         self.makers = Makers(snapshot)
+        self.own_frames = OwnFrames()
         self.blocks_reached = reached(snapshot, KIND_ALLOCATION, snapshot.allocations)
         self.pieces_reached = reached(snapshot, KIND_MAPPING, snapshot.mapped, "start")
         self.ids = EntryIds(snapshot, self.stacks, self.makers, self.blocks_reached, self.pieces_reached)

@@ -9,7 +9,7 @@ from operator import attrgetter
 import numpy as np
 
 from tracer.analysis.groups import Column, group_rows, sorted_runs
-from tracer.analysis.own_frame import own_frame
+from tracer.analysis.own_frame import OwnFrames
 from tracer.analysis.reached import places
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.distinct_values import distinct
@@ -43,6 +43,7 @@ class HoldersOfEntries:
         self._snapshot, self._stacks = snapshot, table
         self._rows = rows = snapshot.holders
         self._binaries = {binary.id: binary.path.rpartition("/")[2] for binary in snapshot.binaries}
+        self._own_frames = OwnFrames()
         self._likenesses: dict[int, tuple[FrameList | None, tuple[object, ...] | None]] = {}
         if len(rows):
             groups = group_rows(rows["pid"], rows["generation"], rows["target_kind"], rows["target"])
@@ -60,9 +61,10 @@ class HoldersOfEntries:
 
     def of(self, targets: Targets) -> tuple[Holder, ...] | None:
         """Return who holds them, most first; None where nobody looked."""
-        groups = distinct(targets.group[targets.group >= 0])
-        if len(groups) == 0:
+        known = targets.group[targets.group >= 0]
+        if len(known) == 0:
             return None
+        groups = distinct(known)
         rows = np.concatenate([self._order[self._bounds[g] : self._bounds[g + 1]] for g in groups.tolist()])
         return self._merged(self._rows[np.sort(rows)])
 
@@ -125,7 +127,7 @@ class HoldersOfEntries:
         freed_at = self._stacks.get(int(row["released"])).frames if row["released"] else None
         return whole(
             module=module, stack=frames or None, offset=offset if offset >= 0 else None, freed_at=freed_at or None,
-            own_frame=own_frame(frames),
+            own_frame=self._own_frames.of(frames),
         )
 
 

@@ -26,6 +26,8 @@ class Makers:
         self._snapshot = snapshot
         self._keys: dict[tuple[int, str | None], str] = {}
         self._frames: dict[int, Frame | None] = {}
+        self._wholes: dict[tuple[int, int], tuple[FrameList, FrameList]] = {}
+        """By a stack, which is kept so that its identity stays its own, and a site."""
 
     def allocator(self, site: int) -> str | None:
         """Return the name of the allocator of a site: its type, else its function."""
@@ -44,7 +46,12 @@ class Makers:
     def whole(self, stack: FrameList, site: int) -> FrameList:
         """Return a stack with the function that its leaf called; the same where that is the leaf, or not known."""
         frame = self.frame(site)
-        return stack if not stack or frame is None or stack[0].function == frame.function else (frame, *stack)
+        if not stack or frame is None or stack[0].function == frame.function:
+            return stack
+        key = id(stack), site
+        if key not in self._wholes:
+            self._wholes[key] = stack, (frame, *stack)
+        return self._wholes[key][1]
 
     def key(self, site: int, type_: str | None) -> str:
         """Return what identifies the function of a site over runs; "" for allocators and stubs: their type says it."""

@@ -86,9 +86,12 @@ def _add_verdict(page: Page, judged: Span) -> None:
 def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None:
     top = options.top
     pids = list(dict.fromkeys([*(p.pid for p in findings.processes), *(leak.pid for leak in findings.leaks)]))
-    concerned = [pid for pid in pids if any(leak.pid == pid for leak in findings.leaks)]
+    leaks_of: dict[int, list[Leak]] = {}
+    for leak in findings.leaks:
+        leaks_of.setdefault(leak.pid, []).append(leak)
+    concerned = [pid for pid in pids if pid in leaks_of]
     number = 0
-    for first, *others in alike(_entries_of(findings, pid, options) for pid in concerned):
+    for first, *others in alike(_entries_of(findings, pid, leaks_of[pid], options) for pid in concerned):
         listed, inherited = first.listed, first.inherited
         if others and not listed:
             add_inherited(page, (first, *others))
@@ -109,8 +112,7 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
         add_others(page, others)
 
 
-def _entries_of(findings: Findings, pid: int, options: TextOptions) -> ProcessEntries:
-    entries = [leak for leak in findings.leaks if leak.pid == pid]
+def _entries_of(findings: Findings, pid: int, entries: Sequence[Leak], options: TextOptions) -> ProcessEntries:
     shown = (leak for leak in entries if leak.state != "inherited" and _is_shown(leak, options.show))
     process = last_of(findings, pid)
     program = process.command[0] if process is not None and process.command else ""
