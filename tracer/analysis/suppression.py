@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,8 @@ _HINT = (
     "a suppression is `leak:PATTERN`, `ref:TYPE` or `error:KIND`, one a line, or a block of valgrind's;"
     " `#` begins a comment"
 )
+
+_CALL = re.compile(r"\^(?:\(anonymous namespace\)::)?(\w+)\(.*\)\$$")
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,12 @@ def matching(rules: Sequence[Rule], error: ErrorFinding) -> Suppression | None:
 def unused_notes(
     rules: Sequence[Rule], leaks: Sequence[Leak], errors: Sequence[ErrorFinding] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence on each of the user's suppressions that matches nothing any more."""
+    """Return a sentence on each of the user's suppressions that matches nothing any more.
+
+    None on a bare name that stands beside the same function with its arguments, as it is generated for LeakSanitizer.
+    """
     used = {matching(rules, error) for error in errors}
-    unused = [rule for rule in rules if rule not in used and not any(rule.matches(leak) for leak in leaks)]
+    bare = {f"^{found[1]}$" for rule in rules if isinstance(rule, Suppression) and (found := _CALL.match(rule.pattern))}
+    asked = [rule for rule in rules if not (isinstance(rule, Suppression) and rule.pattern in bare)]
+    unused = [rule for rule in asked if rule not in used and not any(rule.matches(leak) for leak in leaks)]
     return tuple(f"suppression {rule} ({rule.source}) matched nothing" for rule in unused)

@@ -9,42 +9,26 @@ from typing import TextIO
 from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Frame
 from tracer.report.amount_words import amount
-from tracer.report.stack_lines import name
+from tracer.report.sanitizer_pattern import CLONE, lsan_lines
 
 _ALLOCATOR = re.compile(r"alloc|memalign|^_Zn[wa]|^operator new")
-_CLONE = re.compile(r"(\.(isra|constprop|part|cold|lto_priv)(\.\d+)?)+$")
-"""What a compiler adds to a name, and changes with the next build."""
 _DEEPEST = 24
 """Callers that valgrind reads of a suppression at most."""
 
 
 def write_suppressions(findings: Findings, stream: TextIO, syntax: str) -> None:
     """Write a suppression for each entry that is not inherited. `syntax`: "lsan" or "valgrind"."""
-    lines = _lsan if syntax == "lsan" else _valgrind
     done: set[tuple[str, ...]] = set()
     for leak in findings.leaks:
-        text = tuple(lines(leak))
-        said = text[-1:] if syntax == "lsan" else text[3:]  # without the name, which is the entry's
-        if leak.state == "inherited" or leak.is_held or leak.owner is not None or said in done:
+        if leak.state == "inherited" or leak.is_held or leak.owner is not None:
+            continue
+        text = tuple(lsan_lines(leak) if syntax == "lsan" else _valgrind(leak))
+        patterns = tuple(line for line in text if line[0] != "#")
+        said = patterns[2:] if syntax == "valgrind" else patterns or text[-1:]  # without the name, which is the entry's
+        if said in done:
             continue
         done.add(said)
         stream.write("\n".join(text) + "\n")
-
-
-def _lsan(leak: Leak) -> Iterator[str]:
-    """A line on what it is, then the pattern: the frame at which a developer starts to read, bound at both ends."""
-    yield f"# {leak.state}: {amount([leak])}{f' ({leak.type})' if leak.type else ''}, id {leak.id}"
-    named = [frame for frame in leak.stack[leak.own_frame or 0 :] if frame.function or frame.module]
-    if named and named[0].function == "main":
-        yield "# main is in every stack: --gen-suppressions valgrind can tell this one from the others"
-    elif named:
-        if leak.kind == "allocation" and leak.callers and named[0] is not leak.callers[0]:
-            yield f"# where {name(leak.callers[0])} has no frame pointer: LSAN_OPTIONS=fast_unwind_on_malloc=0"
-        yield f"leak:^{_CLONE.sub('*', named[0].function or named[0].module or '')}$"
-    elif leak.kind == "reference" and leak.type:
-        yield f"ref:{leak.type}"
-    else:
-        yield "# nothing in its stack has a name"
 
 
 def _valgrind(leak: Leak) -> Iterator[str]:
@@ -68,5 +52,5 @@ def _valgrind(leak: Leak) -> Iterator[str]:
 
 def _line(frame: Frame) -> str:
     if frame.function is not None:
-        return f"fun:{_CLONE.sub('*', frame.function)}"
+        return f"fun:{CLONE.sub('*', frame.function)}"
     return f"obj:{frame.path}" if frame.path else "obj:*"
