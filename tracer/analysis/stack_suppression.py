@@ -13,7 +13,9 @@ from tracer.model.frames import Frame
 
 ELLIPSIS = "..."
 LEAK = "Memcheck:Leak"
-_ALLOCATOR = re.compile(r"\*alloc\*|_Zn\*|_Zn[wa]\w+|operator new.*|([mc]|re|aligned_)alloc|(posix_)?memalign")
+_ALLOCATOR = re.compile(r"\*al(loc|ign)\*|_Zn\*|_Zn[wa]\w+|operator new.*|([mc]|re|aligned_)alloc|(posix_)?memalign")
+_NEW_PATTERN, _NEW = re.compile(r"_Zn(\*$|[wa])|operator new\b"), re.compile(r"_Zn[wa]|operator new\b")
+"""valgrind replaces each operator new by its own; libstdc++'s operator new[] jumps to the other and leaves no frame."""
 FRAME_KINDS = ("fun", "obj", "src")
 
 
@@ -23,8 +25,14 @@ class FrameLine:
 
     kind: str
     pattern: str = ""
+    written: str | None = None
+    """How the programmer wrote the function that the pattern calls as it is linked; None where it does not."""
 
     def matches(self, frame: Frame) -> bool:
+        if self.written is not None and frame.function == self.written:
+            return True
+        if self.kind == "fun" and _NEW_PATTERN.match(self.pattern) and _NEW.match(frame.function or ""):
+            return True
         if self.kind == "fun":
             texts: tuple[str | None, ...] = (frame.function,)
         elif self.kind == "obj":

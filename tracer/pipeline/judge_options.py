@@ -12,6 +12,7 @@ from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import Rule, parse_suppressions
 from tracer.errors import CannotRead
 from tracer.files.plain_file import open_plain, read_named
+from tracer.pipeline.linked_names import with_written_names
 from tracer.symbols.options import SymbolOptions
 
 _LARGEST_SUPPRESSIONS = 1 << 24
@@ -39,8 +40,9 @@ class JudgeOptions:
     @cached_property
     def analysis(self) -> AnalysisOptions:
         """What the analysis is told. The files are read once: one may be a pipe. Raises CannotRead and SpecInvalid."""
+        rules = tuple(_suppressions(self.suppressions))
         return AnalysisOptions(
-            tuple(_suppressions(self.suppressions)), default_suppressions=self.default_suppressions,
+            with_written_names(rules) if self.demangle else rules, default_suppressions=self.default_suppressions,
             older_ns=self.older_ns,
         )
 

@@ -16,6 +16,7 @@ from tracer.analysis.suppression import parse_suppressions
 from tracer.errors import SpecInvalid
 from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Frame
+from tracer.pipeline.linked_names import with_written_names
 from tracer.report.suppression_text import write_suppressions
 
 LEAK = Leak(
@@ -133,6 +134,61 @@ def test_a_leak_in_main_gets_no_pattern_that_matches_all() -> None:
     findings = found()
     only = replace(LEAK, stack=LEAK.stack[-1:], own_frame=0)
     assert "leak:" not in generated("lsan", replace(findings, leaks=(only,)))
+
+
+def cpp_leak(*functions: str, type_: str = "malloc") -> Leak:
+    stack = tuple(Frame(f, "srv", "/usr/bin/srv") for f in functions)
+    return replace(LEAK, stack=(Frame("malloc", "libc.so.6", "/lib/libc.so.6"), *stack), type=type_, maker="malloc")
+
+
+@pytest.mark.parametrize("new", ["_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_Zn*"])
+def test_names_as_linked_match_what_is_written(new: str) -> None:
+    text = block(f"fun:{new}", "fun:_ZN2ns9open_connEv.isra.0", "fun:_ZL8log_slowiiPKc*", "fun:main")
+    (rule,) = with_written_names(parse_suppressions(text, "f"))
+    made = ("operator new(unsigned long)", "ns::open_conn()", "log_slow(int, int, char const*)", "main")
+    assert rule.matches(cpp_leak(*made))
+    assert not rule.matches(cpp_leak(*made[:1], "ns::open_conn(int)", *made[2:]))
+
+
+def lines_of(leak: Leak) -> list[str]:
+    text = generated("valgrind", replace(found(), leaks=(leak,)))
+    return [line.strip() for line in text.splitlines() if line.startswith("   ")][3:]
+
+
+def test_any_operator_new_stands_for_the_others() -> None:
+    assert lines_of(cpp_leak("_Znwm", "_Z3arrv", "main")) == ["fun:_Zn*", "fun:_Z3arrv", "fun:main"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "first"),
+    [("posix_memalign", ["fun:*align*", "..."]), ("aligned_alloc", ["fun:*align*"]), ("realloc", ["fun:*alloc*"])],
+)
+def test_aligned_blocks_are_made_by_another_function_of_valgrind(type_: str, first: list[str]) -> None:
+    leak = replace(cpp_leak("fill", "main", type_=type_), maker=type_)
+    assert lines_of(leak) == [*first, "fun:fill", "fun:main"]
+    (rule,) = parse_suppressions(generated("valgrind", replace(found(), leaks=(leak,))), "s")
+    assert rule.matches(leak)
+
+
+def test_a_block_ends_where_a_thread_starts_and_knows_no_version_of_a_library() -> None:
+    leak = cpp_leak("fill", "_M_run", "start_thread", "clone3")
+    library = Frame(None, "libstdc++.so.6", "/lib/x86_64-linux-gnu/libstdc++.so.6")
+    program = Frame(None, "srv", "/usr/bin/srv")
+    leak = replace(leak, stack=(*leak.stack[:3], library, program, *leak.stack[3:]))
+    assert lines_of(leak)[1:] == ["fun:fill", "fun:_M_run", "obj:*/libstdc++.so*", "obj:*/srv", "fun:start_thread"]
+
+
+def test_what_was_inlined_has_a_bare_name_in_valgrind() -> None:
+    leak = cpp_leak("_ZN4Pool5visitEi", "_Z6sharedv", "main")
+    leak = replace(leak, stack=(leak.stack[0], replace(leak.stack[1], inlined=True), *leak.stack[2:]))
+    assert lines_of(leak)[1:] == ["fun:*", "fun:_Z6sharedv", "fun:main"]
+
+
+def test_how_to_make_them_for_valgrind_is_said_where_names_are_written() -> None:
+    hint = "# valgrind itself compares names of C++ as linked: for it, make these with --no-demangle\n"
+    for functions, said in ((("ns::open_conn()", "main"), True), (("_ZN2ns9open_connEv", "main"), False)):
+        text = generated("valgrind", replace(found(), leaks=(cpp_leak(*functions),)))
+        assert text.startswith(hint) is said
 
 
 def test_nothing_found_nothing_generated() -> None:
