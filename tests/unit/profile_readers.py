@@ -52,6 +52,14 @@ def go_pprof(path: Path) -> RawProfile:
     )
 
 
+def go_pprof_names(path: Path) -> list[str]:
+    """Return the functions of `pprof -top` as users run it, which makes names anew where it thinks that it should."""
+    command = ["go", "tool", "pprof", "-top", "-nodefraction=0", str(path)]
+    said = subprocess.run(command, env=_ENVIRONMENT, capture_output=True, text=True, timeout=120, check=True).stdout
+    _, rows = said.split("cum%\n")
+    return [row.split(maxsplit=5)[5].removesuffix(" (inline)") for row in rows.splitlines()]
+
+
 def go_pprof_tags(path: Path) -> dict[str, set[str]]:
     """Return the values of each label."""
     said = subprocess.run(
@@ -81,7 +89,8 @@ def _locations(text: str) -> dict[int, tuple[str, ...]]:
             lines = found[int(start[1])] = [start[2], start[3]]
         else:
             lines.append(line.strip())
-    return {n: tuple(part.removesuffix(" s=0").strip() for part in parts if part) for n, parts in found.items()}
+    ends = re.compile(r" s=0(\(\))?$")  # the line where the function starts, and its name as linked
+    return {n: tuple(ends.sub("", part).strip() for part in parts if part) for n, parts in found.items()}
 
 
 def google_pprof(program: Path, profile: Path, *options: str) -> str:

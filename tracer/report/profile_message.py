@@ -113,8 +113,8 @@ class ProfileMessage:
             number = self._functions[name, file] = len(self._functions) + 1
             made = Message()
             made.number(1, number)
+            # Without a system name (3), from which pprof would make names itself: of `<module>` nothing would be left.
             made.number(2, self._string(name))
-            made.number(3, self._string(name))
             made.number(4, self._string(file))
             self.message.block(_FUNCTION, made.data)
         return number

@@ -15,7 +15,7 @@ from built_program import build
 from hand_made import BINARIES, Code, blocks, process, server, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
-from profile_readers import go_pprof, go_pprof_tags, google_pprof, needs_go, needs_google_pprof
+from profile_readers import go_pprof, go_pprof_names, go_pprof_tags, google_pprof, needs_go, needs_google_pprof
 
 from tracer.analysis import AnalysisOptions, analyse
 from tracer.elf.image import PF_X, PT_LOAD, Image
@@ -113,6 +113,16 @@ def test_pprof_reads_names_lines_inlining_and_mappings(tmp_path: Path) -> None:
     main_program, libc = read.mappings[0], read.mappings[1]
     assert main_program == "1: 0x101000001000/0x101000005000/0x0 /usr/bin/srv aa11 [FN][FL][LN][IN]"
     assert "libc.so.6 bb22" in libc
+
+
+@needs_go
+def test_pprof_leaves_names_as_they_are(tmp_path: Path) -> None:
+    names = ("<module>", "<T as core::ops::Drop>::drop", "(anonymous namespace)::Pool<int>::visit(int)", "f.<locals>.g")
+    code = Code()
+    stack = code.stack(1, code.frame("malloc", binary=2), *map(code.frame, names), code.frame("main"))
+    snap = snapshot(code, allocations=blocks({"size": 8, "stack": stack}))
+    path = pprof_file(analyse(snap, code.symbols), tmp_path)
+    assert sorted(go_pprof_names(path)) == sorted(("malloc", *names, "main"))
 
 
 @needs_go
