@@ -19,7 +19,7 @@ from tracer.report.scope import command, end, last_of
 from tracer.report.selection_words import rate
 from tracer.report.source_location import main_frame, source_place
 from tracer.report.verdict_line import REMARKS, verdict
-from tracer.report.weights import process_names, reported
+from tracer.report.weights import numbered_names, reported
 from tracer.report.xml_text import xml_safe
 
 _FAILING = ("leaked", "alive-at-exec")
@@ -32,7 +32,7 @@ def write_junit(findings: Findings, stream: TextIO, source_root: str | None = No
 
     What is outstanding but not judged a leak is a skipped case; so is the last one where data were lost.
     """
-    names = process_names(findings)
+    names = numbered_names(findings)
     entries = cause_entries(reported(findings))
     cases = [*_processes(findings, names), *(_leak(entry, names, source_root) for entry in entries)]
     cases += [_error(error, names, source_root) for error in findings.errors]
@@ -81,14 +81,13 @@ def _leak(entry: CauseEntry, names: Names, root: str | None) -> Element:
     # Names must not change from run to run, or dashboards see another test each time: no numbers in them.
     title = f"{leak.kind} {leak.type or ''} {entry.id}".replace("  ", " ")
     case = _case(names, leak.pid, title, main_frame(leak), root)
-    properties = ElementTree.SubElement(case, "properties")
     facts = [
         ("id", leak.id), ("state", leak.state), ("reachability", leak.reachability), ("count", leak.count),
         ("bytes", leak.bytes),
     ]  # fmt: skip
     for key, value in (*facts, ("sampled", leak.sample.count if leak.sample else None)):
         if value is not None:
-            ElementTree.SubElement(properties, "property", {"name": key, "value": str(value)})
+            _property(case, key, value)
     if leak.state in _FAILING and not entry.is_held:
         _add(case, "failure", sentence, leak.state, [sentence, *stack_text(leak.stack), *leak.notes, *_below(entry)])
     else:
@@ -137,7 +136,15 @@ def _case(names: Names, pid: int, title: str, frame: Frame | None, root: str | N
         case.set("file", xml_safe(at.path))
         if at.line:
             case.set("line", str(at.line))
+    _property(case, "pid", pid)
     return case
+
+
+def _property(case: Element, key: str, value: object) -> None:
+    properties = case.find("properties")
+    if properties is None:
+        properties = ElementTree.SubElement(case, "properties")
+    ElementTree.SubElement(properties, "property", {"name": key, "value": str(value)})
 
 
 def _add(case: Element, what: str, message: str, kind: str | None, lines: list[str]) -> None:

@@ -59,9 +59,27 @@ def call_paths(findings: Findings) -> list[CallPath]:
 
 def process_names(findings: Findings) -> dict[int, str]:
     """Return the program of each pid, that of its last exec; with the pid where two processes run the same."""
-    programs = {process.pid: _program(process.executable, process.command) for process in findings.processes}
+    programs = _programs(findings)
     users = Counter(programs.values())
     return {pid: f"{program} (pid {pid})" if users[program] > 1 else program for pid, program in programs.items()}
+
+
+def numbered_names(findings: Findings) -> dict[int, str]:
+    """Return the program of each pid, with its number among those of one program from the second on.
+
+    Unlike pids these are the same in the next run, where it starts as many.
+    """
+    seen: Counter[str] = Counter()
+    names = {}
+    for pid, program in _programs(findings).items():
+        seen[program] += 1
+        names[pid] = f"{program} ({seen[program]})" if seen[program] > 1 else program
+    return names
+
+
+def _programs(findings: Findings) -> dict[int, str]:
+    started = sorted(findings.processes, key=lambda process: process.started_ns)
+    return {process.pid: _program(process.executable, process.command) for process in started}
 
 
 def _program(executable: str | None, command: tuple[str, ...]) -> str:

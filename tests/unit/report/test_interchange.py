@@ -169,12 +169,26 @@ def test_junit_has_a_case_per_process_leak_and_error(tmp_path: Path) -> None:
     outcomes = [type(case.result[0]).__name__ if case.result else "passed" for case in cases]
     assert outcomes == ["passed"] * 2 + ["Failure"] * 5 + ["Error", "passed"]
     assert cases[0].name == "./srv --port 80: exited with status 0"
-    assert (cases[3].classname, cases[3].name) == ("refleak.srv (pid 812)", "allocation malloc ca22a120ac9f")
+    assert (cases[3].classname, cases[3].name) == ("refleak.srv", "allocation malloc ca22a120ac9f")
     sentence = "28.0 KiB (28,672 bytes) leaked in 7 blocks (malloc) from parse_body (body.c:118)"
     assert cases[3].result[0].message == sentence
     assert "handle_request  /src/net/http.c:402  (inlined)" in cases[3].result[0].text
     assert cases[7].name == "over-put dso in thread__exit"
     assert "made at" in cases[7].result[0].text
+
+
+def test_junit_has_the_same_names_in_the_next_run(tmp_path: Path) -> None:
+    found = findings()
+    again = replace(
+        found,
+        processes=tuple(replace(process, pid=process.pid + 1000) for process in found.processes),
+        leaks=tuple(replace(leak, pid=leak.pid + 1000) for leak in found.leaks),
+        errors=tuple(replace(error, pid=error.pid + 1000) for error in found.errors),
+    )
+    before, after = ([(case.classname, case.name) for case in junit(run, tmp_path)] for run in (found, again))
+    assert before == after
+    assert len({classname for classname, _ in before if classname.startswith("refleak.srv")}) == 2
+    assert '<property name="pid" value="1812" />' in (tmp_path / "leaks.xml").read_text()
 
 
 def test_junit_has_no_name_twice(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def of_sarif(path: Path) -> Totals:
 def of_junit(path: Path) -> Totals:
     found = [case.child(Properties) for suite in JUnitXml.fromfile(str(path)) for case in suite]
     entries = [{p.name: p.value for p in properties} for properties in found if properties is not None]
+    entries = [entry for entry in entries if "id" in entry]
     return sum(int(entry["count"]) for entry in entries), sum(int(entry.get("bytes", "0")) for entry in entries)
 
 
