@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 
@@ -52,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.programs:
         return _list_programs(arguments)
     missing = missing_capabilities()
-    checks = [*kernel_checks(missing), *_costs(bool(missing)), bcc_check()]
-    checks += [_programs(checks), *_tools(), _cache()]
+    kernel = [*kernel_checks(missing), *_costs(bool(missing))]
+    checks = [*kernel, *_programs(kernel, bcc_check()), *_tools(), _cache()]
     checks.append(_trace(checks))
     if arguments.format == "json":
         write_checks_json(checks, sys.stdout)
@@ -77,14 +78,21 @@ def _list_programs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _programs(checks: Sequence[Check]) -> Check:
-    """Test the programs where nothing else is in the way, nor untested for want of privileges."""
-    if any(check.is_obstacle for check in checks):
-        return programs_untested()
-    try:
-        return programs_check(cache_directory())
-    except (OSError, RuntimeError):  # no home to keep bytecode in: a trace says so
-        return programs_untested()
+def _programs(kernel: Sequence[Check], bcc: Check) -> tuple[Check, Check]:
+    """Return what is said of BCC, and of the programs where nothing else is in the way, nor untested for want of
+    privileges. Without BCC those that were compiled before and are kept will do."""
+    programs = programs_untested()
+    if not any(check.is_obstacle for check in kernel):
+        with suppress(OSError, RuntimeError):  # no home to keep bytecode in: a trace says so
+            programs = programs_check(cache_directory())
+    if not bcc.is_obstacle:
+        return bcc, programs
+    if programs.exit_code == bcc.exit_code:  # they are not kept
+        programs = programs_untested()
+    if programs.state is CheckState.UNTESTED:
+        return bcc, programs
+    meaning = f"{bcc.meaning}; those of this version and kernel are in the cache"
+    return replace(bcc, meaning=meaning, exit_code=0), programs
 
 
 def _trace(checks: Sequence[Check]) -> Check:

@@ -8,6 +8,7 @@ import os
 import re
 import unittest.mock
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,8 @@ def test_status_is_that_of_the_first_obstacle(
 ) -> None:
     monkeypatch.setattr(doctor, "kernel_checks", lambda missing: kernel)
     monkeypatch.setattr(doctor, "bcc_check", lambda: bcc)
-    monkeypatch.setattr(doctor, "programs_check", lambda cache: OK)
+    programs = replace(bcc, name="programs")  # they are compiled by it
+    monkeypatch.setattr(doctor, "programs_check", lambda cache: programs)
     assert main(["doctor"]) == status
 
 
@@ -241,6 +243,27 @@ def test_programs_are_not_tried_where_something_else_is_in_the_way(
     assert main(["doctor", "--format", "json"]) == 71
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["programs"]["state"] == "untested"
+
+
+NO_BCC = Check("BCC", CheckState.MISSING, "compiles the BPF programs", BccMissing.hint, BccMissing.exit_code)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_without_bcc_it_can_trace_where_the_programs_are_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: bool
+) -> None:
+    """A trace of an installation without BCC went well while doctor said that it could not."""
+    _verified(monkeypatch, Verified("unwind", 800, 4000))
+    if not kept:
+        monkeypatch.setattr(program_checks, "verify_programs", unittest.mock.Mock(side_effect=BccMissing("no BCC")))
+    monkeypatch.setattr(doctor, "kernel_checks", lambda missing: [OK])
+    monkeypatch.setattr(doctor, "bcc_check", lambda: NO_BCC)
+    monkeypatch.setattr(doctor.self_trace, "self_trace", lambda: OK)
+    assert main(["doctor", "--format", "json"]) == (0 if kept else BccMissing.exit_code)
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["programs"]["state"] == ("ok" if kept else "untested")
+    assert checks["BCC"]["state"] == "missing"
+    assert ("in the cache" in checks["BCC"]["meaning"]) is kept
 
 
 def test_programs_are_listed_and_a_refusal_is_said(
