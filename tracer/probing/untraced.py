@@ -17,7 +17,7 @@ _MEMORY = frozenset(
 )
 _OLDER = "it ran before refleak attached to its parent: -p PID --tree traces it too"
 _FORKED_MEANWHILE = "it was forked while refleak attached to its parent"
-_NOT_READ = "it is no 64-bit x86 ELF program, or could not be read"
+_NOT_READ = "it is no 64-bit x86 ELF program, or was gone before it was looked into"
 
 
 def untraced_programs(
