@@ -23,7 +23,7 @@ _PARENT, _STARTED = 1, 19
 
 def command_line(pid: int) -> tuple[str, ...]:
     """Return a command with its arguments, as the process has them by now: one that has written another title over
-    them, with spaces, is split there."""
+    them, with spaces and with zeros to the end of their room, is split there."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             text = os.fsdecode(file.read())
@@ -32,7 +32,8 @@ def command_line(pid: int) -> tuple[str, ...]:
     if not text:
         return ()
     words = text[:-1].split("\0") if text.endswith("\0") else text.split(" ")
-    return tuple(words[0].split(" ") if len(words) == 1 else words)
+    has_title = len(words) == 1 or (" " in words[0] and not any(words[1:]))
+    return tuple(words[0].split(" ") if has_title else words)
 
 
 def executable(pid: int) -> str | None:

@@ -18,6 +18,18 @@ TITLE = f"import ctypes; ctypes.CDLL(None).prctl(15, b'a) Z (b', 0, 0, 0); {WAIT
 """Its name looks as if the fields of /proc/PID/stat came after it."""
 
 
+OVERWRITES = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+stat = open("/proc/self/stat").read().rpartition(")")[2].split()
+start, end = int(stat[45]), int(stat[46])  # arg_start and arg_end of proc_pid_stat(5)
+libc.memset(ctypes.c_void_p(start), 0, end - start)
+ctypes.memmove(start, b"server: *:80", 12)
+print(flush=True)
+sys.stdin.read()
+"""
+
+
 @contextmanager
 def running(command: Sequence[str], **options: object) -> Iterator[int]:
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)  # type: ignore[call-overload]
@@ -59,3 +71,11 @@ def test_a_process_that_is_gone() -> None:
     assert (command_line(gone), parent(gone), credentials(gone)) == ((), None, None)
     assert not is_alive(gone)
     assert not has_other_rights(gone)
+
+
+def test_a_title_over_the_arguments_has_no_empty_words() -> None:
+    """Redis was called 'redis-server *:7778' '' '' '' ..."""
+    with running([sys.executable, "-c", OVERWRITES, "some", "more"]) as pid:
+        assert command_line(pid) == ("server:", "*:80")
+    with running([sys.executable, "-c", WAIT, "", ""]) as pid:
+        assert command_line(pid)[2:] == (WAIT, "", "")
