@@ -25,7 +25,7 @@ _HEAP_FUNCTION = re.compile(
     r"|sysmalloc(_mmap)?|new_heap|alloc_new_heap|arena_get2|tcache_init|ptmalloc_init|heap_trim|systrim"
 )
 _WRAPPER_FUNCTION = re.compile(
-    r"(do_x|safe_|s|e|_e|x|xx|z|ztry|ck_?)?(malloc|mallocz|calloc|callocz|realloc|reallocarray|zalloc|memalign)(_usable)?"
+    r"(do_x|safe_|s|e|_e|x|xx|z|ztry|ck_?)?(malloc|mallocz|calloc|callocz|realloc|reallocarray|zalloc|memalign)(_usable|_num)?"
     r"|(x|z|e|_e|safe_)(strdup|strndup|memdup|memdupz|strcpy|mmap|alloc_array)|x[nz]?(n?malloc|alloc)|xpalloc|ximemdup0?"
     r"|sqlite3_?(Db|Mem)?_?(M|m)alloc(Zero|Raw|RawNN|RawNNTyped|64)?|sqlite3_?(Db)?_?(R|r)ealloc(64)?|sqlite3DbStrN?Dup"
     r"|sqlite3Mem(Malloc|Realloc)|mallocWithAlarm|dbMallocRawFinish"

@@ -133,10 +133,10 @@ def test_a_library_of_the_distribution_is_not_own_where_the_program_called_it() 
 
 @pytest.mark.parametrize(
     "wrapper",
-    ["zmalloc", "ztrymalloc_usable", "zcalloc", "xmalloc", "do_xmalloc", "xstrdup", "xmemdupz", "sqlite3MemMalloc",
-     "sqlite3DbMallocRawNN", "sqlite3_malloc64", "av_malloc", "av_mallocz", "CRYPTO_zalloc", "PyMem_Malloc",
-     "PyObject_Malloc", "_PyMem_RawMalloc", "g_malloc0", "ngx_alloc", "alloc::vec::from_elem", "emalloc", "_emalloc",
-     "Perl_safesysmalloc", "Perl_savesharedpvn", "ruby_xmalloc2", "TclpAlloc", "Tcl_Alloc",
+    ["zmalloc", "ztrymalloc_usable", "zcalloc", "zcalloc_num", "xmalloc", "do_xmalloc", "xstrdup", "xmemdupz",
+     "sqlite3MemMalloc", "sqlite3DbMallocRawNN", "sqlite3_malloc64", "av_malloc", "av_mallocz", "CRYPTO_zalloc",
+     "PyMem_Malloc", "PyObject_Malloc", "_PyMem_RawMalloc", "g_malloc0", "ngx_alloc", "alloc::vec::from_elem",
+     "emalloc", "_emalloc", "Perl_safesysmalloc", "Perl_savesharedpvn", "ruby_xmalloc2", "TclpAlloc", "Tcl_Alloc",
      "std::vector<int>::_M_realloc_insert(int*)"],
 )  # fmt: skip
 def test_a_wrapper_of_malloc_is_passed_over(wrapper: str) -> None:
