@@ -47,7 +47,7 @@ def _of_thread(holder: Holder) -> str:
 
 def _block(holder: Holder) -> str:
     if holder.kind == "mapping":
-        return f"memory mapped{_at(' at', holder.stack)}" if holder.stack else "memory of unknown making"
+        return f"memory mapped{_at(' at', _own(holder))}" if holder.stack else "memory of unknown making"
     made, freed = _at(" from", _own(holder)), _at(", freed at", holder.freed_at)
     noun = "a freed block" if holder.kind == FREED and not freed else "a block"
     where = "" if holder.offset is None else f" + {holder.offset:#x}"

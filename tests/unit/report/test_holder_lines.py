@@ -93,3 +93,13 @@ def test_holders_that_no_word_tells_apart_have_one_line() -> None:
     )
     block = "held by a block from make srv.c:7"
     assert held_by(holders) == [f"{block} + 0x8: 7", f"{block} + 0x10: 1"]
+
+
+def test_a_mapping_is_named_by_the_program_and_not_by_the_start_of_libc() -> None:
+    """Where libc alone has debug symbols, python3's arenas were mapped at __libc_start_call_main."""
+    stack = (
+        Frame("mmap", "libc.so.6", "/lib/libc.so.6"), Frame(None, "srv", "/usr/bin/srv", address=0x62D099),
+        Frame("__libc_start_call_main", "libc.so.6", "/lib/libc.so.6", file="/csu/libc_start_call_main.h", line=58),
+    )  # fmt: skip
+    holder = Holder(1, "mapping", stack=stack, own_frame=1)
+    assert held_by((holder,)) == ["held by memory mapped at srv+0x62d099: 1"]
