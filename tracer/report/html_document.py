@@ -16,6 +16,7 @@ from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end
 from tracer.report.selection_words import limits, rate
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
+from tracer.report.unpaired_sentence import unpaired_sentence
 from tracer.report.verdict_line import REMARKS, verdict
 from tracer.report.weights import process_names, reported
 
@@ -74,6 +75,7 @@ def _leaks(entry: CauseEntry, frames: FrameTable) -> list[Json]:
     lead = _leak(entry.lead, frames) | {
         "below": len(entry.leaks) - 1,
         "sum": entry.count,
+        "summary": unpaired_sentence(entry.summed),
         "sameCause": same_cause_words(entry),
         "births": _calls((StackCount(other.stack, other.count) for other in entry.others), frames),
         "kept": kept_words(entry),
@@ -111,6 +113,7 @@ def _leak(leak: Leak, frames: FrameTable) -> Json:
         "status": leak.stack_status,
         "gets": _calls(leak.gets, frames),
         "puts": _calls(leak.puts, frames),
+        "summary": unpaired_sentence(leak),
         "unpaired": [[frames.of(get.stack), get.count, get.confidence, get.reason] for get in leak.unpaired],
         "notes": list(leak.notes),
         "heldBy": [*filter(None, [leak.holders_and_count]), *held_by(leak.holders)],

@@ -34,7 +34,8 @@ function leaksSection() {
   ].filter(Boolean);
 
   function inside(leak) {
-    const parts = [element('h3', null, leak.kind === 'reference' ? 'Created at' : 'Made at'), stackList(leak.stack, leak.own, leak.status)];
+    const parts = leak.summary ? [element('p', {class: 'summary'}, leak.summary)] : [];
+    parts.push(element('h3', null, leak.kind === 'reference' ? 'Created at' : 'Made at'), stackList(leak.stack, leak.own, leak.status));
     for (const [stack, count, confidence, reason] of leak.unpaired) {
       parts.push(element('h3', null, counted(count, 'get') + ' never put (' + confidence + ': ' + reason + ')'), stackList(stack));
     }
