@@ -453,7 +453,8 @@ int unknown_free(struct pt_regs *ctx)
 		return 0;
 	}
 	if (site->operation == OP_FREE) {
-		unknown_freed(thread, key.address, site->group);
+		if (!is_inner_free(thread, &key, slot))
+			unknown_freed(thread, key.address, site->group);
 	} else if (!site->group) {
 		thread->pending.had_old = OLD_UNKNOWN;
 	} else {
