@@ -44,7 +44,9 @@ def _aligned(
     return replace(_alloc(function, size, libraries=libraries), count=alignment)
 
 
-def _realloc(function: str, size: Location, count: Location = NOWHERE) -> FunctionSpec:
+def _realloc(
+    function: str, size: Location, count: Location = NOWHERE, libraries: tuple[str, ...] = LIBRARIES
+) -> FunctionSpec:
     flags = SiteFlag.FREES_ON_ZERO | (SiteFlag.PRODUCT if count else NO_FLAGS)
     return FunctionSpec(
         function,
@@ -54,7 +56,7 @@ def _realloc(function: str, size: Location, count: Location = NOWHERE) -> Functi
         object=argument(0),
         count=count,
         size=size,
-        libraries=LIBRARIES,
+        libraries=libraries,
     )
 
 
@@ -78,16 +80,16 @@ def _mapping(
     )
 
 
-def _posix_memalign() -> FunctionSpec:
+def _posix_memalign(function: str = "posix_memalign", libraries: tuple[str, ...] = LIBRARIES) -> FunctionSpec:
     return FunctionSpec(
-        "posix_memalign",
+        function,
         Operation.ALLOC,
-        type_name="posix_memalign",
+        type_name=function,
         flags=NO_FLAGS | SiteFlag.OUT_POINTER,
         name=argument(0),
         size=argument(2),
         count=argument(1),
-        libraries=LIBRARIES,
+        libraries=libraries,
     )
 
 
@@ -108,6 +110,38 @@ _OPERATORS = (
     *(_free(name, REPLACEMENTS) for name in _DELETE),
 )
 
+_JEMALLOC, _TCMALLOC, _MIMALLOC = ("libjemalloc*.so*",), ("libtcmalloc*.so*",), ("libmimalloc*.so*",)
+# What their headers declare besides (jemalloc.h 5.3, tcmalloc.h 2.10, mimalloc.h 2.0). Most names of tcmalloc and many
+# of mimalloc are others of the same functions, and count once. Left out are those that change a block in its place
+# (xallocx, mi_expand), that do not say a size (mi_strdup), and heaps that are destroyed as a whole (mi_heap_malloc).
+_OWN_FUNCTIONS = (
+    _alloc("mallocx", argument(0), libraries=_JEMALLOC),
+    _realloc("rallocx", argument(1), libraries=_JEMALLOC),
+    *(_free(name, _JEMALLOC) for name in ("dallocx", "sdallocx")),
+    *(_alloc(name, argument(0), libraries=_TCMALLOC) for name in ("tc_malloc", "tc_malloc_skip_new_handler")),
+    *(_alloc(f"mi_{name}", argument(0), libraries=_MIMALLOC) for name in (
+        "malloc", "malloc_small", "zalloc", "zalloc_small", "new", "new_nothrow", "valloc", "pvalloc",
+    )),
+    *(_alloc(f"mi_{name}", argument(1), argument(0), _MIMALLOC) for name in (
+        "calloc", "mallocn", "new_n", "calloc_aligned", "calloc_aligned_at",
+    )),
+    *(_aligned(f"mi_{name}", argument(1), argument(0), _MIMALLOC) for name in (
+        "malloc_aligned", "malloc_aligned_at", "zalloc_aligned", "zalloc_aligned_at", "new_aligned",
+        "new_aligned_nothrow",
+    )),
+    *(_aligned(f"mi_{name}", argument(0), argument(1), _MIMALLOC) for name in ("memalign", "aligned_alloc")),
+    _posix_memalign("mi_posix_memalign", _MIMALLOC),
+    *(_realloc(f"mi_{name}", argument(1), libraries=_MIMALLOC) for name in (
+        "realloc", "reallocf", "rezalloc", "new_realloc", "realloc_aligned", "realloc_aligned_at", "rezalloc_aligned",
+        "rezalloc_aligned_at",
+    )),
+    *(_realloc(f"mi_{name}", argument(2), argument(1), _MIMALLOC) for name in (
+        "reallocn", "reallocarray", "recalloc", "new_reallocn", "recalloc_aligned", "recalloc_aligned_at",
+        "aligned_recalloc", "aligned_offset_recalloc",
+    )),
+    *(_free(f"mi_{name}", _MIMALLOC) for name in ("free", "cfree", "free_size", "free_aligned", "free_size_aligned")),
+)  # fmt: skip
+
 HEAP = Spec(
     "heap",
     (
@@ -125,6 +159,7 @@ HEAP = Spec(
         _free("free_sized"),
         _free("free_aligned_sized"),
         *_OPERATORS,
+        *_OWN_FUNCTIONS,
     ),
     description="Blocks of malloc and its relatives",
     source="built in",
