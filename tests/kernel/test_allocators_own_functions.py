@@ -40,12 +40,13 @@ MIMALLOC_FREES = (
 
 def built(folder: Path, source: str, library: str, *options: str) -> Path:
     """Build a program, of C++ if it has `new`, with an allocator that no header is installed of."""
-    if not (LIBRARIES / library).exists():
+    shared = min(LIBRARIES.glob(f"{library}.so.[0-9]*"), key=lambda path: len(path.name), default=None)
+    if shared is None:
         pytest.skip(f"needs {library}")
     program, text = folder / "program", folder / ("program.cc" if "new " in source else "program.c")
     text.write_text(source)
     compiler = "g++" if text.suffix == ".cc" else "gcc"
-    subprocess.run([compiler, "-w", "-g", "-O1", *options, text, "-o", program, f"-l:{library}"], check=True)
+    subprocess.run([compiler, "-w", "-g", "-O1", *options, text, "-o", program, f"-l:{shared.name}"], check=True)
     return program
 
 
@@ -65,8 +66,8 @@ def source_of(functions: dict[str, str], frees: tuple[str, ...]) -> tuple[str, l
 @pytest.mark.parametrize(
     ("library", "functions", "frees"),
     [
-        ("libjemalloc.so.2", JEMALLOC, JEMALLOC_FREES),
-        ("libmimalloc.so.2", {f"mi_{name}": arguments for name, arguments in MIMALLOC.items()}, MIMALLOC_FREES),
+        ("libjemalloc", JEMALLOC, JEMALLOC_FREES),
+        ("libmimalloc", {f"mi_{name}": arguments for name, arguments in MIMALLOC.items()}, MIMALLOC_FREES),
     ],
 )
 def test_all_are_seen_with_their_sizes(
@@ -93,7 +94,7 @@ int main()
 """
 
 
-@pytest.mark.parametrize("library", ["libjemalloc.so.2", "libmimalloc.so.2"])
+@pytest.mark.parametrize("library", ["libjemalloc", "libmimalloc"])
 def test_a_delete_that_calls_free_frees_once(refleak: Refleak, tmp_path: Path, library: str) -> None:
     """Two in each turn were noted as frees of something not seen to be made, in a correct program."""
     run = refleak("--heap-only", target=(built(tmp_path, DELETES, library, "-O0", "-fsized-deallocation"),))

@@ -40,15 +40,16 @@ NOT_OF_BLOCKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("library", ["libjemalloc.so.2", "libtcmalloc.so.4", "libmimalloc.so.2"])
+@pytest.mark.parametrize("library", ["libjemalloc", "libtcmalloc", "libmimalloc"])
 def test_all_functions_of_its_own_are_probed(library: str) -> None:
     """A name may be another one of a function that is known."""
-    path = Path("/usr/lib/x86_64-linux-gnu", library)
-    if not path.exists():
+    found = Path("/usr/lib/x86_64-linux-gnu").glob(f"{library}.so.[0-9]*")
+    path = min(found, key=lambda each: len(each.name), default=None)
+    if path is None:
         pytest.skip(f"needs {library}")
     with Image.open(path) as image:
         symbols = [symbol for symbol in read_symbol_table(image).matching("*") if symbol.kind == STT_FUNC]
-        known = {spec.function for spec in HEAP.functions if any(fnmatchcase(library, p) for p in spec.libraries)}
+        known = {spec.function for spec in HEAP.functions if any(fnmatchcase(path.name, p) for p in spec.libraries)}
         covered = {symbol.address for symbol in symbols if symbol.name in known}
         own = [symbol for symbol in symbols if OWN.fullmatch(symbol.name) and symbol.name not in NOT_OF_BLOCKS]
         assert len(own) > 3
