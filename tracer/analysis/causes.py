@@ -11,8 +11,6 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from tracer.analysis.identity import frame_key, stable_id
-from tracer.analysis.own_frame import own_frame
-from tracer.analysis.runtime import is_distributed
 from tracer.model.findings import LOST, Leak, UnpairedGet
 from tracer.model.frames import Frame
 
@@ -130,10 +128,7 @@ def _keys(leak: Leak) -> list[Hashable]:
 def _takers(get: UnpairedGet) -> tuple[Frame, ...]:
     """Return who took it, and where that is a library of the distribution, who called it first: what one library takes
     for two callers is missing in two places."""
-    if get.taken_by is None:
-        return ()
-    own = own_frame(get.stack) if is_distributed(get.taken_by) else None
-    return (get.taken_by,) if own is None or is_distributed(get.stack[own]) else (get.taken_by, get.stack[own])
+    return tuple(frame for frame in (get.taken_by, get.taken_for) if frame is not None)
 
 
 def _line(frame: Frame) -> Hashable:

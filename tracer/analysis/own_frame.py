@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracer.analysis.runtime import is_distributed, is_interpreter, is_machinery
 from tracer.model.findings import FrameList
+from tracer.model.frames import Frame
 
 
 def own_frame(stack: FrameList, makers: int = 0) -> int | None:
@@ -41,3 +42,9 @@ class OwnFrames:
 
 def _has_script(stack: FrameList) -> bool:
     return any(frame.kind == "guest" or (frame.language == "JavaScript" and not is_machinery(frame)) for frame in stack)
+
+
+def call_into_library(stack: FrameList, frame: Frame | None) -> Frame | None:
+    """Return the program's call that led to a frame of a library of the distribution; None where the frame is none."""
+    own = own_frame(stack) if frame is not None and is_distributed(frame) else None
+    return None if own is None or is_distributed(stack[own]) else stack[own]

@@ -12,6 +12,7 @@ from tracer.analysis.activations import without
 from tracer.analysis.certainty import probability
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.habits import likely
+from tracer.analysis.own_frame import call_into_library
 from tracer.analysis.putters import Putters
 from tracer.analysis.reasons import Reasons
 from tracer.analysis.reference_sites import Level
@@ -91,10 +92,12 @@ def _group(
 def _placed(siblings: Siblings, suspect: Suspect, get: UnpairedGet, share: float) -> UnpairedGet:
     """Say how likely it is, who took it, and where others put theirs."""
     put = _usual_put(siblings, suspect)
+    taken_by = siblings.said_of(suspect.stack, by_name=put is not None)
     return replace(
         get,
         probability=probability(suspect.confidence, min(1.0, share)),
-        taken_by=siblings.said_of(suspect.stack, by_name=put is not None),
+        taken_by=taken_by,
+        taken_for=call_into_library(get.stack, taken_by),
         put_at=None if put is None else siblings.put_places.telling(put),
     )
 

@@ -53,6 +53,8 @@ class UnpairedGet:
     """Of the stack: the call that the reference came to."""
     put_at: Frame | None = None
     """Where other objects put most of the references that are taken there, or None if they never do."""
+    taken_for: Frame | None = None
+    """Of the stack, where `taken_by` is a library's of the distribution: the program's call into it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,7 +299,7 @@ def _calls(calls: Iterable[StackCount]) -> list[Json]:
 def _unpaired(get: UnpairedGet) -> Json:
     return {
         "stack": get.stack, "count": get.count, "confidence": get.confidence, "reason": get.reason,
-        "probability": get.probability, "taken_by": get.taken_by, "put_at": get.put_at,
+        "probability": get.probability, "taken_by": get.taken_by, "taken_for": get.taken_for, "put_at": get.put_at,
     }  # fmt: skip
 
 

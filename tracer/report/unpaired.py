@@ -28,10 +28,15 @@ def _read_alike(page: Page, gets: Iterable[UnpairedGet]) -> list[UnpairedGet]:
     """Sum those that would be printed twice with the same words."""
     found: dict[tuple[str, ...], UnpairedGet] = {}
     for get in gets:
-        words = (certainty(get), get.reason, *chain(get.stack, page.width - _INDENT))
+        words = (certainty(get), get.reason, *_chain(page, get))
         before = found.get(words)
         found[words] = get if before is None else replace(before, count=before.count + get.count)
     return list(found.values())
+
+
+def _chain(page: Page, get: UnpairedGet) -> list[str]:
+    own = get.stack.index(get.taken_for) if get.taken_for is not None else None
+    return chain(get.stack, page.width - _INDENT, own)
 
 
 def _add_ends(page: Page, leak: Leak) -> None:
@@ -52,7 +57,7 @@ def _add_get(page: Page, leak: Leak, get: UnpairedGet, first: bool) -> None:
     what = f"{counted(get.count, 'reference')} of the creator" if birth else counted(get.count, "get")
     rank = "never put" if first or get.confidence != "weak" else "or never put"
     page.heading(f"    {rank}: {what} [{certainty(get)}]", "bad" if first else "warn", "      ")
-    for line in chain(get.stack, page.width - _INDENT):
+    for line in _chain(page, get):
         page.line(" " * _INDENT, line)
     page.paragraph(get.reason, " " * _INDENT)
 

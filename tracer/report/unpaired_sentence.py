@@ -38,7 +38,8 @@ def _taken(leak: Leak, get: UnpairedGet) -> str:
     taker = get.taken_by or first_named(get.stack)
     if taker is None:
         return "taken at a place whose stack was lost"
-    return f"{'given by the creation' if get.stack == leak.callers else 'taken'} in {_place(taker)}"
+    called = f", called by {_place(get.taken_for)}" if get.taken_for is not None else ""
+    return f"{'given by the creation' if get.stack == leak.callers else 'taken'} in {_place(taker)}{called}"
 
 
 def _place(frame: Frame) -> str:

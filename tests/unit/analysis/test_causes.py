@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracer.analysis.causes import with_causes
+from tracer.analysis.own_frame import call_into_library
 from tracer.analysis.reached import suppressed_with_owners
 from tracer.model.findings import Leak, UnpairedGet
 from tracer.model.frames import Frame
@@ -74,10 +75,18 @@ def test_what_a_library_takes_for_two_callers_is_two_causes() -> None:
 
     def document(caller: Frame) -> Leak:
         leak = entry("json", 1, parse)
-        return replace(leak, unpaired=(replace(leak.unpaired[0], stack=(parse, caller, INIT)),))
+        return replace(leak, unpaired=(replace(leak.unpaired[0], stack=(parse, caller, INIT), taken_for=caller),))
 
     first, again, other = with_causes([document(FIND), document(FIND), document(INSERT)])
     assert first.cause == again.cause != other.cause
+
+
+def test_the_call_into_a_library() -> None:
+    parse = Frame("parse", "libjson.so.5", path="/usr/lib/x86_64-linux-gnu/libjson.so.5")
+    assert call_into_library((parse, parse, FIND, INIT), parse) == FIND
+    assert call_into_library((FIND, INIT), FIND) is None
+    assert call_into_library((parse, parse), parse) is None
+    assert call_into_library((parse, FIND), None) is None
 
 
 def test_one_missing_put_is_one_cause_unless_it_is_a_guess() -> None:
