@@ -221,16 +221,13 @@ def read_header(info: bytes, at: int) -> UnitHeader | None:
 def read_headers(info: bytes) -> Iterator[UnitHeader]:
     """Yield the header of each unit that is compiled code; ends at the first one that makes no sense."""
     at = 0
-    while at + 11 <= len(info):
-        try:
-            header = read_header(info, at)
-        except (IndexError, struct.error):
-            return
-        if header is None:
-            return
-        if header.kind == _UNIT_COMPILE:
-            yield header
-        at = header.end
+    try:
+        while at + 11 <= len(info) and (header := read_header(info, at)) is not None:
+            if header.kind == _UNIT_COMPILE:
+                yield header
+            at = header.end
+    except (IndexError, struct.error):
+        return
 
 
 Attributes = list[tuple[int, int, int]]

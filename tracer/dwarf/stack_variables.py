@@ -1,4 +1,4 @@
-"""Which variable of a function stands at a place of its frame.
+"""Variables of functions by their place in a frame.
 
 Source: DWARF 5, sections 3.3 (functions, blocks, inlined copies), 3.3.5 (frame bases) and 2.6 (locations).
 """
@@ -16,16 +16,17 @@ from tracer.dwarf.die_scan import Entry, ScopeTag, read_headers, read_unit
 from tracer.dwarf.value_expressions import Base, Unlocated, ValuePlace, frame_base_of, value_of
 from tracer.elf.image import Image
 
-_FRAME_POINTER, _BELOW_CFA = 6, -16
-"""rbp, where a function keeps its frame base in it: pushed behind the return address, below the CFA."""
+_SAVED_BELOW_CFA = -16
+"""Where the frame pointer of a function that keeps one points to: the caller's, saved behind the return address."""
 _VARIABLES = (ScopeTag.VARIABLE, ScopeTag.FORMAL_PARAMETER)
 
 
 class StackVariables:
     """Of one binary; its units are read when code of theirs is asked for."""
 
-    def __init__(self, image: Image, types: DataTypes) -> None:
-        self._image, self._types = image, types
+    def __init__(self, image: Image, types: DataTypes, frame_pointer: int) -> None:
+        """`types`: of the same binary. `frame_pointer`: DWARF's number of the register."""
+        self._image, self._types, self._frame_pointer = image, types, frame_pointer
         self._sections = Sections(image)
         self._units: dict[int, UnitDetails | None] = {}
         self._entries: dict[int, dict[int, Entry]] = {}
@@ -87,7 +88,7 @@ class StackVariables:
     ) -> tuple[str, str] | None:
         *_, function = _around(entries, entry)
         try:
-            start = _start(unit, unit.entry(entry.offset), unit.entry(function.offset), address)
+            start = self._start(unit, unit.entry(entry.offset), unit.entry(function.offset), address)
         except ValueError:
             return None
         if start is None or offset < start:
@@ -96,6 +97,28 @@ class StackVariables:
         name = entry.name or (origin.name if origin else "")
         path = self._types.path_within(entry.type or (origin.type if origin else 0), offset - start)
         return (name, path) if name and path is not None else None
+
+    def _start(self, unit: UnitDetails, variable: Details, function: Details, address: int) -> int | None:
+        """Return where a variable begins, from the canonical frame address; None where it is elsewhere. Raises
+        ValueError where the bytes make no sense."""
+        location, base = variable.attributes.get(LOCATION), function.attributes.get(FRAME_BASE)
+        if location is None:
+            return None
+        frame_base = frame_base_of(base.value) if base is not None and isinstance(base.value, bytes) else None
+        for low, high, expression in unit.expressions(location):
+            if low <= address < high:
+                with suppress(Unlocated):
+                    return self._from_cfa(value_of(expression, frame_base, unit.indexed_address))
+        return None
+
+    def _from_cfa(self, place: ValuePlace) -> int | None:
+        if len(place.offsets) != 2 or place.offsets[1] != 0:
+            return None  # in a register, or behind a pointer
+        if place.base is Base.FRAME:
+            return place.offsets[0]
+        if place.base is Base.REGISTER and place.register == self._frame_pointer:
+            return place.offsets[0] + _SAVED_BELOW_CFA
+        return None
 
 
 def _around(entries: Mapping[int, Entry], entry: Entry) -> Iterator[Entry]:
@@ -114,27 +137,3 @@ def _has(unit: UnitDetails, scope: Details, address: int) -> bool:
     if not ranges:
         return scope.tag == ScopeTag.BLOCK
     return any(start <= address < end for start, end in ranges)
-
-
-def _start(unit: UnitDetails, variable: Details, function: Details, address: int) -> int | None:
-    """Return where a variable begins, from the canonical frame address; None where it is elsewhere. Raises ValueError
-    where the bytes make no sense."""
-    location, base = variable.attributes.get(LOCATION), function.attributes.get(FRAME_BASE)
-    if location is None:
-        return None
-    frame_base = frame_base_of(base.value) if base is not None and isinstance(base.value, bytes) else None
-    for low, high, expression in unit.expressions(location):
-        if low <= address < high:
-            with suppress(Unlocated):
-                return _from_cfa(value_of(expression, frame_base, unit.indexed_address))
-    return None
-
-
-def _from_cfa(place: ValuePlace) -> int | None:
-    if len(place.offsets) != 2 or place.offsets[1] != 0:
-        return None  # in a register, or behind a pointer
-    if place.base is Base.FRAME:
-        return place.offsets[0]
-    if place.base is Base.REGISTER and place.register == _FRAME_POINTER:
-        return place.offsets[0] + _BELOW_CFA
-    return None

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.dwarf.data_types import MOST_BYTES, DataTypes, Found
 from tracer.dwarf.stack_variables import StackVariables
 from tracer.elf.debug_files import DebugFiles
@@ -43,7 +44,7 @@ class HolderNames:
         self._debug_files = DebugFiles(options.debug_directories)
         self._sources: dict[int, Source] = {}
         self._types: dict[int, DataTypes | None] = {}
-        self._frames: dict[int, StackVariables | None] = {}
+        self._frames: dict[int, StackVariables] = {}
         self._bytes = 0
 
     def named(self) -> Snapshot:
@@ -91,14 +92,12 @@ class HolderNames:
             return None
         frame = known.frames[0]
         binary, address = frame >> FRAME_BINARY_SHIFT, frame & FRAME_ADDRESS_MASK
-        types = self._types_of(binary)
-        if types is None:
+        types, dwarf = self._types_of(binary), self._source(binary).dwarf
+        if types is None or dwarf is None:
             return None
         if binary not in self._frames:
-            dwarf = self._source(binary).dwarf
-            self._frames[binary] = StackVariables(dwarf, types) if dwarf is not None else None
-        variables = self._frames[binary]
-        found = variables.at(address if frame & FRAME_EXACT else address - 1, offset) if variables else None
+            self._frames[binary] = StackVariables(dwarf, types, ARCHITECTURE.frame_pointer)
+        found = self._frames[binary].at(address if frame & FRAME_EXACT else address - 1, offset)
         return HolderName("".join(found), module=self._module(binary)) if found is not None else None
 
     def _freed(self, event: np.void) -> HolderName | None:

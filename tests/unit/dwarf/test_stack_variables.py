@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from built_program import build, present, run
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.dwarf.data_types import DataTypes
 from tracer.dwarf.stack_variables import StackVariables
 from tracer.elf.image import Image
@@ -72,7 +73,7 @@ FLAGS = [
 @contextmanager
 def variables(program: Path) -> Iterator[StackVariables]:
     with Image.open(program) as image:
-        yield StackVariables(image, DataTypes(image))
+        yield StackVariables(image, DataTypes(image), ARCHITECTURE.frame_pointer)
 
 
 @pytest.fixture(scope="module", params=FLAGS, ids=" ".join)

@@ -143,7 +143,7 @@ def finder() -> SiteFinder:
 def read_dwarf(data: bytes) -> None:
     image = Image(data, "damaged")
     read_debug_facts(image)
-    variables = StackVariables(image, DataTypes(image))
+    variables = StackVariables(image, DataTypes(image), 6)
     for address in range(0x1000, 0x2000, 0x40):
         variables.at(address, -24)
     finder().find(image)

