@@ -37,7 +37,7 @@ int freed(struct pt_regs *ctx)
 		send_bad_free(thread, SITES->at[index].group, key.freed);
 		return 0;
 	}
-	keep_release(thread, SITES->at[index].group, key.freed);
+	keep_release(thread, thread->intent.address, SITES->at[index].group, key.freed);
 	key.made = thread->intent.object;
 	if (!key.made) /* what the function was given is not judged */
 		return 0;

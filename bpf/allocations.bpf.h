@@ -318,6 +318,20 @@ INLINE void settle_old(struct thread *thread, struct site *site, u64 had, u64 ad
 	}
 }
 
+/* Whether a realloc of a block that was alive has returned nothing since it was to free it: where, is the intent then. */
+INLINE int has_freed_only(struct thread *thread, struct site *site, u64 address)
+{
+	struct intent *intent = &thread->intent;
+
+	if (intent->size || !(site->flags & SITE_FREES_ON_ZERO))
+		return 0;
+	intent->address = address;
+	intent->object = 0;
+	intent->flags = ERROR_NONE;
+	intent->then = PROGRAM_FREED;
+	return 1;
+}
+
 /* Settle the pending call; returns whether something was made that is to be kept, with the intent to. */
 INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 {
@@ -358,8 +372,12 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 		result = out;
 	}
 	intent->address = result;
-	if (operation == OP_REALLOC)
+	if (operation == OP_REALLOC) {
 		settle_old(thread, site, pending->had_old, pending->address, &pending->old);
+		intent->name = pending->had_old == OLD_TAKEN ? pending->old.stack : 0;
+		if (!result && intent->name && has_freed_only(thread, site, pending->address))
+			return !(site->flags & SITE_WRAPPER);
+	}
 	return result && block_made(thread, intent->size, site->flags & SITE_WRAPPER);
 }
 
@@ -392,6 +410,7 @@ INLINE void keep_allocated(struct thread *thread)
 	block.stack = stack;
 	block.tid = thread->tid;
 	block.site = index;
+	keep_realloc(thread, SITES->at[index].group, stack);
 	if (!SITES->at[index].group)
 		note_realloc(thread, stack);
 	if (intent->operation == OP_ALLOC && !(SITES->at[index].flags & SITE_PRODUCT) && intent->value <= 1 << 15)

@@ -257,9 +257,14 @@ INLINE u32 memory_returned(struct pt_regs *ctx, struct thread *thread, struct si
 		intent->address = has_failed(ctx, site) ? 0 : RETURN_VALUE(ctx);
 	intent->size = call->value;
 	intent->value = 0;
+	intent->name = 0;
 	if (call->had_old) {
 		old = call->old; /* fewer paths for the verifier than from the map */
 		settle_old(thread, site, call->had_old, call->address, &old);
+		intent->object = call->address;
+		intent->name = call->had_old == OLD_TAKEN ? old.stack : 0;
+		if (!intent->address && intent->name && has_freed_only(thread, site, call->address))
+			return PROGRAM_FREED;
 	}
 	return intent->address && block_made(thread, intent->size, 0) ? PROGRAM_ALLOCATED : 0;
 }

@@ -93,13 +93,27 @@ INLINE struct freed_block *find_freed(struct key *key)
 	return block;
 }
 
-/* Keep the stack of the free that is the intent, since it was walked. */
-INLINE void keep_release(struct thread *thread, u16 group, u64 stack)
+/* Keep the stack that a block was freed at, since it was walked. */
+INLINE void keep_release(struct thread *thread, u64 address, u16 group, u64 stack)
 {
-	struct key key = key_of(thread, thread->intent.address, group);
+	struct key key = key_of(thread, address, group);
 	struct freed_block *block = find_freed(&key);
 
 	if (block)
+		block->release = stack;
+}
+
+/* The same of the block that the realloc of the intent has ended, if no other has been at its address since. */
+INLINE void keep_realloc(struct thread *thread, u16 group, u64 stack)
+{
+	struct intent *intent = &thread->intent;
+	struct key key = key_of(thread, intent->object, group);
+	struct freed_block *block;
+
+	if (intent->operation != OP_REALLOC || !intent->name)
+		return;
+	block = find_freed(&key);
+	if (block && block->stack == intent->name && !block->release)
 		block->release = stack;
 }
 

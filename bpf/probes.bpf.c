@@ -56,7 +56,7 @@ int on_return(struct pt_regs *ctx)
 	else if (thread->intent.then == PROGRAM_ALLOCATED)
 		keep_allocated(thread);
 	else
-		tail_call(ctx, MAP(PROGRAMS), PROGRAM_MAPPED);
+		tail_call(ctx, MAP(PROGRAMS), thread->intent.then);
 	return 0;
 }
 

@@ -35,6 +35,11 @@ NOINLINE static void drop(void *block)
 	free(block);
 }
 
+NOINLINE static void move(void *block, size_t size)
+{
+	kept = realloc(block, size);
+}
+
 NOINLINE static void again(void *block)
 {
 	free(block);
@@ -74,6 +79,12 @@ NOINLINE void pool_free(void *block)
 	__asm__ volatile("" : : "r"(block) : "memory");
 }
 
+NOINLINE void *pool_realloc(void *block, size_t size)
+{
+	__asm__ volatile("" : : "r"(block) : "memory");
+	return pool_alloc(size);
+}
+
 NOINLINE static void *pool_make(void)
 {
 	return pool_alloc(SIZE);
@@ -82,6 +93,11 @@ NOINLINE static void *pool_make(void)
 NOINLINE static void pool_drop(void *block)
 {
 	pool_free(block);
+}
+
+NOINLINE static void pool_move(void *block, size_t size)
+{
+	kept = pool_realloc(block, size);
 }
 
 NOINLINE static void pool_again(void *block)
@@ -208,11 +224,14 @@ static void use_generations(void)
 		drop(blocks[i]);
 }
 
-static void use_pool(void)
+static void use_pool(const char *what)
 {
 	void *block = pool_make();
 
-	pool_drop(block);
+	if (!strcmp(what, "pool"))
+		pool_drop(block);
+	else
+		pool_move(block, 2 * SIZE);
 	for (int i = 0; i < 3; i++)
 		pool_again(block);
 }
@@ -239,8 +258,8 @@ int main(int count, char **arguments)
 		use_generations();
 		return 0;
 	}
-	if (is(what, "pool")) {
-		use_pool();
+	if (is(what, "pool") || is(what, "pool-moved")) {
+		use_pool(what);
 		return 0;
 	}
 	if (is(what, "pools")) {
@@ -266,6 +285,12 @@ int main(int count, char **arguments)
 		run_thread(own_stack, 0);
 	} else if (is(what, "data")) {
 		again(data + 64);
+	} else if (is(what, "moved") || is(what, "emptied")) {
+		void *behind = malloc(SIZE);
+
+		move(block, is(what, "moved") ? 30 * SIZE : 0);
+		again(block);
+		free(behind);
 	} else if (*what) {
 		drop(block);
 		if (is(what, "adjacent"))

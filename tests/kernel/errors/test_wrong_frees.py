@@ -11,7 +11,7 @@ import pytest
 from conftest import CHECKOUT, LiveTarget, Refleak
 from traced_report import HOLD_EXPIRED, NOT_HELD, WENT_ON, Json, Run, functions, run_in_turns
 
-POOL = "alloc pool:alloc=pool_alloc(size=arg0),free=pool_free"
+POOL = "alloc pool:alloc=pool_alloc(size=arg0),free=pool_free,realloc=pool_realloc(size=arg1)"
 ABORTED, CRASHED = 128 + signal.SIGABRT, 128 + signal.SIGSEGV
 
 
@@ -58,6 +58,14 @@ def test_a_double_free_has_three_stacks(
     assert status in (None, run.status)
 
 
+@pytest.mark.parametrize("case", ["moved", "emptied"])
+def test_where_a_realloc_freed_it_is_the_first_place(refleak: Refleak, bad_frees: Path, case: str) -> None:
+    error = the_error(refleak(target=(bad_frees, case)))
+    assert (error["kind"], error["count"], error["reason"]) == ("double-free", 1, "a block of 101 bytes")
+    stacks = [named(error[stack], 2) for stack in ("stack", "released_at")]
+    assert stacks == [["again", "main"], ["move", "main"]]
+
+
 def test_a_big_block_that_is_gone_with_its_mapping(refleak: Refleak, bad_frees: Path) -> None:
     run = refleak(target=(bad_frees, "mapped"))
     error = the_error(run)
@@ -78,11 +86,15 @@ def test_a_double_free_in_a_forked_child(refleak: Refleak, bad_frees: Path, case
     assert named(error["created_at"], 2) == (["malloc", "make"] if own else [])
 
 
-def test_a_described_allocators_block_is_freed_four_times(refleak: Refleak, bad_frees: Path) -> None:
-    run = refleak("--type", POOL, target=(bad_frees, "pool"))
+@pytest.mark.parametrize(("case", "first"), [("pool", "pool_drop"), ("pool-moved", "pool_move")])
+def test_a_described_allocators_block_is_freed_four_times(
+    refleak: Refleak, bad_frees: Path, case: str, first: str
+) -> None:
+    run = refleak("--type", POOL, target=(bad_frees, case))
     error = the_error(run)
     assert (error["kind"], error["type"], error["count"]) == ("double-free", "pool", 3)
     assert named(error["stack"], 2) == ["pool_again", "use_pool"]
+    assert named(error["released_at"], 2) == [first, "use_pool"]
     assert named(error["created_at"], 3) == ["pool_alloc", "pool_make", "use_pool"]
     assert run.status == 0
 
