@@ -218,7 +218,7 @@ struct event {
 	};
 	union {
 		s32 count_read; /* create, get, put, delete */
-		s32 on_stack; /* error of a free: whether the address is there */
+		s32 where; /* error of a free: the address lies there, WHERE_... */
 	};
 	union {
 		s32 count; /* followed, after the operation; create: the first count */
@@ -474,6 +474,7 @@ struct process {
 	u32 source_generation;
 	u32 is_preloaded; /* it calls the heap through the library of --preload: what else is probed of it does not count */
 	u32 first_ended; /* its first thread has ended before others */
+	u64 alone_ns; /* when it was forked, if its maker had no other thread that freed meanwhile; else 0 */
 };
 
 /* What one address space did; by struct key without an address. */
@@ -511,6 +512,16 @@ struct pending {
 	struct allocation old; /* of realloc: put back if it fails */
 };
 
+/* The last free or realloc of what was neither alive nor freed lately: libc may abort in it. */
+struct unknown_free {
+	u64 address; /* 0: none */
+	u64 slot; /* address of its return address */
+	u64 back; /* that */
+	u64 time_ns;
+	u64 on_stack; /* of the thread */
+	u64 site;
+};
+
 /* How the kernel side's struct thread begins, for what it has not told yet. */
 struct thread_head {
 	u64 unread[3];
@@ -523,7 +534,22 @@ struct thread_head {
 	u64 unread_draws[3];
 	u64 is_copy;
 	struct pending pending;
+	struct unknown_free unknown_free;
 };
+
+/* What the free of an unknown address is. */
+enum unknown_frees {
+	UNKNOWN_FREES_ARE_COUNTED, /* not all blocks are kept */
+	UNKNOWN_FREES_ARE_BAD, /* every block was seen to be made */
+	UNKNOWN_FREES_MAY_BE_OLDER, /* than the trace */
+};
+
+/* Where an address that is no block's lies; from AROUND_SHIFT on: how far inside of a block that is alive. */
+enum where {
+	WHERE_ON_STACK = 1,
+	WHERE_ABORTED = 2, /* the C library ended the program in this very call; Python's */
+};
+#define AROUND_SHIFT 8
 
 /* Blocks that were freed lately, by a hash of the address. */
 #define FREED_WAYS 4
@@ -766,7 +792,7 @@ struct shared {
 	u64 heartbeat_ns; /* Python's, as long as it runs */
 	u64 behind; /* a hold expired: nobody is held until Python, which clears this, goes on */
 	u64 tracer; /* Python's pid: its end disarms */
-	u64 unknown_is_bad; /* every block was seen to be made: the free of another may be an error */
+	u64 unknown_frees; /* enum unknown_frees */
 	u64 freed_sets; /* of blocks that were freed lately, a power of two; 0: none are kept */
 	u64 released[HOLD_SLOTS];
 };

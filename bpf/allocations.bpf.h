@@ -127,22 +127,25 @@ INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct all
 	return freed;
 }
 
-INLINE u64 inherited_freed(struct key *key)
+INLINE void inherited_freed(struct key *key)
 {
 	u64 now = bpf_ktime_get_ns();
 
 	map_update(INHERITED_FREES, key, &now, NOEXIST);
-	return now;
 }
 
-/* A free of a block that is not known: not kept, its parent's copy, or older than the trace. */
-INLINE void unknown_freed(struct thread *thread, u64 address, u16 group)
+/* A free of a block that is not known: not kept, its parent's copy, whose `birth` may be known, or older than the trace. */
+INLINE void unknown_freed(struct thread *thread, u64 address, u16 group, u64 birth, u64 size)
 {
 	struct key key = key_of(thread, address, group);
+	u64 now = bpf_ktime_get_ns();
 
 	thread->totals.unknown_frees++;
 	if (thread->is_copy)
-		remember_freed(&key, 0, 0, inherited_freed(&key));
+		map_update(INHERITED_FREES, &key, &now, NOEXIST);
+	else if (SHARED->unknown_frees != UNKNOWN_FREES_MAY_BE_OLDER)
+		return;
+	remember_freed(&key, birth, size, now);
 }
 
 /* What the second argument of a free is, by enum given. `new char[0]` makes a block of 1. */
@@ -151,6 +154,12 @@ INLINE u64 given_with(u64 argument, struct allocation *block)
 	u64 size = block->size ^ (!argument & (block->size == 1));
 
 	return (argument == size) * GIVEN_SIZE | (argument && argument == block->alignment) * GIVEN_ALIGNMENT;
+}
+
+/* Whether the stack of the nth free of a kind is walked: of the first 16, and with a chance of 16 to n of the others. */
+INLINE int is_worth_a_look(u64 n)
+{
+	return n && (n <= 16 || (bpf_get_prandom_u32() * n) >> 32 < 16);
 }
 
 /*
@@ -169,7 +178,7 @@ INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site
 
 	bpf_probe_read_user(&caller, sizeof(caller), (void *)(STACK_POINTER(ctx) + site->return_distance));
 	freed = block_ended(thread, intent->address, site->group, block, caller ^ given << 48);
-	if (!freed || (freed > 16 && (bpf_get_prandom_u32() * freed) >> 32 >= 16))
+	if (!is_worth_a_look(freed))
 		return;
 	intent->object = block->stack;
 	intent->size = block->size;
@@ -188,7 +197,7 @@ INLINE void look_at_described_free(struct thread *thread, struct site *site, str
 
 	bpf_probe_read_user(&caller, sizeof(caller), (void *)slot);
 	freed = block_ended(thread, intent->address, site->group, block, caller);
-	if (!freed || (freed > 16 && (bpf_get_prandom_u32() * freed) >> 32 >= 16))
+	if (!is_worth_a_look(freed))
 		return;
 	intent->object = 0;
 	intent->flags = ERROR_NONE;
@@ -314,7 +323,7 @@ INLINE void settle_old(struct thread *thread, struct site *site, u64 had, u64 ad
 		else
 			keep_block(thread, address, site->group, old);
 	} else if (had == OLD_UNKNOWN && freed) {
-		unknown_freed(thread, address, site->group);
+		unknown_freed(thread, address, site->group, 0, 0);
 	}
 }
 

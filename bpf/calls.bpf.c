@@ -451,16 +451,21 @@ int unknown_free(struct pt_regs *ctx)
 		then = PROGRAM_MAPPED;
 	else if (is_bad_free(thread, &key, slot))
 		then = PROGRAM_FREED;
-	if (then) {
-		if (thread->is_copy && then == PROGRAM_FREED)
-			inherited_freed(&key); /* it may be an ancestor's, too far back to know */
-		walk_from_entry(ctx, thread, site, then);
-		return 0;
+	if (then == PROGRAM_FREED && thread->is_copy)
+		inherited_freed(&key); /* it may be an ancestor's, too far back to know */
+	if (!then && site->operation == OP_FREE) {
+		if (!is_inner_free(thread, &key, slot)) {
+			unknown_freed(thread, key.address, site->group, thread->intent.object, thread->intent.size);
+			if (thread->intent.object && is_worth_a_look(thread->totals.unknown_frees))
+				then = PROGRAM_FREED;
+		}
+		thread->intent.object = 0; /* what the function was given is not judged */
 	}
-	if (site->operation == OP_FREE) {
-		if (!is_inner_free(thread, &key, slot))
-			unknown_freed(thread, key.address, site->group);
-	} else if (!site->group) {
+	if (then)
+		walk_from_entry(ctx, thread, site, then);
+	else if (site->operation == OP_FREE)
+		return 0;
+	else if (!site->group) {
 		thread->pending.had_old = OLD_UNKNOWN;
 	} else {
 		calls = calls_of(thread->tid);

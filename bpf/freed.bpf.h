@@ -76,21 +76,25 @@ INLINE void remember_freed(struct key *key, u64 birth, u64 size, u64 now)
 	block->release = 0;
 }
 
+/* Whether this place of the set has the block of the key. */
+INLINE int is_of_key(struct freed_set *set, u64 at, struct key *key)
+{
+	struct freed_block *block = &set->block[at];
+
+	return set->address[at] == key->address && block->pid == key->pid && block->generation == key->generation &&
+	       block->group == key->group;
+}
+
 /* A freed block by its key, NULL if it is not known. */
 INLINE struct freed_block *find_freed(struct key *key)
 {
 	struct freed_set *set = freed_set_of(key);
-	struct freed_block *block;
 	u64 at;
 
 	if (!set)
 		return 0;
 	at = place_in_set(set, key->address);
-	block = &set->block[at];
-	if (set->address[at] != key->address || block->pid != key->pid || block->generation != key->generation ||
-	    block->group != key->group)
-		return 0;
-	return block;
+	return is_of_key(set, at, key) ? &set->block[at] : 0;
 }
 
 /* Keep the stack that a block was freed at, since it was walked. */
@@ -159,57 +163,177 @@ INLINE int is_on_stack(u64 address, u64 sp)
 
 #define ANCESTORS 4
 
-/* Whether the address is that of a block of one whose memory this process began as a copy of, be it freed since. */
-INLINE int is_ancestors(struct thread *thread, u64 address, u16 group)
+enum inherited {
+	INHERITED_NOTHING,
+	INHERITED_BLOCK, /* be it freed since by who made it */
+	INHERITED_FREED, /* it was freed before the fork, and not made again until then */
+};
+
+/* A search for what an ancestor's address was; the intent is told of the block. */
+struct ancestry {
+	struct thread *thread;
+	struct key key;
+	u64 found; /* enum inherited */
+};
+
+INLINE u64 inherits(struct thread *thread, struct allocation *block, u64 started_ns)
 {
-	struct key key = key_of(thread, address, group);
-
-#pragma unroll
-	for (int i = 0; i < ANCESTORS; i++) {
-		u32 pid = key.pid;
-		struct process *process = map_lookup(PROCESSES, &pid);
-
-		if (!process || process->generation != key.generation || !process->source)
-			return 0;
-		key.pid = process->source;
-		key.generation = process->source_generation;
-		if (map_lookup(LIVE, &key) || map_lookup(GHOSTS, &key))
-			return 1;
+	if (block->time_ns <= started_ns) {
+		thread->intent.object = block->stack;
+		thread->intent.size = block->size;
 	}
-	return 0;
+	return INHERITED_BLOCK;
+}
+
+/* Whether the block was freed by who had it before the process was forked from it: it is as it was by then. */
+INLINE u64 inherits_freed(struct thread *thread, struct key *key, u64 alone_ns)
+{
+	struct freed_set *set = freed_set_of(key);
+	u64 at;
+
+	if (!set)
+		return INHERITED_NOTHING;
+	at = place_in_set(set, key->address);
+	if (!is_of_key(set, at, key))
+		return INHERITED_NOTHING;
+	if (set->time_ns[at] > alone_ns)
+		return INHERITED_BLOCK; /* it may have been alive at the fork */
+	thread->intent.object = set->block[at].stack;
+	thread->intent.value = set->block[at].release;
+	thread->intent.size = set->block[at].size;
+	return INHERITED_FREED;
+}
+
+/* Go to whose memory this one began as a copy of; returns whether the search is at its end. */
+INLINE int find_ancestor_turn(struct ancestry *ancestry)
+{
+	u32 pid = ancestry->key.pid;
+	struct process *process = map_lookup(PROCESSES, &pid);
+	struct thread *thread = ancestry->thread;
+	u64 started_ns, alone_ns;
+	struct allocation *block;
+	struct ghost *ghost;
+
+	if (!process || process->generation != ancestry->key.generation || !process->source)
+		return 1;
+	ancestry->key.pid = process->source;
+	ancestry->key.generation = process->source_generation;
+	started_ns = process->started_ns;
+	alone_ns = process->alone_ns;
+	block = map_lookup(LIVE, &ancestry->key);
+	if (block) {
+		ancestry->found = inherits(thread, block, started_ns);
+		return 1;
+	}
+	ghost = map_lookup(GHOSTS, &ancestry->key);
+	if (ghost)
+		ancestry->found = inherits(thread, &ghost->allocation, started_ns);
+	else
+		ancestry->found = inherits_freed(thread, &ancestry->key, alone_ns);
+	return ancestry->found != INHERITED_NOTHING;
+}
+
+INLINE u64 find_inherited(struct thread *thread, struct key *key)
+{
+	struct ancestry ancestry = { .thread = thread, .key = *key };
+
+	REPEAT(ANCESTORS, find_ancestor, &ancestry);
+	return ancestry.found;
+}
+
+#define AROUND_STEPS 64 /* of 16 bytes */
+
+/* A search for the live block that an address lies in, downwards from it. */
+struct around {
+	struct key key;
+	u64 address;
+	u64 birth; /* 0: none was found */
+	u64 size;
+	u64 distance;
+};
+
+INLINE int find_around_turn(struct around *around, u64 turn)
+{
+	struct allocation *block;
+
+	around->key.address = ((around->address - 1) & ~15ULL) - (turn << 4);
+	block = map_lookup(LIVE, &around->key);
+	if (!block)
+		return 0;
+	around->distance = around->address - around->key.address;
+	if (block->size > around->distance) {
+		around->birth = block->stack;
+		around->size = block->size;
+	}
+	return 1;
+}
+
+INLINE void note_unknown(struct thread *thread, struct key *key, u64 slot, u64 on_stack)
+{
+	struct unknown_free *last = &thread->unknown_free;
+
+	last->address = key->address;
+	last->slot = slot;
+	bpf_probe_read_user(&last->back, sizeof(last->back), (void *)slot);
+	last->time_ns = bpf_ktime_get_ns();
+	last->on_stack = on_stack;
+	last->site = thread->intent.site;
+}
+
+/*
+ * Judge the free of what is neither alive nor was freed lately. Where it may be older than the trace, the stack is worth
+ * its walk if the address lies in a block that is known, or is none that malloc gives.
+ */
+INLINE int is_invalid_free(struct thread *thread, struct key *key, u64 slot)
+{
+	struct around around = { .key = *key, .address = key->address };
+	struct intent *intent = &thread->intent;
+	u64 on_stack;
+
+	if (!SHARED->unknown_frees || key->group)
+		return 0;
+	on_stack = is_on_stack(key->address, slot);
+	note_unknown(thread, key, slot, on_stack);
+	REPEAT(AROUND_STEPS, find_around, &around);
+	intent->object = around.birth;
+	intent->value = 0;
+	intent->size = around.size;
+	intent->count_read = (around.birth ? around.distance << AROUND_SHIFT : 0) | on_stack;
+	intent->flags = ERROR_INVALID_FREE;
+	return SHARED->unknown_frees == UNKNOWN_FREES_ARE_BAD || around.birth || key->address & 15;
 }
 
 /*
  * Judge the free of what is not alive; returns whether it is an error, which
- * then is the intent. With its stack known, send_bad_free says it.
+ * then is the intent. With its stack known, send_bad_free says it. Else the
+ * intent's object is the birth of an ancestor's block, 0 if that is not known.
  */
 INLINE int is_bad_free(struct thread *thread, struct key *key, u64 slot)
 {
 	struct intent *intent = &thread->intent;
 	struct freed_block *block;
+	u64 inherited;
 
 	intent->flags = ERROR_NONE;
+	intent->object = 0;
+	intent->size = 0;
 	if (!SHARED->freed_sets || is_inner_free(thread, key, slot))
 		return 0;
 	intent->address = key->address;
+	intent->count_read = 0;
 	block = find_freed(key);
 	if (block) {
 		intent->object = block->stack;
 		intent->value = block->release;
 		intent->size = block->size;
-		intent->count_read = 0;
 		intent->flags = ERROR_DOUBLE_FREE;
 		return 1;
 	}
-	if (!SHARED->unknown_is_bad || key->group ||
-	    (thread->is_copy && is_ancestors(thread, key->address, key->group)))
-		return 0;
-	intent->object = 0;
-	intent->value = 0;
-	intent->size = 0;
-	intent->count_read = is_on_stack(key->address, slot);
-	intent->flags = ERROR_INVALID_FREE;
-	return 1;
+	inherited = thread->is_copy ? find_inherited(thread, key) : INHERITED_NOTHING;
+	intent->flags = inherited == INHERITED_FREED ? ERROR_DOUBLE_FREE : ERROR_NONE;
+	if (inherited != INHERITED_NOTHING)
+		return inherited == INHERITED_FREED;
+	return is_invalid_free(thread, key, slot);
 }
 
 INLINE void send_bad_free(struct thread *thread, u16 group, u64 stack)
@@ -224,7 +348,7 @@ INLINE void send_bad_free(struct thread *thread, u16 group, u64 stack)
 	event->stack = stack;
 	event->birth = intent->object;
 	event->release = intent->value;
-	event->on_stack = intent->count_read;
+	event->where = intent->count_read;
 	event->block_size = intent->size > 0x7fffffff ? 0x7fffffff : intent->size;
 	send_event(event);
 }

@@ -67,6 +67,8 @@ int on_fork(struct tracepoint *ctx)
 	process.generation = shares ? forker->generation : process.own_generation;
 	process.source = shares ? forker->source : forker->space;
 	process.is_preloaded = forker->is_preloaded;
+	if (!shares && (s32)read_half(read_word(parent_task + TASK_SIGNAL) + SIGNAL_LIVE) == 1)
+		process.alone_ns = process.started_ns;
 	process.source_generation = shares ? forker->source_generation : forker->generation;
 	table = map_lookup(TABLE_OF, &forker->space);
 	if (table && !shares)

@@ -184,6 +184,7 @@ struct thread {
 	struct draws draws;
 	u64 is_copy; /* its process may hold blocks of its parent's */
 	struct pending pending;
+	struct unknown_free unknown_free;
 	u64 by_events; /* its process has events in place of links */
 	u64 is_preloaded; /* its process calls the heap through the library of --preload */
 	struct last_free last_free;
@@ -210,6 +211,7 @@ SAME_PLACE(pid);
 SAME_PLACE(generation);
 SAME_PLACE(totals);
 SAME_PLACE(pending);
+SAME_PLACE(unknown_free);
 
 INLINE void flush_totals(struct thread *thread)
 {

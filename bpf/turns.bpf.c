@@ -45,6 +45,16 @@ int turn_outer_frame(struct turn turn)
 	return bit(outer_frame_turn(*(struct thread **)turn.context));
 }
 
+int turn_find_ancestor(struct turn turn)
+{
+	return bit(find_ancestor_turn(turn.context));
+}
+
+int turn_find_around(struct turn turn)
+{
+	return bit(find_around_turn(turn.context, turn.index));
+}
+
 int turn_drop_stale(struct turn turn)
 {
 	return bit(drop_stale_turn(turn.context));

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracer.analysis.address_regions import Places
 from tracer.analysis.evidence import Evidence
-from tracer.model.events import ErrorKind
+from tracer.model.events import AROUND_SHIFT, ErrorKind, Where
 from tracer.model.records import FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records
 
@@ -23,6 +23,8 @@ C_LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*")
 """File names of glibc and musl, all of whose allocating functions have probes; those of others that take their place
 may have more."""
 _MAKERS = ("alloc", "realloc")
+_ALIGNMENT = 16
+"""Of each block of glibc and musl."""
 _ENDS_OF_THREADS = frozenset({
     "tcache_thread_shutdown", "__malloc_arena_thread_freeres", "__libc_thread_freeres", "start_thread",
     "__libc_freeres",
@@ -62,19 +64,43 @@ class BadFrees:
         by_program = self._is_by_program(event)
         if by_program is False:
             return False
-        if by_program is None or self._may_have_missed_births(event):
-            return None
-        if event["error"] != ErrorKind.INVALID_FREE:
-            return True
+        is_whole = by_program is True and not self._may_have_missed_births(event)
+        if event["error"] == ErrorKind.INVALID_FREE:
+            return self._judge_invalid(event, is_whole=is_whole)
+        return True if is_whole else None
+
+    def _judge_invalid(self, event: np.void, *, is_whole: bool) -> bool | None:
+        """The same of an address that is no block's, for all that is known. `is_whole`: nothing was missed."""
+        on_stack, aborted = event["where"] & Where.ON_STACK, bool(event["where"] & Where.ABORTED)
+        if not is_whole:
+            return True if aborted and (self._is_in_frame(event) or self._places.binary_at(event)) else None
+        is_around = bool(event["where"] >> AROUND_SHIFT)
         other = self._places.block_of_another(event)
-        if other is None and not event["on_stack"]:  # the stack of a thread is a mapping too
+        if other is None and not on_stack:  # the stack of a thread is a mapping too
             other = self._places.mapping_at(event)
-        block = other if other is not None else self._places.block_around(event)
+        block = other if other is not None or is_around else self._places.block_around(event)
         if block is not None:
             event["birth"] = block["stack"]
         if other is not None:
             event["error"] = ErrorKind.MISMATCHED_FREE
-        return True if block is not None or event["on_stack"] or self._places.binary_at(event) else None
+        if block is not None or is_around or self._is_misaligned(event) or self._is_in_frame(event):
+            return True
+        is_launched = self._evidence.snapshot.mode == "launched"
+        if not is_launched and not aborted:
+            return None
+        if (is_launched and on_stack) or self._places.binary_at(event):
+            return True
+        # libc aborts in frees of older and of inherited blocks too, where what it keeps beside them was written over
+        return True if aborted and is_launched and not self._is_of_child(event) else None
+
+    def _is_in_frame(self, event: np.void) -> bool:
+        return bool(event["where"] & Where.ON_STACK and event["birth"])
+
+    def _is_misaligned(self, event: np.void) -> bool:
+        """Tell whether a C library never makes a block at the address."""
+        sites = self._evidence.snapshot.sites
+        is_c_library = event["site"] < len(sites) and _is_c_library(sites[event["site"]].module)
+        return is_c_library and not event["group"] and bool(event["address"] % _ALIGNMENT)
 
     def _may_have_missed_births(self, event: np.void) -> bool:
         """Tell whether a block may have been made at the address unseen: since anything was lost, where no probe is, or
@@ -120,8 +146,10 @@ class BadFrees:
             return self._of_a_mapping(event) if block is None else self._of_another(block)
         if event["error"] != ErrorKind.DOUBLE_FREE:
             return None
-        size = byte_words(int(event["block_size"]))
-        what = f"a block of {size}" if event["birth"] else "a block that its parent made"
+        if event["birth"]:
+            what = f"a block of {byte_words(int(event['block_size']))}"
+        else:
+            what = "a block that its parent made" if self._is_of_child(event) else "a block older than the trace"
         return what if event["release"] else f"{what}, freed earlier: the place was not kept"
 
     def _of_another(self, block: np.void) -> str:
@@ -137,17 +165,32 @@ class BadFrees:
         return f"{where} of {byte_words(int(mapping['length']))} that {maker} made"
 
     def _where(self, event: np.void) -> str:
+        inside, size = int(event["where"]) >> AROUND_SHIFT, int(event["block_size"])
         block = self._places.block_around(event)
-        if block is not None:
-            inside = int(event["address"]) - int(block["address"])
-            return f"{byte_words(inside)} inside a block of {int(block['size']):,}"
-        if event["on_stack"]:
-            return "on the stack of the thread that frees it"
+        if not inside and block is not None:
+            inside, size = int(event["address"]) - int(block["address"]), int(block["size"])
+        if inside:
+            return f"{byte_words(inside)} inside a block of {size:,}"
+        if event["where"] & Where.ON_STACK:
+            return f"on the stack of {self._owner_of_frame(event) or 'the thread that frees it'}"
+        if not self._places.binary_at(event):
+            if self._is_misaligned(event):
+                return f"never allocated: malloc's blocks are at multiples of {_ALIGNMENT} bytes"
+            return "at no block that is known; the C library ended the program"
         what = "the data"
         if event["serial"]:
             name = self._evidence.snapshot.holder_names[int(event["serial"]) - 1].name
             what = f"variable {name.removesuffix('[]')}"
         return f"in {what} of {self._places.binary_at(event)}"
+
+
+    def _owner_of_frame(self, event: np.void) -> str | None:
+        """Return the function in whose frame the address is: that which others were inlined in."""
+        if not event["birth"]:
+            return None
+        frames = self._evidence.stacks.get(int(event["birth"])).frames
+        same = [frame for frame in frames if (frame.path, frame.address) == (frames[0].path, frames[0].address)]
+        return same[-1].function if same else None
 
 
 def byte_words(count: int) -> str:

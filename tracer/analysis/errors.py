@@ -13,7 +13,7 @@ from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
 from tracer.analysis.identity import keys_of
 from tracer.analysis.mismatches import Mismatches
-from tracer.model.events import COUNTED_EVENT, ErrorKind
+from tracer.model.events import COUNTED_EVENT, ErrorKind, Where
 from tracer.model.findings import ErrorFinding, FrameList, Holder
 from tracer.model.holders import KIND_GONE
 
@@ -76,6 +76,8 @@ def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, .
 def _birth(evidence: Evidence, event: np.void) -> FrameList | None:
     """Return the stack that an object or a block was made at, with what made it."""
     stack, type_ = int(event["birth"]), int(event["broken_type"])
+    if event["error"] == ErrorKind.INVALID_FREE and event["where"] & Where.ON_STACK:
+        return None  # of the frame that the address is in
     return evidence.makers.whole(evidence.stacks.get(stack).frames, evidence.makers.site_of(stack, type_)) or None
 
 

@@ -98,6 +98,8 @@ def _joined_up(session: Session, snapshot: Snapshot, freed: Records, classes: Cl
     if session.stacks.has_dumps:
         snapshot = merge_stacks(snapshot)
     snapshot = merge_types(snapshot, classes.types)
+    with session.mishaps.attempt():
+        snapshot = session.aborted_frees.told(snapshot)
     return session.endings.judged(snapshot, freed) if judges else snapshot
 
 

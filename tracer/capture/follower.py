@@ -28,6 +28,7 @@ from tracer.probing.prober import Prober
 from tracer.procfs.maps import MapsEntry
 from tracer.procfs.process import executes, has_other_rights, variables, waits_in_kernel
 from tracer.procfs.roots import path_of_process, root_of
+from tracer.scanning.aborted_frees import AbortedFrees
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces
 from tracer.spaces.listener import Moment, SpaceListener
@@ -57,10 +58,10 @@ class Follower:
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, code: GeneratedCode,
         events: SpaceListener, processes: ProcessTable, clock: Callable[[int], int], mishaps: Mishaps, endings: Endings,
-        *, can_hold: bool,
+        aborted_frees: AbortedFrees, *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._processes = binaries, prober, spaces, processes
-        self._endings = endings
+        self._endings, self._aborted_frees = endings, aborted_frees
         self._code = code
         self._listeners: Sequence[SpaceListener] = (spaces, *code.listeners, events)
         self._clock, self._mishaps, self._can_hold = clock, mishaps, can_hold
@@ -238,6 +239,8 @@ class Follower:
     def _ends(self, control: np.void) -> None:
         if (space := _space(control)) in self._headless:
             self._look_at_headless(space)
+        with self._mishaps.attempt():
+            self._aborted_frees.held(control)
         self._endings.held(control)
 
     def _leaves_maker(self, pid: int) -> None:

@@ -27,6 +27,7 @@ from tracer.capture.wakes import Wakes
 from tracer.interpreters.runtimes import InterpreterRuntimes
 from tracer.jit.generated_code import GeneratedCode
 from tracer.kernel.closer import Closer
+from tracer.kernel.kernel_records import UnknownFrees
 from tracer.kernel.links import Attacher
 from tracer.kernel.uprobe_events import UprobeEvents
 from tracer.mishaps import Mishaps
@@ -38,6 +39,7 @@ from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import descendants_of, older_children, untraced_programs
 from tracer.procfs import process as proc
 from tracer.procfs.busy import is_busy
+from tracer.scanning.aborted_frees import AbortedFrees
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces
 from tracer.spaces.mapping_tables import MappingTables, UnwindRows
@@ -110,9 +112,10 @@ class Session:
         self._opened.callback(self.code.close)
         hindrance = options.hindrance or (None if can_hold else "this kernel cannot hold it")
         self.endings = Endings(maps, self.clock.since_start, hindrance, lambda c: self._completion.unwinder(c))
+        self.aborted_frees = AbortedFrees(maps, self.clock.since_start, lambda c: self._completion.unwinder(c))
         self._follower = Follower(
             maps, self.binaries, self._prober, self.spaces, self.code, self.events, self.processes,
-            self.clock.since_start, self.mishaps, self.endings, can_hold=can_hold,
+            self.clock.since_start, self.mishaps, self.endings, self.aborted_frees, can_hold=can_hold,
         )
         self._completion = StackCompletion(maps, self.spaces, self._follower.look_again)
         self.heap_course = HeapCourse(MapWalk(maps, 0, 0).space_totals)
@@ -147,7 +150,7 @@ class Session:
         """Put all probes on a held child and let it go; raises NothingToProbe, or NoSuchTarget if it cannot exec."""
         self.mode, self._launched, self._pids = "launched", launched, (launched.pid,)
         self.kernel.enter(launched.pid, ProcessState.WAITS)
-        self.kernel.shared["unknown_is_bad"] = int(self.options.selection.keeps_all)
+        self._tell_of_unknown_frees(UnknownFrees.ARE_BAD)
         binaries: Sequence[OpenBinary] = ()
         variables: Mapping[str, str] = {}
         with self.mishaps.attempt():
@@ -165,6 +168,7 @@ class Session:
         `tree`: on those that descend from them too. They are asked for here, when there is no more to wait for.
         """
         self._pids = tuple(pids)
+        self._tell_of_unknown_frees(UnknownFrees.MAY_BE_OLDER)
         binaries = [binary for pid in pids for binary in self._join(pid)]
         joined = [*pids]
         for child in filter(proc.is_alive, descendants_of(pids) if tree else ()):
@@ -183,6 +187,9 @@ class Session:
             self._prober.link(pid, found)
             with self.mishaps.attempt():
                 self.code.find((pid, 0), found)
+
+    def _tell_of_unknown_frees(self, which: UnknownFrees) -> None:
+        self.kernel.shared["unknown_frees"] = which if self.options.selection.keeps_all else UnknownFrees.ARE_COUNTED
 
     def _join(self, pid: int) -> Sequence[OpenBinary]:
         """Put all probes on a running process; return its binaries."""

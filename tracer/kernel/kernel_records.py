@@ -17,17 +17,30 @@ class OldBlock(IntEnum):
     UNKNOWN = 2
 
 
+class UnknownFrees(IntEnum):
+    """What the free of an unknown address is."""
+
+    ARE_COUNTED = 0
+    ARE_BAD = 1
+    MAY_BE_OLDER = 2
+
+
 PENDING = np.dtype(
     [
         ("slot", "<u8"), ("address", "<u8"), ("size", "<u8"), ("extra", "<u8"), ("site", "<u8"), ("had_old", "<u8"),
         ("back", "<u8"), ("old", records.ALLOCATION),
     ]
 )
+UNKNOWN_FREE = np.dtype(
+    [
+        ("address", "<u8"), ("slot", "<u8"), ("back", "<u8"), ("time_ns", "<u8"), ("on_stack", "<u8"), ("site", "<u8"),
+    ]
+)
 THREAD_HEAD = np.dtype(
     [
         ("unread", "<u8", (3,)), ("pid", "<u4"), ("generation", "<u2"), ("traced", "<u2"), ("table", "<u4"),
         ("tid", "<u4"), ("totals", records.SPACE_TOTALS), ("unread_draws", "<u8", (3,)), ("is_copy", "<u8"),
-        ("pending", PENDING),
+        ("pending", PENDING), ("unknown_free", UNKNOWN_FREE),
     ]
 )
 FREED_WAYS = 4

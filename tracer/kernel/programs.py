@@ -66,7 +66,8 @@ _DISPENSABLE = {*_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_HOLDS}
 _TURNS = (
     "hold", "step", "compare_outer", "compare_segment", "push_step", "outer_frame", "drop_stale", "find_call",
     "is_within", "dump_instance", "mix_word", "keep_code", "find_state", "find_end", "python_frame", "leave_lua",
-    "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left", "find_operand",
+    "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left", "find_operand", "find_ancestor",
+    "find_around",
 )  # fmt: skip
 """The turns of loops (bpf/turns.bpf.c)."""
 

@@ -34,7 +34,7 @@ MAP_EVENT = _view(object="length", value="mapping_flags")
 MAPPING_EVENT = _view(object="length", value="old_address", extra="old_length", flags="remap")
 """An unmap, a remap, or the undoing of one."""
 _ERROR = {"object": "release", "value": "birth", "extra": "broken_type", "flags": "error", "reserved": "represented"}
-ERROR_EVENT = _view(**_ERROR, count_read="on_stack", count="block_size")
+ERROR_EVENT = _view(**_ERROR, count_read="where", count="block_size")
 """A broken rule. `release`, `birth`: stacks; `represented`: how many errors a sampled one stands for. `serial` of a
 free of what is no block: 1 + the place in Snapshot.holder_names of the variable that it is, else 0."""
 COUNTED_EVENT = _view(**_ERROR)
@@ -58,6 +58,18 @@ class ErrorKind(IntEnum):
     MISMATCHED_FREE = 7
     FREED_WHILE_COUNTED = 8
     FREED_PAST_COUNTER = 9
+
+
+class Where(IntFlag):
+    """Where the address of a free of what is no block lies; what is above `AROUND_SHIFT` is the distance from the start
+    of the block around it. Recordings call it `count_read`."""
+
+    ON_STACK = 1
+    ABORTED = 2
+    """The C library ended the program in this very call."""
+
+
+AROUND_SHIFT = 8
 
 
 class EventFlag(IntFlag):

@@ -130,6 +130,7 @@ PROCESS = np.dtype(
         ("started_ns", "<u8"), ("forked_ns", "<u8"), ("parent", "<u4"), ("space", "<u4"),
         ("generation", "<u2"), ("own_generation", "<u2"), ("state", "<u2"), ("is_copy", "<u2"),
         ("source", "<u4"), ("source_generation", "<u4"), ("is_preloaded", "<u4"), ("first_ended", "<u4"),
+        ("alone_ns", "<u8"),
     ],
     align=True,
 )
@@ -212,7 +213,7 @@ SHARED = np.dtype(
         ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
         ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("pid_namespace", "<u8"),
         ("heartbeat_ns", "<u8"), ("behind", "<u8"), ("tracer", "<u8"),
-        ("unknown_is_bad", "<u8"), ("freed_sets", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
+        ("unknown_frees", "<u8"), ("freed_sets", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
     ]
 )
 

@@ -43,18 +43,27 @@ def dumped_walks(
 ) -> list[DumpedWalk]:
     """Dump the stacks of some threads, by their registers; a walk of a dump needs the process no more."""
     return [
-        DumpedWalk(stack_pointer(registers), make_walk(_dump(memory, space, registers)))
+        dumped_walk(memory, space, registers, make_walk, {})
         for registers, _ in zip(threads, range(_MOST_THREADS), strict=False)
     ]
 
 
-def _dump(memory: ProcessMemory, space: tuple[int, int], registers: Words) -> StackDump:
+def dumped_walk(
+    memory: ProcessMemory, space: tuple[int, int], registers: Words, make_walk: MakeWalk, replaced: dict[int, int]
+) -> DumpedWalk:
+    """Dump the stack of one thread. `replaced`: true return addresses by where on the stack probes put others."""
+    return DumpedWalk(stack_pointer(registers), make_walk(_dump(memory, space, registers, replaced)))
+
+
+def _dump(
+    memory: ProcessMemory, space: tuple[int, int], registers: Words, replaced: dict[int, int]
+) -> StackDump:  # fmt: skip
     start, ip = stack_pointer(registers) & ~7, int(registers[ARCHITECTURE.program_counter_word])
     words = np.zeros(_DUMP_WORDS, np.uint64)
     done = memory.read(start, words)
     preserved = {int(number): int(registers[place]) for number, place in ARCHITECTURE.register_words.items()}
     exact = FRAME_EXACT | ip & FRAME_ADDRESS_MASK
-    return StackDump(0, 0, space, exact, ip, preserved, {}, start, words.tobytes()[:done], _ANYWHERE)
+    return StackDump(0, 0, space, exact, ip, preserved, replaced, start, words.tobytes()[:done], _ANYWHERE)
 
 
 def frame_spans(walks: Iterable[DumpedWalk]) -> FrameSpans:
@@ -69,13 +78,14 @@ def frame_spans(walks: Iterable[DumpedWalk]) -> FrameSpans:
         starts = [dumped.stack + place for place in walked.places]
         for n, (start, end) in enumerate(pairwise(starts)):
             part = Stack(walked.stack.frames[n:], walked.stack.status)
-            number = _number(part)
+            number = stack_number(part)
             stacks[number] = part
             if end > start:
                 rows.append((start - (0 if n else ARCHITECTURE.red_zone_bytes), end, number))
     return FrameSpans(np.sort(np.array(rows, FRAME_SPAN), order="start"), stacks)
 
 
-def _number(stack: Stack) -> int:
+def stack_number(stack: Stack) -> int:
+    """Return the id of a stack that the kernel side has not walked."""
     digest = hashlib.blake2b(np.array(stack.frames, np.uint64).tobytes(), digest_size=8).digest()
     return int.from_bytes(digest, "little")

@@ -16,7 +16,7 @@ from tracer.elf.debug_files import DebugFiles
 from tracer.elf.symbol_table import Symbol
 from tracer.errors import RefleakError
 from tracer.model.c_library_names import LIBC, LOADER, MUSL
-from tracer.model.events import ErrorKind
+from tracer.model.events import ErrorKind, Where
 from tracer.model.holders import SEVERAL, HolderKind, HolderName
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import ANONYMOUS, Records, Snapshot
@@ -188,7 +188,7 @@ class HolderNames:
 
 def _may_be_of_variables(errors: Records) -> npt.NDArray[np.bool_]:
     """Tell the frees of what is no block, nor on a stack."""
-    found: npt.NDArray[np.bool_] = (errors["error"] == ErrorKind.INVALID_FREE) & (errors["on_stack"] == 0)
+    found: npt.NDArray[np.bool_] = (errors["error"] == ErrorKind.INVALID_FREE) & (errors["where"] & ~Where.ABORTED == 0)
     return found
 
 

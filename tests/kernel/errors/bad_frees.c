@@ -142,19 +142,36 @@ static int is(const char *name, const char *wanted)
 	return !strcmp(name, wanted);
 }
 
-static void in_child(int inherits)
+static void in_child(const char *what)
 {
 	void *block = make(SIZE);
+	int is_freed = is(what, "inherited-freed");
 
+	if (is_freed)
+		drop(block);
 	if (!fork()) {
-		void *own = inherits ? block : make(SIZE);
+		void *own = is(what, "child") ? make(SIZE) : block;
 
-		drop(own);
+		if (!is_freed)
+			drop(own);
 		again(own);
 		_exit(0);
 	}
 	wait(0);
-	free(block);
+	if (!is_freed)
+		free(block);
+}
+
+/* What was made before the trace began is freed, after its neighbour was written past its end or not. */
+static void use_older(const char *what, void *block, void *behind)
+{
+	if (is(what, "older-overwritten")) {
+		memset(block, 0xff, SIZE + 15);
+		again(behind);
+	}
+	drop(block);
+	use_others();
+	again(block);
 }
 
 static void bad_in_child(const char *what)
@@ -239,11 +256,24 @@ static void use_pool(const char *what)
 int main(int count, char **arguments)
 {
 	const char *what = count > 1 ? arguments[1] : "";
-	char room[512] = { 0 };
+	char room[512] = { 0 }, *older = malloc(SIZE), *behind = malloc(SIZE);
 	void *block;
 
-	if (is(what, "child") || is(what, "inherited")) {
-		in_child(is(what, "inherited"));
+	if (count > 2) {
+		puts("ready");
+		fflush(stdout);
+		if (read(0, room, 1) != 1)
+			return 4;
+		room[0] = 0;
+	}
+	if (!strncmp(what, "older", 5)) {
+		use_older(what, older, behind);
+		return 0;
+	}
+	free(behind);
+	free(older);
+	if (is(what, "child") || is(what, "inherited") || is(what, "inherited-freed")) {
+		in_child(what);
 		return 0;
 	}
 	if (!strncmp(what, "child-", 6)) {
@@ -275,6 +305,12 @@ int main(int count, char **arguments)
 	block = make(SIZE);
 	if (is(what, "inner")) {
 		again((char *)block + 24);
+	} else if (is(what, "behind")) {
+		again((char *)block + SIZE + 3);
+	} else if (is(what, "inner-freed")) {
+		drop(block);
+		memset((char *)block + 16, 0, 32);
+		again((char *)block + 32);
 	} else if (is(what, "inner-pointer")) {
 		again_by_pointer((char *)block + 24);
 	} else if (is(what, "inner-realloc")) {

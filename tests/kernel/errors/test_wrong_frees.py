@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
+from bad_frees_program import build_bad_frees
 from conftest import CHECKOUT, LiveTarget, Refleak
 from traced_report import HOLD_EXPIRED, NOT_HELD, WENT_ON, Json, Run, functions, run_in_turns
 
@@ -17,11 +17,7 @@ ABORTED, CRASHED = 128 + signal.SIGABRT, 128 + signal.SIGSEGV
 
 @pytest.fixture(scope="module")
 def bad_frees(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("errors") / "bad_frees"
-    source = Path(__file__).parent / "bad_frees.c"
-    flags = ["-O1", "-g", "-w", "-fno-builtin", "-fno-optimize-sibling-calls", "-pthread"]
-    subprocess.run(["gcc", *flags, "-o", program, source], check=True, timeout=60)
-    return program
+    return build_bad_frees(tmp_path_factory.mktemp("errors"))
 
 
 def the_error(run: Run) -> Json:
@@ -75,15 +71,16 @@ def test_a_big_block_that_is_gone_with_its_mapping(refleak: Refleak, bad_frees: 
     assert named(error["created_at"], 2) == ["malloc", "make"]
 
 
-@pytest.mark.parametrize("case", ["child", "inherited"])
+@pytest.mark.parametrize("case", ["child", "inherited", "inherited-freed"])
 def test_a_double_free_in_a_forked_child(refleak: Refleak, bad_frees: Path, case: str) -> None:
-    run = refleak(target=(bad_frees, case))
+    """Of a block of its own, of one of its parent's, and of one that its parent freed before the fork."""
+    run = run_in_turns(lambda _: refleak(target=(bad_frees, case)), {HOLD_EXPIRED, NOT_HELD, WENT_ON})
     error = the_error(run)
     assert (error["kind"], error["count"], named(error["stack"], 2)) == ("double-free", 1, ["again", "in_child"])
     assert error["pid"] != run.report["processes"][0]["pid"]
-    own = case == "child"
-    assert error["reason"].startswith("a block of 101 bytes" if own else "a block that its parent made")
-    assert named(error["created_at"], 2) == (["malloc", "make"] if own else [])
+    assert error["reason"] == "a block of 101 bytes"
+    assert named(error["created_at"], 3) == ["malloc", "make", "in_child"]
+    assert named(error["released_at"], 2) == ["drop", "in_child"]
 
 
 @pytest.mark.parametrize(("case", "first"), [("pool", "pool_drop"), ("pool-moved", "pool_move")])
@@ -143,6 +140,30 @@ def test_a_free_of_what_is_no_block_in_a_forked_child(
     assert named(error["stack"], 2) == ["again", "bad_in_child"]
     assert named(error["created_at"], 3) == (["malloc", "make", "bad_in_child"] if case == "child-inner" else [])
     assert error["pid"] != run.report["processes"][0]["pid"]
+
+
+@pytest.mark.parametrize("case", ["stack", "thread-stack"])
+def test_the_function_whose_frame_is_freed_where_libc_aborts(refleak: Refleak, bad_frees: Path, case: str) -> None:
+    run = refleak("--reachability", "auto", target=(bad_frees, case))
+    (error,) = run.report["errors"]
+    owner = "main" if case == "stack" else "own_stack"
+    assert (error["kind"], error["count"], error["reason"]) == ("invalid-free", 1, f"on the stack of {owner}")
+    assert named(error["stack"], 2) == ["again", owner]
+    assert (error["created_at"], run.status) == (None, ABORTED)
+
+
+def test_the_inside_of_what_was_freed_where_libc_aborts(refleak: Refleak, bad_frees: Path) -> None:
+    run = refleak("--reachability", "auto", target=(bad_frees, "inner-freed"))
+    (error,) = run.report["errors"]
+    assert (error["kind"], error["count"], run.status) == ("invalid-free", 1, ABORTED)
+    assert error["reason"] == "at no block that is known; the C library ended the program"
+    assert [note for note in run.report["notes"] if "free" in note] == []
+
+
+def test_an_address_that_malloc_never_gives(refleak: Refleak, bad_frees: Path) -> None:
+    error = the_error(refleak(target=(bad_frees, "behind")))
+    assert (error["kind"], error["count"]) == ("invalid-free", 1)
+    assert error["reason"] == "never allocated: malloc's blocks are at multiples of 16 bytes"
 
 
 def test_what_ancestors_made_is_freed_without_a_word(refleak: Refleak, bad_frees: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hand_made import BINARIES, LOSSES, SITES, Code, blocks, broken_rules, process, snapshot
 
 from tracer.analysis import AnalysisOptions, analyse, has_findings, parse_suppressions
-from tracer.model.events import ErrorKind
+from tracer.model.events import AROUND_SHIFT, ErrorKind, Where
 from tracer.model.findings import Findings
 from tracer.model.holders import HolderName
 from tracer.model.operations import Operation
@@ -68,8 +68,13 @@ def test_a_first_free_that_was_not_looked_at() -> None:
     assert error.released_at is None
 
 
-def test_a_childs_copy_has_no_birth() -> None:
-    (error,) = judged({"release": FIRST}).errors
+def test_what_was_made_before_the_trace_has_no_birth() -> None:
+    (error,) = judged({"release": FIRST}, mode="attached").errors
+    assert (error.created_at, error.reason) == (None, "a block older than the trace")
+
+
+def test_a_childs_copy_whose_birth_is_not_known() -> None:
+    (error,) = judged({"release": FIRST}, processes=(process(forked_from=(811, 1)),)).errors
     assert (error.created_at, error.reason) == (None, "a block that its parent made")
 
 
@@ -185,8 +190,45 @@ def test_a_block_that_another_allocator_made(group: int) -> None:
 
 
 def test_an_address_on_the_stack() -> None:
-    (error,) = judged({**INVALID, "on_stack": 1}).errors
+    (error,) = judged({**INVALID, "where": Where.ON_STACK}).errors
     assert error.reason == "on the stack of the thread that frees it"
+
+
+def test_the_function_whose_frame_an_address_is_in() -> None:
+    (error,) = judged({**INVALID, "where": Where.ON_STACK | Where.ABORTED, "birth": BIRTH}).errors
+    assert (error.reason, error.created_at) == ("on the stack of make", None)
+
+
+def test_an_address_inside_a_block_that_was_alive_then() -> None:
+    (error,) = judged({**INVALID, "where": 24 << AROUND_SHIFT, "birth": BIRTH, "block_size": 96}).errors
+    assert error.reason == "24 bytes inside a block of 96"
+    assert error.created_at is not None
+
+
+def test_an_address_that_malloc_never_gives() -> None:
+    (error,) = judged({**INVALID, "address": 0x5008}).errors
+    assert error.reason == "never allocated: malloc's blocks are at multiples of 16 bytes"
+
+
+def test_an_address_of_nothing_known_in_which_the_library_aborted() -> None:
+    (error,) = judged({**INVALID, "where": Where.ABORTED}).errors
+    assert error.reason == "at no block that is known; the C library ended the program"
+
+
+def test_where_something_was_lost_an_abort_is_certain_of_the_stack_alone() -> None:
+    assert judged({**INVALID, "where": Where.ABORTED}, losses=LOSSES).errors == ()
+    assert len(judged({**INVALID, "where": 3, "birth": BIRTH}, losses=LOSSES).errors) == 1
+
+
+def test_what_may_be_older_than_the_trace_is_an_error_where_that_is_certain() -> None:
+    aborted = {"where": Where.ABORTED}
+    on_stack = {"where": Where.ABORTED | Where.ON_STACK}
+    for certain in ({"address": 0x5008}, {**on_stack, "birth": BIRTH}, {"where": 24 << AROUND_SHIFT, "birth": BIRTH}):
+        assert len(judged({**INVALID, **certain}, mode="attached").errors) == 1
+    for other in ({}, {"where": Where.ON_STACK}, aborted, on_stack):
+        assert judged({**INVALID, **other}, mode="attached").errors == ()
+    assert len(judged({**INVALID, **aborted}, mode="attached", mappings=(mapping(4),)).errors) == 1
+    assert judged(INVALID, mode="attached", mappings=(mapping(4),)).errors == ()
 
 
 def mapping(binary: int, **more: Any) -> Mapping:

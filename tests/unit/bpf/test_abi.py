@@ -42,6 +42,7 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "ghost": records.GHOST,
     "counters": records.COUNTERS,
     "pending": kernel_records.PENDING,
+    "unknown_free": kernel_records.UNKNOWN_FREE,
     "thread_head": kernel_records.THREAD_HEAD,
     "freed_block": kernel_records.FREED_PLACE,
     "freed_set": kernel_records.FREED_SET,
@@ -84,6 +85,8 @@ ENUMS: dict[str, tuple[type[IntEnum] | type[IntFlag], str]] = {
     "rule_kind": (records.RuleKind, "RULE_"),
     "interpreter_record": (records.InterpreterRecord, "INTERPRETER_"),
     "old_block": (kernel_records.OldBlock, "OLD_"),
+    "unknown_frees": (kernel_records.UnknownFrees, "UNKNOWN_FREES_"),
+    "where": (events.Where, "WHERE_"),
     "walk_outcome": (records.WalkOutcome, "WALK_"),
     "count": (records.Count, "COUNT_"),
 }
