@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from tracer.model.findings import Findings, Leak
 from tracer.report.code_layout import CodeLayout
+from tracer.report.entry_sentence import error_sentence
 from tracer.report.profile_message import ProfileMessage
 from tracer.report.selection_words import rate
 from tracer.report.weights import process_names, reported, weight
@@ -77,4 +78,4 @@ def _comments(findings: Findings) -> list[str]:
     said = ["refleak", *lost] if lost or not findings.is_whole else ["refleak: complete, nothing lost"]
     if findings.selection.is_sampled:
         said.append(f"blocks were sampled, {rate(findings.selection)}: their values are estimates")
-    return said
+    return [*said, *(f"error: {error_sentence(error)}" for error in findings.errors)]

@@ -24,6 +24,7 @@ from tracer.model.findings import CodeRange, Findings, FreedAt, Instance, Leak
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Mapping
 from tracer.report.code_layout import CodeLayout, physical
+from tracer.report.entry_sentence import error_sentence
 from tracer.report.folded import write_folded, write_folded_objects
 from tracer.report.gperftools import write_heap_profile
 from tracer.report.pprof import profile, write_pprof
@@ -113,6 +114,13 @@ def test_pprof_reads_names_lines_inlining_and_mappings(tmp_path: Path) -> None:
     main_program, libc = read.mappings[0], read.mappings[1]
     assert main_program == "1: 0x101000001000/0x101000005000/0x0 /usr/bin/srv aa11 [FN][FL][LN][IN]"
     assert "libc.so.6 bb22" in libc
+
+
+def test_pprof_has_errors_as_comments() -> None:
+    found = findings()
+    assert found.errors
+    assert all(f"error: {error_sentence(error)}".encode() in profile(found) for error in found.errors)
+    assert b"error: " not in profile(nothing())
 
 
 @needs_go
@@ -293,11 +301,15 @@ def test_speedscope_files_fit_their_schema() -> None:
 
 def test_speedscope_has_paths_with_places() -> None:
     document = json.loads(text_of(write_speedscope, two_servers()))
-    frames, (size, objects) = document["shared"]["frames"], document["profiles"]
+    frames, (size, objects, errors) = document["shared"]["frames"], document["profiles"]
     assert (size["unit"], size["endValue"], objects["endValue"]) == ("bytes", 1077333, 12)
     assert [frames[number]["name"] for number in size["samples"][1]] == PAGES.split(";")
     assert {"name": "parse_body", "file": "body.c"} in frames
     assert frames[objects["samples"][1][-1]] == {"name": "[dso]"}
+    found = two_servers().errors
+    assert (errors["name"], errors["endValue"]) == ("errors", sum(error.count for error in found))
+    assert frames[errors["samples"][0][-1]] == {"name": f"[{found[0].kind}]"}
+    assert json.loads(text_of(write_speedscope, nothing()))["profiles"][2:] == []
 
 
 def test_speedscope_has_a_frame_for_each_function() -> None:

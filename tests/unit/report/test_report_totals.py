@@ -105,8 +105,8 @@ def of_folded_objects(path: Path) -> Totals:
 
 
 def of_speedscope(path: Path) -> Totals:
-    size, count = (sum(profile["weights"]) for profile in json.loads(path.read_text())["profiles"])
-    return count, size
+    weights = {profile["name"]: sum(profile["weights"]) for profile in json.loads(path.read_text())["profiles"]}
+    return weights["outstanding objects"], weights["outstanding bytes"]
 
 
 def of_sarif(path: Path) -> Totals:
