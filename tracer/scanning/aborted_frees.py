@@ -38,13 +38,13 @@ class AbortedFrees:
 
     def __init__(self, maps: Maps, clock: Callable[[int], int], make_walk: MakeWalk) -> None:
         self._maps, self._clock, self._make_walk = maps, clock, make_walk
-        self._frees: dict[Space, _Free] = {}
+        self._frees: dict[tuple[Space, int], _Free] = {}
+        """By when they were: some programs go on from abort()."""
 
     def held(self, control: np.void) -> None:
         """Look at a thread that is held at its process's last call. Raises OSError."""
         space = int(control["pid"]), int(control["generation"])
         thread = thread_head(self._maps, int(control["tid"]))
-        self._frees.pop(space, None)
         if thread is None or (int(thread["pid"]), int(thread["generation"])) != space:
             return
         unknown, registers = thread["unknown_free"], control["ending"]["registers"]
@@ -56,7 +56,8 @@ class AbortedFrees:
         try:
             if is_probed or memory.words(slot, 1) == [back]:
                 walk = dumped_walk(memory, space, registers, self._make_walk, {slot: back} if is_probed else {})
-                self._frees[space] = _Free(unknown.copy(), int(control["ending"]["thread"]), walk)
+                when = space, int(unknown["time_ns"])
+                self._frees[when] = _Free(unknown.copy(), int(control["ending"]["thread"]), walk)
         finally:
             memory.close()
 
@@ -65,7 +66,7 @@ class AbortedFrees:
         if not self._frees:
             return snapshot
         errors, stacks, processes = snapshot.errors.copy(), dict(snapshot.stacks), list(snapshot.processes)
-        for space, free in self._frees.items():
+        for (space, _), free in self._frees.items():
             walked = free.walk.walk.run()
             places = [free.walk.stack + place for place in walked.places] if walked is not None else []
             slot = int(free.unknown["slot"])
