@@ -548,6 +548,7 @@ enum unknown_frees {
 enum where {
 	WHERE_ON_STACK = 1,
 	WHERE_ABORTED = 2, /* the C library ended the program in this very call; Python's */
+	WHERE_NO_MEMORY = 4, /* in no page that is there: that before a block, which libc has written to, always is */
 };
 #define AROUND_SHIFT 8
 

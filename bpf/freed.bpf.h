@@ -290,7 +290,7 @@ INLINE int is_invalid_free(struct thread *thread, struct key *key, u64 slot)
 {
 	struct around around = { .key = *key, .address = key->address };
 	struct intent *intent = &thread->intent;
-	u64 on_stack, steps;
+	u64 on_stack, steps, before, where;
 
 	if (!SHARED->unknown_frees || key->group)
 		return 0;
@@ -301,7 +301,10 @@ INLINE int is_invalid_free(struct thread *thread, struct key *key, u64 slot)
 	intent->object = around.birth;
 	intent->value = 0;
 	intent->size = around.size;
-	intent->count_read = (around.birth ? around.distance << AROUND_SHIFT : 0) | on_stack;
+	where = on_stack * WHERE_ON_STACK;
+	if (bpf_probe_read_user(&before, sizeof(before), (void *)(key->address - sizeof(before))))
+		where |= WHERE_NO_MEMORY;
+	intent->count_read = (around.birth ? around.distance << AROUND_SHIFT : 0) | where;
 	intent->flags = ERROR_INVALID_FREE;
 	return SHARED->unknown_frees == UNKNOWN_FREES_ARE_BAD || around.birth || key->address & 15;
 }

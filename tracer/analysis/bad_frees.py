@@ -91,7 +91,8 @@ class BadFrees:
         if (is_launched and on_stack) or self._places.binary_at(event):
             return True
         # libc aborts in frees of older and of inherited blocks too, where what it keeps beside them was written over
-        return True if aborted and is_launched and not self._is_of_child(event) else None
+        is_seen_whole = is_launched and not self._is_of_child(event)
+        return True if is_seen_whole and event["where"] & (Where.ABORTED | Where.NO_MEMORY) else None
 
     def _is_in_frame(self, event: np.void) -> bool:
         return bool(event["where"] & Where.ON_STACK and event["birth"])
@@ -176,6 +177,8 @@ class BadFrees:
         if not self._places.binary_at(event):
             if self._is_misaligned(event):
                 return f"never allocated: malloc's blocks are at multiples of {_ALIGNMENT} bytes"
+            if event["where"] & Where.NO_MEMORY:
+                return "never allocated: no memory is there"
             return "at no block that is known; the C library ended the program"
         what = "the data"
         if event["serial"]:

@@ -67,6 +67,8 @@ class Where(IntFlag):
     ON_STACK = 1
     ABORTED = 2
     """The C library ended the program in this very call."""
+    NO_MEMORY = 4
+    """Before it no page is there, as it is before each block that was not swapped out."""
 
 
 AROUND_SHIFT = 8

@@ -186,9 +186,12 @@ class HolderNames:
         return self._types[binary]
 
 
+_ANYWHERE = Where.ABORTED | Where.NO_MEMORY
+
+
 def _may_be_of_variables(errors: Records) -> npt.NDArray[np.bool_]:
     """Tell the frees of what is no block, nor on a stack."""
-    found: npt.NDArray[np.bool_] = (errors["error"] == ErrorKind.INVALID_FREE) & (errors["where"] & ~Where.ABORTED == 0)
+    found: npt.NDArray[np.bool_] = (errors["error"] == ErrorKind.INVALID_FREE) & (errors["where"] & ~_ANYWHERE == 0)
     return found
 
 

@@ -307,6 +307,8 @@ int main(int count, char **arguments)
 		again((char *)block + 24);
 	} else if (is(what, "behind")) {
 		again((char *)block + SIZE + 3);
+	} else if (is(what, "nowhere")) {
+		again((void *)0x12345670);
 	} else if (is(what, "inner-freed")) {
 		drop(block);
 		memset((char *)block + 16, 0, 32);

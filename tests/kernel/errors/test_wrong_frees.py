@@ -160,6 +160,14 @@ def test_the_inside_of_what_was_freed_where_libc_aborts(refleak: Refleak, bad_fr
     assert [note for note in run.report["notes"] if "free" in note] == []
 
 
+def test_an_address_of_no_memory(refleak: Refleak, bad_frees: Path) -> None:
+    run = refleak(target=(bad_frees, "nowhere"))
+    error = the_error(run)
+    assert (error["kind"], error["count"]) == ("invalid-free", 1)
+    assert error["reason"] == "never allocated: no memory is there"
+    assert (named(error["stack"], 2), run.status) == (["again", "main"], CRASHED)
+
+
 def test_an_address_that_malloc_never_gives(refleak: Refleak, bad_frees: Path) -> None:
     error = the_error(refleak(target=(bad_frees, "behind")))
     assert (error["kind"], error["count"]) == ("invalid-free", 1)

@@ -215,6 +215,14 @@ def test_an_address_of_nothing_known_in_which_the_library_aborted() -> None:
     assert error.reason == "at no block that is known; the C library ended the program"
 
 
+def test_an_address_of_no_memory() -> None:
+    (error,) = judged({**INVALID, "where": Where.NO_MEMORY}).errors
+    assert error.reason == "never allocated: no memory is there"
+    assert judged({**INVALID, "where": Where.NO_MEMORY}, mode="attached").errors == ()
+    (error,) = judged({**INVALID, "where": Where.NO_MEMORY}, mappings=(mapping(4),)).errors
+    assert error.reason == "in the data of libstdc++.so.6"
+
+
 def test_where_something_was_lost_an_abort_is_certain_of_the_stack_alone() -> None:
     assert judged({**INVALID, "where": Where.ABORTED}, losses=LOSSES).errors == ()
     assert len(judged({**INVALID, "where": 3, "birth": BIRTH}, losses=LOSSES).errors) == 1
