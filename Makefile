@@ -52,6 +52,8 @@ demo: .venv/runs examples/demo/leaky
 
 test: venv
 	.ci/install $(TEST_PACKAGES) $(DEB_PACKAGES)
+	-examples/perf/build.sh
+	-examples/perf/build.sh --unmodified
 	$(PYTHON) -m pytest tests
 
 # An hour: make fuzz SECONDS=3600

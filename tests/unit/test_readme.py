@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,16 @@ def test_make_targets_exist() -> None:
     for document in DOCUMENTS:
         for text in re.findall(r"(?:^    |`)make ([a-z]+)", document.read_text(), re.M):
             assert text in targets, document
+
+
+def test_make_test_builds_the_perf_that_it_traces() -> None:
+    """Else the tests of it are skipped; where it cannot be built, the others run."""
+    printed = subprocess.run(
+        ["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    ).stdout.splitlines()
+    builds = [printed.index(f"examples/perf/build.sh{variant}") for variant in ("", " --unmodified")]
+    (tests,) = (at for at, line in enumerate(printed) if line.endswith("-m pytest tests"))
+    assert max(builds) < tests
 
 
 def test_exit_statuses_are_those_of_the_errors() -> None:
