@@ -212,10 +212,19 @@ def add_formats(parser: argparse.ArgumentParser, names: Sequence[str]) -> argpar
     report.add_argument(
         "--format", choices=names, metavar="FORMAT", help=f"{', '.join(names)}; by default as -o's suffix says"
     )
-    report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the report to FILE")
+    report.add_argument("-o", "--output", type=_output, metavar="FILE", help="write the report to FILE")
     report.add_argument("--top", type=entry_count, metavar="N", default=10, help="show the N biggest entries only (10)")
     add_look(report)
     return report
+
+
+def _output(text: str) -> Path:
+    """stdout is the target's: a report among its output would be of no use to a program that reads either."""
+    if text == "-":
+        raise argparse.ArgumentTypeError(
+            "'-' is no file: without -o a trace's report goes to stderr, that of a recording to stdout"
+        )
+    return Path(text)
 
 
 def add_look(parser: argparse._ActionsContainer) -> None:
