@@ -20,6 +20,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -36,7 +37,7 @@ from program import Calls, Program  # noqa: E402
 from recordings import Run  # noqa: E402
 from score import print_table, score  # noqa: E402
 from score_extra_puts import print_extra_puts, score_extra_puts  # noqa: E402
-from sites import GET_TWICE, KEPT, KINDS, LEFT_OUT, PUT_TWICE, Site, read_sites, write_sites  # noqa: E402
+from sites import GET_LEFT_OUT, GET_TWICE, KEPT, KINDS, LEFT_OUT, OVER_PUTS, Site, read_sites, write_sites  # noqa: E402
 
 from tracer.analysis.lives import Life  # noqa: E402
 
@@ -44,8 +45,8 @@ PROGRAMS: dict[str, type[Program]] = {"perf": Perf, "dbus": Dbus}
 REFS_ONLY = ("--refs-only",)
 _MOST_CALLS = 30_000
 """Of the call in a workload: more only make the run longer."""
-_MOST_SECONDS = 120
-"""Of a run: a mutant may wait for ever."""
+_MOST_SECONDS = 60
+"""Of a run: a mutant may wait for ever. What was seen until it is killed is recorded."""
 
 
 def trace(
@@ -63,10 +64,23 @@ def trace(
     ) as process:
         try:
             process.wait(_MOST_SECONDS)
+            return
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # the mutant too
+            _kill_all(binary)
+        try:
+            process.wait(_MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
             recording.unlink(missing_ok=True)
-            print(f"{recording.name}: it did not end")
+            print(f"{recording.name}: it did not end", flush=True)
+
+
+def _kill_all(binary: Path) -> None:
+    """Kill the processes that run a program."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "exe").readlink() == binary:
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def check(program: Program, out: Path, show_wrong: bool) -> None:
@@ -131,8 +145,8 @@ def run(program: Program, out: Path, how: How, most: int) -> None:
     folder, traced = how.folder(out), () if how.memory else REFS_ONLY
     folder.mkdir(exist_ok=True)
     binary = folder / program.binary.name
-    write = write_mutant if how.kind == LEFT_OUT else write_doubled
-    for site in read_sites(out, how.kind):
+    write = write_mutant if how.kind in (LEFT_OUT, GET_LEFT_OUT) else write_doubled
+    for site in how.sites(program, out):
         least = 6 if how.sometimes else 1
         names = [name for name, count in site.workloads.items() if least <= count < _MOST_CALLS]
         if not names and not how.sometimes:
@@ -141,7 +155,7 @@ def run(program: Program, out: Path, how: How, most: int) -> None:
             try:
                 write(code, site.address, binary, how.sometimes)
             except NoRoom as error:
-                print(f"{site.address:#x} is passed over: {error}")
+                print(f"{site.address:#x} is passed over: {error}", flush=True)
                 break
             trace(program, out, binary, name, folder / f"{site.address:#x}.{name}.refleak", traced)
 
@@ -153,14 +167,20 @@ class How:
     kind: str
     sometimes: bool
     memory: bool
+    half: int | None = None
+    """Only this one's mutants."""
 
     def folder(self, out: Path) -> Path:
         words = [] if self.kind == LEFT_OUT else [self.kind]
         return out / "-".join([*words, "sometimes" if self.sometimes else "always", *["memory"] * self.memory])
 
-    def recordings(self, out: Path) -> Iterator[tuple[Site, Path, Path]]:
+    def sites(self, program: Program, out: Path) -> list[Site]:
+        sites = read_sites(out, self.kind)
+        return [site for site in sites if self.half is None or site.half(program) == self.half]
+
+    def recordings(self, program: Program, out: Path) -> Iterator[tuple[Site, Path, Path]]:
         """Yield each mutant's recordings, and that of the program as it is with the same workload."""
-        for site in read_sites(out, self.kind):
+        for site in self.sites(program, out):
             for recording in sorted(self.folder(out).glob(f"{site.address:#x}.*.refleak")):
                 yield site, recording, out / "plain" / f"{recording.name.split('.')[1]}.refleak"
 
@@ -175,21 +195,23 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--wrong", action="store_true")
     parser.add_argument("--workloads", type=int, default=2, help="with how many each call is changed")
+    parser.add_argument("--half", type=int, choices=(0, 1), help="only the mutants of this half")
     arguments = parser.parse_args()
     program = PROGRAMS[arguments.program]()
     out = arguments.dir.resolve()
     out.mkdir(exist_ok=True)
-    how = How(arguments.kind, arguments.sometimes, arguments.memory)
+    how = How(arguments.kind, arguments.sometimes, arguments.memory, arguments.half)
     if arguments.what == "check":
         check(program, out, arguments.wrong)
     elif arguments.what == "run":
         run(program, out, how, arguments.workloads)
-    elif how.kind == PUT_TWICE:
-        runs = ((site, path, score_extra_puts(program, site, path)) for site, path, _ in how.recordings(out))
+    elif how.kind in OVER_PUTS:
+        runs = ((site, path, score_extra_puts(program, how.kind, site, path, plain))
+                for site, path, plain in how.recordings(program, out))  # fmt: skip
         print_extra_puts(program, ((site, path, scored) for site, path, scored in runs if scored), arguments.wrong)
     else:
         judged = ((site, path, score(program, how.kind, site, path, plain))
-                  for site, path, plain in how.recordings(out))  # fmt: skip
+                  for site, path, plain in how.recordings(program, out))  # fmt: skip
         print_table(program, ((site, path, scored) for site, path, scored in judged if scored), arguments.wrong)
 
 

@@ -1,4 +1,4 @@
-"""The calls of gets and puts in a program, and copies of it in which one of the puts is left out.
+"""The calls of gets and puts in a program, and copies of it in which one of them is left out.
 
 A mutant differs from the program in the bytes of one call, so none is compiled: what runs is what the source without
 that line would be compiled to, but for registers that nobody reads.
@@ -26,7 +26,10 @@ _JUMP = re.compile(r"(?:\w+ )?j[a-z]+\s+(\*|[0-9a-f]+)")
 _INDIRECT_CALL = re.compile(r"(?:\w+ )?call\s+\*")
 _REFERS = re.compile(r"\(%rip\).*# ([0-9a-f]+)")
 _FUNCTION = re.compile(r"([0-9a-f]+) <([^>]+)>:")
-_NOTHING, _RETURN_0 = b"\x0f\x1f\x44\x00\x00", b"\x31\xc0\x0f\x1f\x00"
+_RETURN_0, _RETURN_1, _RETURN_OBJECT = b"\x31\xc0", b"\xb8\x01\x00\x00\x00", b"\x48\x89\xf8"
+"""xor %eax, %eax; mov $1, %eax; mov %rdi, %rax"""
+_NOTHING = b"\x0f\x1f\x44\x00\x00", b"\x0f\x1f\x40\x00", b"\x0f\x1f\x00", b"\x66\x90", b"\x90", b""
+"""What does nothing, of 5 bytes, 4, and so on."""
 
 
 @dataclass(frozen=True)
@@ -120,15 +123,19 @@ def _instructions(image: Image, lines: Sequence[tuple[int, str]]) -> list[Instru
 
 
 def write_mutant(of: Code, address: int, to: Path, one_in_four: bool) -> None:
-    """Write a copy of a program that leaves out the call at an address: always, or at about one of four times."""
+    """Write a copy of a program that leaves out the call at an address: always, or at about one of four times.
+
+    What the program goes on with is what the call would have returned: the object of a get, 1 of its stub, that it
+    was not the last reference of a put's stub."""
     assert of.image.read(address, 1) == b"\xe8", "no call"
     callee = of.calls[address]
+    instead = _RETURN_OBJECT if callee in of.program.gets else _RETURN_1 if callee == of.program.get_stub else _RETURN_0
     if not one_in_four:
-        of.image.write_copy(to, [(address, _RETURN_0 if callee == of.program.put_stub else _NOTHING)])
+        of.image.write_copy(to, [(address, instead + _NOTHING[len(instead)])])
         return
     start = room(of)
-    # rdtsc; shr $6, %eax; test $3, %al; jne 1f; xor %eax, %eax; ret; 1: jmp callee
-    chance = b"\x0f\x31\xc1\xe8\x06\xa8\x03\x75\x03\x31\xc0\xc3\xe9"
+    # rdtsc; shr $6, %eax; test $3, %al; jne 1f; what is done instead; ret; 1: jmp callee
+    chance = b"\x0f\x31\xc1\xe8\x06\xa8\x03\x75" + bytes([len(instead) + 1]) + instead + b"\xc3\xe9"
     chance += struct.pack("<i", of.functions[callee] - (start + len(chance) + 4))
     of.image.write_copy(to, [(start, chance), (address + 1, struct.pack("<i", start - (address + CALL_BYTES)))])
 

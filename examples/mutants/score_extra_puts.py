@@ -1,4 +1,5 @@
-"""Compare the puts that refleak calls one too many with the put that mutants make twice."""
+"""Compare the puts that refleak calls one too many with what mutants make twice, or with what answers the get that they
+leave out."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from program import Program
+from program import Calls, Program
 from recordings import Run, as_calls
 from score import NAMED, Words, said_of, share
-from sites import Site
+from sites import PUT_TWICE, Site
 
 from tracer.model.findings import ErrorFinding
 
@@ -22,7 +23,7 @@ _ENDS = {_WEAK: "weak", "this one did not": "taken elsewhere", "no object that e
 
 @dataclass(frozen=True)
 class ScoredErrors:
-    """Of one run: its over-puts by whether the put that was made twice is named, and by how sure refleak is."""
+    """Of one run: its over-puts by whether the right put is named, and by how sure refleak is."""
 
     words: Words
     crashed: bool
@@ -31,8 +32,11 @@ class ScoredErrors:
     wrong: tuple[str, ...]
 
 
-def score_extra_puts(program: Program, site: Site, recording: Path) -> ScoredErrors | None:
+def score_extra_puts(
+    program: Program, kind_of_mutant: str, site: Site, recording: Path, unmodified: Path
+) -> ScoredErrors | None:
     """Score a run, crashed or not; None where data were lost."""
+    truth = PutTwice(site) if kind_of_mutant == PUT_TWICE else GetLeftOut(program, site, unmodified)
     found = Run(program, recording).analysed()
     if not found.complete:
         return None
@@ -41,13 +45,36 @@ def score_extra_puts(program: Program, site: Site, recording: Path) -> ScoredErr
     for error in mine:
         if error.kind == _KIND:
             calls = as_calls(error.probably or error.stack)
-            right = site.is_in(calls)
+            right = truth.is_right(calls)
             words[right, _word(error)] += error.count
             if not right:
                 named = " < ".join(f"{function}:{line}" for function, line in calls[:NAMED])
                 wrong.append(f"{error.count} {_word(error)}: named {named} ({error.reason})")
     others = Counter({error.kind: error.count for error in mine if error.kind != _KIND})
     return ScoredErrors(words, found.crashed, others, tuple(wrong))
+
+
+class PutTwice:
+    """A put was made twice: right is that very call."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def is_right(self, put: Calls) -> bool:
+        return self._site.is_in(put)
+
+
+class GetLeftOut:
+    """A get was left out: right is a put that empties a slot which that call fills in the program as it is."""
+
+    def __init__(self, program: Program, site: Site, unmodified: Path) -> None:
+        self._program, self._kind = program, site.kind
+        traced = Run(program, unmodified)
+        stacks = (traced.calls(stack) for stack in traced.get_counts() if site.address in traced.call_addresses(stack))
+        self._slots = {slot for stack in stacks for slot in program.slots.get_slots(site.kind, stack, birth=False)}
+
+    def is_right(self, put: Calls) -> bool:
+        return self._program.slots.put_slot(self._kind, put) in self._slots
 
 
 def _word(error: ErrorFinding) -> str:

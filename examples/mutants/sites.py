@@ -10,10 +10,13 @@ from pathlib import Path
 
 from program import Calls, Program
 
-LEFT_OUT, GET_TWICE, PUT_TWICE = KINDS = ("left-out", "get-twice", "put-twice")
+LEFT_OUT, GET_LEFT_OUT, GET_TWICE, PUT_TWICE = KINDS = ("left-out", "get-left-out", "get-twice", "put-twice")
+OVER_PUTS = (GET_LEFT_OUT, PUT_TWICE)
+"""Kinds of which a put is one too many."""
 KEPT = 4
 """Frames of a site's stack, leaf first, at least."""
-_FILES = {LEFT_OUT: "sites.json", PUT_TWICE: "sites.json", GET_TWICE: "get-sites.json"}
+_PUTS, _GETS = "sites.json", "get-sites.json"
+_FILES = {LEFT_OUT: _PUTS, PUT_TWICE: _PUTS, GET_LEFT_OUT: _GETS, GET_TWICE: _GETS}
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""examples/mutants: a program in which one call is made twice goes on as if it had been made once."""
+"""examples/mutants: a program in which one call is made twice, or left out, goes on as if it had been made once."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from built_program import build
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "mutants"))
 
-from call_sites import Code, Instruction, read_code
+from call_sites import Code, Instruction, read_code, write_mutant
 from doubled import Assembly, NoRoom, move, to_be_moved, write_doubled
 
 PROGRAM = r"""
@@ -126,6 +127,22 @@ def test_the_rest_of_the_program_stays(code: Code, tmp_path: Path) -> None:
         if other != "before_a_call":
             assert printed(tmp_path / "mutant", other) == printed(code.program.binary, other)
     assert len((tmp_path / "mutant").read_bytes()) == len(code.program.binary.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("names", "left_out"),
+    [({"puts": {"take": "thing"}}, "1"), ({"gets": {"take": "thing"}}, "4"), ({"get_stub": "take"}, "4")],
+)
+def test_a_call_that_is_left_out_returns_what_it_would_have(
+    code: Code, names: dict[str, object], left_out: str, tmp_path: Path
+) -> None:
+    """A put that the count is not 0, a get its object (1 here), the stub of a get 1."""
+    program = SimpleNamespace(**{**vars(code.program), "puts": {}, "gets": {}, **names})
+    for one_in_four in (False, True):
+        write_mutant(replace(code, program=program), call_in(code, "before_a_value"), tmp_path / "mutant", one_in_four)
+        found = {printed(tmp_path / "mutant", "before_a_value").partition(":")[0] for _ in range(200)}
+        as_ever = printed(code.program.binary, "before_a_value").partition(":")[0]
+        assert found == {f"{left_out}; 0 calls", *[as_ever] * one_in_four}
 
 
 def behind(*instructions: tuple[int, bytes, str], targets: frozenset[int], switches: frozenset[str]) -> Code:
