@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from enum import IntEnum
 
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.frames import Frame
 
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
-Path = tuple[tuple[str, int], ...]
-"""Function and line (or address) of frames, leaf first."""
+Call = tuple[str, int]
+"""Function and line (or address) of a frame."""
+Path = tuple[Call, ...]
+"""Leaf first."""
+_CALLERS = 3
+"""Functions that call what is taken for the wrapper of one of several types, at least."""
 
 
 class Level(IntEnum):
@@ -33,14 +37,24 @@ class Places:
     a wrapper (`map__put`) tells nothing about where a reference was given back.
     """
 
-    def __init__(self, table: SymbolizedStacks, stacks: Iterable[int], wrapped: bool = True) -> None:
-        """`wrapped`: calls that all stacks share are wrappers; makers of objects are not."""
+    def __init__(
+        self, table: SymbolizedStacks, stacks: Iterable[int], wrapped: bool = True,
+        together: Iterable[Sequence[int]] = (),
+    ) -> None:  # fmt: skip
+        """`wrapped`: calls that all stacks share are wrappers; makers of objects are not.
+
+        `together`: stacks of one object each. Where two types have one name, no object has stacks of both: each has
+        wrappers of its own.
+        """
         self._table = table
         self._paths: dict[int, Path] = {}
         self._keys: dict[tuple[int, Level], Hashable] = {}
         paths = {self.path(stack) for stack in stacks} if wrapped else set()
-        self._wrappers = _shared(paths)
-        self._shared = next((path[: self._wrappers] for path in paths if path), ())
+        shared = _shared(paths)
+        self._shared = next((path[:shared] for path in paths if path), ())
+        self._wrappers = dict.fromkeys({path[0] for path in paths if path}, shared)
+        if not shared:
+            self._wrappers |= self._by_type(paths, together)
         self._handed: dict[int, int] = {}
 
     def path(self, stack: int) -> Path:
@@ -49,6 +63,15 @@ class Places:
         if path is None:
             path = self._paths[stack] = tuple((key, _line(frame)) for key, frame in self._own(stack))
         return path
+
+    def _by_type(self, paths: set[Path], together: Iterable[Sequence[int]]) -> dict[Call, int]:
+        """Return how many calls at the leaf are wrappers, by the innermost call, where no object has another one."""
+        innermost = {path[0] for path in paths if path}
+        for stacks in together:
+            calls = {path[0] for stack in stacks if (path := self.path(stack))}
+            if len(calls) > 1:
+                innermost -= calls
+        return {call: _shared({path for path in paths if path and path[0] == call}, _CALLERS) for call in innermost}
 
     def wrappers(self) -> list[str]:
         """Return the functions at the leaf that all stacks share."""
@@ -65,7 +88,8 @@ class Places:
     def _start(self, stack: int) -> int:
         """Return how many frames at the leaf are wrappers: all stacks have them, or they were inlined from a header."""
         own = self._own(stack)
-        start = min(self._wrappers, max(len(own) - 1, 0))
+        path = self.path(stack)
+        start = min(self._wrappers.get(path[0], 0) if path else 0, max(len(own) - 1, 0))
         while start < len(own) - 1 and _is_of_header(own[start][1]):
             start += 1
         return start
@@ -109,8 +133,8 @@ def _line(frame: Frame) -> int:
     return frame.line if frame.line is not None else -frame.address
 
 
-def _shared(paths: set[Path]) -> int:
-    """Return how many calls at the leaf all paths share; none where they are all one path."""
+def _shared(paths: set[Path], callers: int = 1) -> int:
+    """Return how many calls at the leaf all paths share; none where they are all one path, or have fewer `callers`."""
     paths = {path for path in paths if path}
     if len(paths) < 2:
         return 0
@@ -118,7 +142,7 @@ def _shared(paths: set[Path]) -> int:
     while True:
         heads = {path[shared] if len(path) > shared + 1 else None for path in paths}
         if len(heads) != 1 or None in heads:
-            return shared
+            return shared if len({head[0] for head in heads if head}) >= callers else 0
         shared += 1
 
 

@@ -69,8 +69,8 @@ class Siblings:
         taken = {*pairs["get_stack"].tolist(), *(stack for life in all_ for stack in life.gets[1:])}
         given = {*pairs["put_stack"].tolist(), *(stack for life in all_ for stack in life.puts)}
         self._birth_places = Places(table, self._births, wrapped=False)
-        self._get_places = Places(table, taken - self._births)
-        self.put_places = Places(table, given - {int(NEVER_PUT)})
+        self._get_places = Places(table, taken - self._births, together=[life.gets[1:] for life in all_])
+        self.put_places = Places(table, given - {int(NEVER_PUT)}, together=[life.puts for life in all_])
         self._table = table
         self._ends: dict[Level, defaultdict[Hashable, list[tuple[int, int]]]] = {}
         self._near: dict[Pair, float] = {}

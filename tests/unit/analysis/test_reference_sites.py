@@ -1,0 +1,45 @@
+"""Places of references: what of a stack is a wrapper."""
+
+from __future__ import annotations
+
+import pytest
+from simulated import Simulation
+
+from tracer.analysis.reference_sites import Level, Places
+from tracer.analysis.stacks import SymbolizedStacks
+
+MAPS = [f"main:1 {caller} map__put:304" for caller in ("maps__remove:78", "maps__purge:100", "entry__delete:7")]
+RINGS = ["main:1 evlist__free:9 ring__put:20", "main:2 evlist__read:5 ring__put:20"]
+
+
+def places(*together: list[str], stacks: list[str]) -> dict[str, object]:
+    """Return the innermost call that tells each stack."""
+    made = Simulation()
+    numbers = [made.stack(stack) for stack in stacks]
+    snapshot = made.snapshot()
+    table = SymbolizedStacks(snapshot.stacks, snapshot.binaries, made.code.symbols)
+    found = Places(table, numbers, together=[[made.stack(one) for one in some] for some in together])
+    return {stack: found.key(number, Level.CALL) for stack, number in zip(stacks, numbers, strict=True)}
+
+
+def innermost(found: dict[str, object], stack: str) -> str:
+    key = found[stack]
+    assert isinstance(key, tuple)
+    return str(key[0]).partition("@")[0]
+
+
+def test_what_all_stacks_share_is_a_wrapper() -> None:
+    found = places(stacks=MAPS)
+    assert [innermost(found, stack) for stack in MAPS] == ["maps__remove", "maps__purge", "entry__delete"]
+
+
+def test_two_types_of_one_name_have_wrappers_of_their_own() -> None:
+    found = places(MAPS, RINGS[:1], RINGS[1:], stacks=[*MAPS, *RINGS])
+    assert [innermost(found, stack) for stack in MAPS] == ["maps__remove", "maps__purge", "entry__delete"]
+    assert {innermost(found, stack) for stack in RINGS} == {"ring__put"}, "two callers are too few to tell"
+
+
+@pytest.mark.parametrize("also", [RINGS[0], RINGS[1]])
+def test_what_one_object_goes_through_is_of_one_type(also: str) -> None:
+    found = places([*MAPS, also], stacks=[*MAPS, *RINGS])
+    assert {innermost(found, stack) for stack in MAPS} == {"map__put"}
