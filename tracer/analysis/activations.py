@@ -119,10 +119,9 @@ class Activations:
                     learnt.decided[call] += float(left[row]) * life.objects
 
     def _depth_of(self, get: int, put: int) -> int | None:
-        """Return how many calls deeper than the put's function the get is, in one call of it; None if it is not."""
         key = get, put
         if key not in self._depth:
-            self._depth[key] = _depth(self._gets.get(get, ()), self._puts.get(put, ()))
+            self._depth[key] = depth_within(self._gets.get(get, ()), self._puts.get(put, ()))
         return self._depth[key]
 
     def _pair(self, life: Life, unambiguous: bool) -> _State:
@@ -261,7 +260,8 @@ def _less(steps: Sequence[Step], operation: int, stacks: Sequence[int], gone: Fl
     return tuple(kept)
 
 
-def _depth(get: Path, put: Path) -> int | None:
+def depth_within(get: Path, put: Path) -> int | None:
+    """Return how many calls deeper than the put's function a get is, in one call of it; None if it is not."""
     depth = len(get) - len(put)
     if not put or depth < 0 or get[depth][0] != put[0][0] or get[depth][1] > put[0][1]:
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracer.analysis.activations import Activations, without
+from tracer.analysis.activations import Activations, depth_within, without
 from tracer.analysis.habits import Pair, PlacedLife, learn
 from tracer.analysis.lives import Life, courses
 from tracer.analysis.reference_sites import Level, Path, Places, common
@@ -198,6 +198,10 @@ class Siblings:
         births = one in self._births, other in self._births
         return self.get_key(one, births[0], Level.CALL) == self.get_key(other, births[1], Level.CALL)
 
+    def put_line(self, put: int) -> Hashable:
+        """Return what puts of the same line have in common."""
+        return self.put_places.key(put, Level.CALL)
+
     def deaths(self, birth: int) -> dict[FrameList, int]:
         """Return where healthy objects that were created at the same place ended, and how many."""
         for level in Level:
@@ -219,7 +223,9 @@ class Siblings:
         return found
 
     def get_key(self, stack: int, birth: bool, level: Level) -> Hashable:
-        return ("birth", self._birth_places.key(stack, level)) if birth else self._get_places.key(stack, level)
+        if birth or stack in self._births:
+            return "birth", self._birth_places.key(stack, level)
+        return self._get_places.key(stack, level)
 
     def _shared_by_all(self, stacks: set[int]) -> int:
         """Return how many of the outermost functions all stacks share."""
@@ -294,6 +300,11 @@ class Siblings:
         places = self._birth_places if get in self._births else self._get_places
         taken, given = places.from_caller(get), self.put_places.from_caller(put)
         return bool(taken and given) and taken[0][0] == given[0][0] and taken[1:] == given[1:]
+
+    def depth(self, get: int, put: int) -> int | None:
+        """Return how many calls deeper than a put's function a get is, in one call of it; None if it is not."""
+        places = self._birth_places if get in self._births else self._get_places
+        return depth_within(places.from_caller(get), self.put_places.from_caller(put))
 
     def _get_path(self, stack: int) -> Path:
         return (self._birth_places if stack in self._births else self._get_places).path(stack)

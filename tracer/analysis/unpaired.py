@@ -21,6 +21,7 @@ from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
 from tracer.analysis.stacks import Lines, same_lines
 from tracer.analysis.suspect import CONFIDENCES, EXACT, STRONG, WEAK, Suspect
+from tracer.analysis.whole_places import by_whole_places
 from tracer.model.findings import StackCount, UnpairedGet
 
 _SURE = 0.15
@@ -116,7 +117,7 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
     """Return suspects, how many references of each were never put, and how much speaks for it."""
     if one.life.remaining <= 0:
         return []
-    one = _beyond_calls(siblings, one)
+    whole, one = one, _beyond_calls(siblings, one)
     impartial = likely(siblings.weights(one.life), one.life)[1]
     certain = not one.life.puts
     supported = certain or any(siblings.seen(get, row == 0)[1] for row, get in enumerate(one.life.gets))
@@ -131,6 +132,7 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
         chosen = _chosen(siblings, one, keys, settled, informed)
         if all(siblings.habitual(suspect.stack, suspect.birth) for suspect, *_ in chosen):
             return [(replace(suspect, habitual=True), count, weight) for suspect, count, weight in chosen]
+    informed = _by_numbers(siblings, whole, informed)
     worth = np.flatnonzero(informed >= _WORTH * informed.max())
     worth = worth[np.argsort(-informed[worth], kind="stable")][:3]
     rivals = int(np.count_nonzero(informed[worth] >= 0.8 * informed.max())) - 1
@@ -142,6 +144,16 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
         )
         for row in worth.tolist()
     ]
+
+
+def _by_numbers(siblings: Siblings, one: Representative, never: Floats) -> Floats:
+    """Return how many references of each get were never put, weighed by whether the numbers come out with that."""
+    likely = by_whole_places(one.life, siblings.depth)
+    weighed = never * likely
+    if weighed[likely == 1].sum() < _SURE:  # one call is thought to have taken and given back all that can be meant
+        weighed = np.minimum(one.life.taken, one.life.remaining) * (likely == 1)
+    weighed *= one.life.remaining / weighed.sum()
+    return weighed
 
 
 def _beyond_calls(siblings: Siblings, one: Representative) -> Representative:

@@ -325,6 +325,18 @@ def test_what_is_taken_after_the_end_is_no_reason_to_accuse_its_put() -> None:
     assert blamed(made) == {"cache__release"}
 
 
+def test_numbers_tell_which_get_was_made_twice() -> None:
+    """Else what the cache took would have been given back in two ways. No object is well."""
+    made = Simulation()
+    for _ in range(7):
+        thing = made.create(BIRTH.get)
+        for get in (FIND.get, FIND.get, INDEX.get):
+            made.get(thing, get)
+        for put in (FIND.put, INDEX.put, BIRTH.put):
+            made.put(thing, put)
+    assert said(only_leak(made))[0][:2] == ("cache__find:20", 7)
+
+
 def test_an_error_without_history_accuses_no_put() -> None:
     made = Simulation()
     live(made, FIND)
