@@ -55,9 +55,13 @@ class Simulation:
             self._stacks[calls] = self.code.stack(len(self._stacks) + 1, *reversed(keys))
         return self._stacks[calls]
 
-    def create(self, calls: str, count: int = 1, tid: int = 812, type_: int = DSO) -> Thing:
+    def create(
+        self, calls: str, count: int = 1, tid: int = 812, type_: int = DSO, memory_of: Thing | None = None
+    ) -> Thing:
+        """`memory_of`: one that had the memory before."""
         serial = len(self.things) + 1
-        thing = Thing(0x10000 + 64 * serial, serial, type_, self.time_ns + 1, self.stack(calls), tid, count, count)
+        address = memory_of.address if memory_of else 0x10000 + 64 * serial
+        thing = Thing(address, serial, type_, self.time_ns + 1, self.stack(calls), tid, count, count)
         self.things.append(thing)
         self._event(CREATE, thing, calls, tid, value=type_, count=count)
         return thing

@@ -1,4 +1,4 @@
-"""The whole history of objects that ended and were put once more."""
+"""The whole history of objects that ended and were put once more, and of those that had their memory before."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ from tracer.model.events import EVENT, IDENTITY, ErrorKind
 from tracer.model.snapshot import Records
 
 MOST_OBJECTS = 64
+_PREDECESSORS = 3
+_SAME_MEMORY = ("pid", "generation", "group", "address")
 
 
 class Suspects:
-    """Keeps the EVENTs of objects whose over-put is known when they are folded; of the first few only."""
+    """Keeps the EVENTs of objects whose over-put is known when they are folded; of the first few only.
+
+    A put that comes after an object's end may meet another one that has the memory now. So the last few that had the
+    memory of an accused object are kept as well, if they are folded with it.
+    """
 
     def __init__(self, most: int = MOST_OBJECTS) -> None:
         self._most = most
@@ -41,9 +47,21 @@ class Suspects:
             if creates[list(IDENTITY)][place].item() in self._accused:
                 accused[place] = True
         if bool(accused.any()):
-            self._kept.append(events.take(np.flatnonzero(accused[owner])))
+            kept = accused | _predecessors(creates, np.flatnonzero(accused))
+            self._kept.append(events.take(np.flatnonzero(kept[owner])))
         return accused
 
     def events(self) -> Records:
         """Return the EVENTs kept, in order of time."""
         return in_time_order(np.concatenate([np.zeros(0, dtype=EVENT), *self._kept]))
+
+
+def _predecessors(creates: Records, accused: Indices) -> npt.NDArray[np.bool_]:
+    """Return which objects are the last few that had the memory of an accused one before it, shape (len(creates),)."""
+    found = np.zeros(len(creates), dtype=bool)
+    times, memory = creates["time_ns"], creates[list(_SAME_MEMORY)]
+    for place in accused.tolist():
+        same = np.flatnonzero((creates["address"] == creates["address"][place]) & (times < times[place]))
+        same = same[memory[same] == memory[place]]
+        found[same[np.argsort(times[same], kind="stable")][-_PREDECESSORS:]] = True
+    return found

@@ -25,6 +25,7 @@ _LEAST = 1e-9
 _MOST_STEPS = 2048
 _ROUNDS = 2
 _HANDS_UP = 0.5
+_UNLIKELY = 0.1
 _PUTS_OWN = 0.2
 """Of a put's references, the share that the same call took: below it, the put is of what others took."""
 
@@ -128,7 +129,8 @@ class Activations:
         """Pair within one call, in order of time; `unambiguous`: only where one get is possible.
 
         Of an object that was put too often, a call puts at one place once for what it took since it last put there:
-        else the put that no get answers would be paired with what an earlier call took, or keeps.
+        else the put that no get answers would be paired with what an earlier call took, or keeps. Nor does such an
+        object give back what is hardly ever given back there.
         """
         state = _State(life)
         if len(life.steps) > _MOST_STEPS:
@@ -149,6 +151,8 @@ class Activations:
                 if not able or (unambiguous and len(able) > 1):
                     break
                 row = max(able, key=lambda row: self._rank(state, row, stack))
+                if life.remaining < 0 and self._odds(life, row, stack) < _UNLIKELY:
+                    break
                 others = [other for other in free if other not in able]
                 if self._odds_apart(life, others, stack) > self._odds(life, row, stack):
                     state.outside[stack] += count

@@ -13,19 +13,23 @@ from tracer.analysis.evidence import Evidence
 from tracer.analysis.groups import Indices, sorted_runs
 from tracer.analysis.habits import likely
 from tracer.analysis.history import owners
-from tracer.analysis.lives import Life, life
+from tracer.analysis.lives import Life, courses, life
+from tracer.analysis.put_rates import PutRates, PutTooOften
 from tracer.analysis.reasons import place_of
 from tracer.analysis.representatives import last_in_first_out, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
+from tracer.analysis.whole_places import by_whole_puts
 from tracer.model.events import CREATE_EVENT, IDENTITY, ErrorKind
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
 _SURE = 0.8
+_WELL = 5
 _LATE = {ErrorKind.OVER_PUT: Operation.PUT, ErrorKind.USE_AFTER_ZERO: Operation.GET}
 """What was done to an object that had ended."""
 _MOST_LIVES = 64
+_MEMORY = ("pid", "generation", "group", "address")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class _Broken:
     type: int
     life: Life
     in_order: Floats
+    used: bool
+    """Whether references were taken after its end: of those some puts may be, which are too many in another way."""
 
 
 class ExtraPuts:
@@ -53,6 +59,7 @@ class ExtraPuts:
         owner = owners(self._history, self._errors)
         self._order, self._bounds = sorted_runs(np.where(owner < 0, len(self._errors), owner), len(self._errors) + 1)
         self._siblings: dict[int, Siblings] = {}
+        self._rates: dict[int, PutRates] = {}
 
     def of(self, row: int) -> ExtraPut | None:
         """Judge the error in a row of `errors`; None for other errors, and where nothing tells."""
@@ -63,10 +70,15 @@ class ExtraPuts:
             return None
         siblings = self._of_type(found.type)
         one, in_order, of_others = _beyond_calls(siblings, found.life, found.in_order)
-        impartial = likely(siblings.weights(one) * of_others, one)[2]
-        if impartial.max() >= _SURE:
-            return self._said(siblings, found.life, int(impartial.argmax()), True)
-        informed = likely(siblings.weights(one, in_order) * of_others, one)[2]
+        rates = self._rates_of(found.type)
+        impartial = likely(siblings.weights(one) * of_others, one, rates.of(one))[2]
+        if impartial.max() >= -_SURE * one.remaining:
+            column = int(impartial.argmax())
+            strong = self._is_sure(rates, one, column, int(self._errors[row]["stack"]))
+            return self._said(siblings, found.life, column, strong)
+        informed = likely(siblings.weights(one, in_order) * of_others, one, rates.of(one))[2]
+        if not found.used:
+            informed *= by_whole_puts(found.life, siblings.depth, siblings.put_line)
         return self._said(siblings, found.life, int(informed.argmax()), False)
 
     def _life(self, row: int) -> _Broken | None:
@@ -77,11 +89,26 @@ class ExtraPuts:
         creates = np.flatnonzero(events["operation"] == Operation.CREATE)
         if len(creates) == 0:
             return None
-        one, in_order = _whole_life(events, int(creates[0]), self._errors[same])
+        create, errors = events.view(CREATE_EVENT)[creates[0]], self._errors[same]
+        events = np.concatenate([self._before(create), events])
+        one, in_order = _whole_life(events, errors)
         if one.remaining >= 0:  # what got it after its end is not what was put after it
-            puts = same[self._errors["error"][same] == ErrorKind.OVER_PUT]
-            one, in_order = _whole_life(events, int(creates[0]), self._errors[puts])
-        return _Broken(int(events.view(CREATE_EVENT)["type"][creates[0]]), one, in_order)
+            one, in_order = _whole_life(events, errors[errors["error"] == ErrorKind.OVER_PUT])
+        used = bool((errors["error"] == ErrorKind.USE_AFTER_ZERO).any())
+        return _Broken(int(create["type"]), one, in_order, used)
+
+    def _before(self, create: np.void) -> Records:
+        """Return the events of the objects of its type that had the memory of one before it.
+
+        Where one of those ended too early, the put that came too late was made of what has the memory now.
+        """
+        history = self._history
+        in_memory = history[list(_MEMORY)] == create[list(_MEMORY)]
+        rows = np.flatnonzero(in_memory & (history["time_ns"] < create["time_ns"]))
+        rows = rows[~np.isin(history["serial"][rows], self._errors["serial"])]  # not those with errors of their own
+        creates = history[rows].view(CREATE_EVENT)
+        of_type = creates[(creates["operation"] == Operation.CREATE) & (creates["type"] == create["type"])]
+        return history[rows[np.isin(history["serial"][rows], of_type["serial"])]]
 
     def _same(self, row: int) -> Indices:
         """Return the rows of all gets and puts of the same object that came after its end."""
@@ -89,6 +116,25 @@ class ExtraPuts:
         late = np.isin(self._errors["error"], list(_LATE))
         same: Indices = np.flatnonzero((identities == identities[row]) & late)
         return same
+
+    @staticmethod
+    def _is_sure(rates: PutRates, one: Life, column: int, late: int) -> bool:
+        """Tell whether the put that came too late is another one, or known well from objects that ended so.
+
+        It is mostly the put of who held the object still."""
+        put = one.puts[column]
+        return put != late or rates.known(put) >= _WELL
+
+    def _rates_of(self, type_: int) -> PutRates:
+        if type_ not in self._rates:
+            siblings = self._of_type(type_)
+            broken = []
+            for one in (one for one in self._all if one.type == type_):
+                rest, _, of_others = _beyond_calls(siblings, one.life, one.in_order)
+                broken.append(PutTooOften(rest, siblings.weights(rest) * of_others))
+            healthy = courses(self._evidence.snapshot.balanced.courses, type_)
+            self._rates[type_] = PutRates(siblings.put_line, healthy, broken)
+        return self._rates[type_]
 
     def _of_type(self, type_: int) -> Siblings:
         if type_ not in self._siblings:
@@ -110,9 +156,9 @@ class ExtraPuts:
 
     @cached_property
     def _all(self) -> list[_Broken]:
-        """The lives of objects that were put too often: of those with distinct stacks, some."""
+        """The lives of some objects that were put too often."""
         over_put = np.flatnonzero(self._errors["error"] == ErrorKind.OVER_PUT)
-        _, first = np.unique(self._errors["stack"][over_put], return_index=True)
+        _, first = np.unique(self._errors[list(IDENTITY)][over_put], return_index=True)
         lives = (self._life(row) for row in over_put[first[:_MOST_LIVES]].tolist())
         return [one for one in lives if one is not None]
 
@@ -144,15 +190,22 @@ def _beyond_calls(siblings: Siblings, one: Life, in_order: Floats) -> tuple[Life
     return rest, order_of_steps(rest), siblings.of_others(rest, local.sum(axis=0))
 
 
-def _whole_life(events: Records, create: int, errors: Records) -> tuple[Life, Floats]:
-    """Return the life with the gets and puts that came after its end, and what order pairs of it."""
-    counted = events[(events["operation"] == Operation.GET) | (events["operation"] == Operation.PUT)]
+def _whole_life(events: Records, errors: Records) -> tuple[Life, Floats]:
+    """Return the life with the gets and puts that came after its end, and what order pairs of it.
+
+    The first create is the birth. What another one gave counts as taken there.
+    """
+    place = int(np.flatnonzero(events["operation"] == Operation.CREATE)[0])
+    birth, counted = events[place], np.delete(events, place)
+    counted = counted[np.isin(counted["operation"], (Operation.CREATE, Operation.GET, Operation.PUT))]
     errors = errors[np.argsort(errors["time_ns"], kind="stable")]
     late = [_LATE[ErrorKind(error)] for error in errors["error"].tolist()]
-    operation = np.append(counted["operation"], np.array(late, dtype=np.uint8))
+    is_create = counted["operation"] == Operation.CREATE
+    operation = np.append(np.where(is_create, Operation.GET, counted["operation"]), np.array(late)).astype(np.uint8)
+    count = np.append(np.where(is_create, counted["count"], 1), np.ones(len(errors))).astype(np.int64)
     stack = np.append(counted["stack"], errors["stack"])
-    birth, initial = int(events["stack"][create]), int(events["count"][create])
-    one = life(operation, stack, initial, birth)
+    initial = int(birth["count"])
+    one = life(operation, stack, initial, int(birth["stack"]), count=count)
     found = np.zeros((len(one.gets), len(one.puts)))
     births = Counter[int]()
     for get, put in last_in_first_out(operation, np.append(counted["tid"], errors["tid"])):

@@ -325,6 +325,23 @@ def test_what_is_taken_after_the_end_is_no_reason_to_accuse_its_put() -> None:
     assert blamed(made) == {"cache__release"}
 
 
+def test_a_put_that_met_another_object_is_not_accused() -> None:
+    """The first object ends too early. What has its memory then is put by who held the first one."""
+    made = Simulation()
+    for _ in range(9):
+        live(made, FIND)
+        live(made, INDEX)
+    first = made.create(BIRTH.get)
+    for get in (INDEX.get, FIND.get):
+        made.get(first, get)
+    for put in (FIND.put, FIND.put, BIRTH.put):
+        made.put(first, put)
+    second = made.create(BIRTH.get, memory_of=first)
+    for put in (INDEX.put, BIRTH.put):
+        made.put(second, put)
+    assert blamed(made) == {"cache__release"}
+
+
 def test_numbers_tell_which_get_was_made_twice() -> None:
     """Else what the cache took would have been given back in two ways. No object is well."""
     made = Simulation()
