@@ -55,8 +55,8 @@ def test_processes_add_up() -> None:
         (["--fromat", "json", "true"], "unrecognized arguments: --fromat", "did you mean --format?"),
         (["--presets", "glib", "true"], "unrecognized arguments: --presets", "did you mean --preset?"),
         (["-format", "json", "true"], "unrecognized arguments: -format", "did you mean --format?"),
-        (["-o", "-", "true"], "argument -o/--output: '-' is no file: without -o a trace's report goes to stderr, that of"
-         " a recording to stdout", "see refleak --help"),
+        (["-o", "-", "true"], "argument -o/--output: '-' is no file: without -o a trace's report goes to stderr, that"
+         " of a recording to stdout", "see refleak --help"),
         (["--zzz", "true"], "unrecognized arguments: --zzz", "see refleak --help"),
     ],
 )  # fmt: skip
