@@ -525,21 +525,28 @@ def run(workload: str, path: str, command: list[str]) -> None:
     traced = subprocess.Popen(command)
     while not Path(path).exists() and traced.poll() is None:
         time.sleep(0.01)
-    first = Client(path)
-    pid = bus_pid(first)
-    first.close()
-    left = []
+    pid, left = 0, []
     try:
+        first = Client(path)
+        pid = bus_pid(first)
+        first.close()
         left = WORKLOADS[workload](path)
     finally:
-        os.kill(pid, signal.SIGTERM)
+        _end(pid, signal.SIGTERM)
         try:
             for client in left:
                 client.ended()
             traced.wait(_SECONDS)
-        except (TimeoutError, subprocess.TimeoutExpired):
-            os.kill(pid, signal.SIGKILL)
+        except (OSError, EOFError, subprocess.TimeoutExpired):
+            _end(pid, signal.SIGKILL)
             traced.wait()
+
+
+def _end(pid: int, signal_: signal.Signals) -> None:
+    """End the bus, which may have crashed."""
+    if pid:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal_)
 
 
 if __name__ == "__main__":

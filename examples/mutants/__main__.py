@@ -19,11 +19,12 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -34,7 +35,7 @@ from dbus_program import Dbus  # noqa: E402
 from doubled import NoRoom, write_doubled  # noqa: E402
 from perf_program import Perf  # noqa: E402
 from program import Calls, Program  # noqa: E402
-from recordings import Run  # noqa: E402
+from recordings import Run, Unfinished  # noqa: E402
 from score import print_table, score  # noqa: E402
 from score_extra_puts import print_extra_puts, score_extra_puts  # noqa: E402
 from sites import GET_LEFT_OUT, GET_TWICE, KEPT, KINDS, LEFT_OUT, OVER_PUTS, Site, read_sites, write_sites  # noqa: E402
@@ -206,13 +207,26 @@ def main() -> None:
     elif arguments.what == "run":
         run(program, out, how, arguments.workloads)
     elif how.kind in OVER_PUTS:
-        runs = ((site, path, score_extra_puts(program, how.kind, site, path, plain))
-                for site, path, plain in how.recordings(program, out))  # fmt: skip
-        print_extra_puts(program, ((site, path, scored) for site, path, scored in runs if scored), arguments.wrong)
+        print_extra_puts(program, _scored(score_extra_puts, program, out, how), arguments.wrong)
     else:
-        judged = ((site, path, score(program, how.kind, site, path, plain))
-                  for site, path, plain in how.recordings(program, out))  # fmt: skip
-        print_table(program, ((site, path, scored) for site, path, scored in judged if scored), arguments.wrong)
+        print_table(program, _scored(score, program, out, how), arguments.wrong)
+
+
+Score = TypeVar("Score")
+
+
+def _scored(
+    score: Callable[[Program, str, Site, Path, Path], Score | None], program: Program, out: Path, how: How
+) -> Iterator[tuple[Site, Path, Score]]:
+    """Yield what can be scored."""
+    for site, recording, plain in how.recordings(program, out):
+        try:
+            scored = score(program, how.kind, site, recording, plain)
+        except Unfinished:
+            print(f"{recording.name}: the trace did not end")
+            continue
+        if scored is not None:
+            yield site, recording, scored
 
 
 def _lacking(program: Program, run: Run, kind: str, life: Life) -> list[str]:

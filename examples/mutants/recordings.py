@@ -13,6 +13,7 @@ from program import Calls, Program
 from tracer.analysis import analyse
 from tracer.analysis.lives import Life, courses
 from tracer.analysis.stacks import SymbolizedStacks
+from tracer.errors import CannotRead
 from tracer.model.findings import ErrorFinding, FrameList, Leak
 from tracer.model.operations import Operation
 from tracer.model.records import FRAME_ADDRESS_MASK
@@ -32,14 +33,21 @@ class Analysed:
     """Processor time of the analysis."""
 
 
+class Unfinished(Exception):
+    """A trace that did not end."""
+
+
 class Run:
     """One traced run of a program."""
 
     def __init__(self, program: Program, path: Path) -> None:
         self._program = program
-        recording = read_recording(path)
+        try:
+            recording = read_recording(path)
+        except CannotRead:
+            raise Unfinished(path) from None
         if recording.symbols is None:
-            raise SystemExit(f"{path}: the trace did not end; remove this file, and run again")
+            raise Unfinished(path)
         self._snapshot, self._symbols = recording.snapshot, recording.symbols
         self._book = SymbolizedStacks(self._snapshot.stacks, self._snapshot.binaries, self._symbols)
 
