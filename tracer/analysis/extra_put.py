@@ -47,6 +47,8 @@ class _Broken:
     in_order: Floats
     used: bool
     """Whether references were taken after its end: of those some puts may be, which are too many in another way."""
+    before: int
+    """How many objects that had its memory before it `life` is of as well."""
 
 
 class ExtraPuts:
@@ -75,11 +77,11 @@ class ExtraPuts:
         if impartial.max() >= -_SURE * one.remaining:
             column = int(impartial.argmax())
             strong = self._is_sure(rates, one, column, int(self._errors[row]["stack"]))
-            return self._said(siblings, found.life, column, strong)
+            return self._said(siblings, found, column, strong)
         informed = likely(siblings.weights(one, in_order) * of_others, one, rates.of(one))[2]
         if not found.used:
             informed *= by_whole_puts(found.life, siblings.depth, siblings.put_line)
-        return self._said(siblings, found.life, int(informed.argmax()), False)
+        return self._said(siblings, found, int(informed.argmax()), False)
 
     def _life(self, row: int) -> _Broken | None:
         """Return what the object of an error went through; None where its birth is not known."""
@@ -90,12 +92,13 @@ class ExtraPuts:
         if len(creates) == 0:
             return None
         create, errors = events.view(CREATE_EVENT)[creates[0]], self._errors[same]
-        events = np.concatenate([self._before(create), events])
+        before = self._before(create)
+        events = np.concatenate([before, events])
         one, in_order = _whole_life(events, errors)
         if one.remaining >= 0:  # what got it after its end is not what was put after it
             one, in_order = _whole_life(events, errors[errors["error"] == ErrorKind.OVER_PUT])
         used = bool((errors["error"] == ErrorKind.USE_AFTER_ZERO).any())
-        return _Broken(int(create["type"]), one, in_order, used)
+        return _Broken(int(create["type"]), one, in_order, used, len(np.unique(before["serial"])))
 
     def _before(self, create: np.void) -> Records:
         """Return the events of the objects of its type that had the memory of one before it.
@@ -163,16 +166,19 @@ class ExtraPuts:
         return [one for one in lives if one is not None]
 
     @staticmethod
-    def _said(siblings: Siblings, one: Life, column: int, strong: bool) -> ExtraPut:
+    def _said(siblings: Siblings, found: _Broken, column: int, strong: bool) -> ExtraPut:
+        one = found.life
         stack, given = one.puts[column], round(float(one.given[column]))
         source = siblings.taken_at(stack)
         if source is None:
             return ExtraPut(stack, "no object that ended well was put there")
         taken = round(sum(one.taken[row] for row, get in enumerate(one.gets) if siblings.same_get(get, source)))
         place = place_of(siblings.said_of(source))
-        if taken == 0:
+        if taken == 0 and not found.before:
             return ExtraPut(stack, f"other objects take at {place} what is put there; this one did not")
         said = f"it gives back what is taken at {place}: {taken:,} taken here, {given:,} put"
+        if found.before:
+            said += f", with {found.before} that had this memory before"
         is_counted = strong and given > taken
         return ExtraPut(stack, said if is_counted else f"{said}; judged by order and nearness alone")
 

@@ -340,6 +340,8 @@ def test_a_put_that_met_another_object_is_not_accused() -> None:
     for put in (INDEX.put, BIRTH.put):
         made.put(second, put)
     assert blamed(made) == {"cache__release"}
+    (error,) = found(made).errors
+    assert error.reason is not None and "1 taken here, 2 put, with 1 that had this memory before" in error.reason
 
 
 def test_numbers_tell_which_get_was_made_twice() -> None:
