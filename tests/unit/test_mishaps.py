@@ -140,7 +140,7 @@ def fake_follower(handler: Any, mishaps: Mishaps) -> tuple[Follower, Any]:
     nothing: Any = SimpleNamespace(listeners=())
     follower = Follower(
         maps, Binaries(), nothing, spaces, nothing, nothing, ProcessTable(), lambda ns: ns, mishaps,
-        SimpleNamespace(held=handler), can_hold=True,
+        SimpleNamespace(held=handler), SimpleNamespace(held=handler), can_hold=True,
     )  # fmt: skip
     return follower, shared
 
