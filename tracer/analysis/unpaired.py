@@ -149,11 +149,13 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
 def _by_numbers(siblings: Siblings, one: Representative, never: Floats) -> Floats:
     """Return how many references of each get were never put, weighed by whether the numbers come out with that."""
     likely = by_whole_places(one.life, siblings.depth)
+    if likely.min() == 1:
+        return never
     weighed = never * likely
     if weighed[likely == 1].sum() < _SURE:  # one call is thought to have taken and given back all that can be meant
         weighed = np.minimum(one.life.taken, one.life.remaining) * (likely == 1)
     weighed *= one.life.remaining / weighed.sum()
-    return weighed
+    return np.minimum(weighed, one.life.taken)
 
 
 def _beyond_calls(siblings: Siblings, one: Representative) -> Representative:
