@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tracer.analysis.lives import Life
 from tracer.analysis.scaling import Floats
 
-_MOST_PLACES = 16
+_LEAST_PLACES, _MOST_PLACES = 3, 16
 _MOST_TRIALS = 2048
 _SPLIT = 0.3
 """How likely it is that the references of one stack went several ways, beside that they did not."""
@@ -36,7 +36,7 @@ def by_whole_places(life: Life, depth: Depth) -> Floats:
         return likely
     settled = _settle(life, taken, given, depth)
     rows = [row for row, count in enumerate(taken) if count]
-    if max(len(rows), sum(count > 0 for count in given)) > _MOST_PLACES:
+    if len(life.gets) < _LEAST_PLACES or max(len(rows), sum(count > 0 for count in given)) > _MOST_PLACES:
         return likely
     fits = np.zeros(len(taken), dtype=bool)
     for row in rows:
