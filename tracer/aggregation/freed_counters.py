@@ -17,9 +17,17 @@ FREED_BLOCK = np.dtype(
     ],
     align=True,
 )
-"""A block that was freed, or memory that was unmapped. `stack`, `release`: of its birth and of the free, 0: not kept; a
-realloc has no `release`."""
+"""A block that was freed, or memory that was unmapped. `stack`, `release`: of its birth and of the free, 0: not kept.
+The `release` of a realloc is the stack of what it made."""
 _MOST_OBJECTS = 10_000
+
+
+def without_moved(freed: Records, snapshot: Snapshot) -> Records:
+    """Leave out the blocks that a realloc freed: it has made another one, by the same stack."""
+    totals = snapshot.totals[snapshot.totals["made"] > 0]
+    made = np.concatenate([totals["stack"], snapshot.allocations["stack"], freed["stack"]])
+    left: Records = freed[~np.isin(freed["release"], made)]
+    return left
 
 
 def with_freed_counters(snapshot: Snapshot, freed: Records) -> Snapshot:

@@ -39,12 +39,13 @@ class Places:
 
     def __init__(
         self, table: SymbolizedStacks, stacks: Iterable[int], wrapped: bool = True,
-        together: Iterable[Sequence[int]] = (),
+        together: Iterable[Sequence[int]] = (), opposite: Iterable[int] = (),
     ) -> None:  # fmt: skip
         """`wrapped`: calls that all stacks share are wrappers; makers of objects are not.
 
         `together`: stacks of one object each. Where two types have one name, no object has stacks of both: each has
-        wrappers of its own.
+        wrappers of its own. `opposite`: stacks of puts, where these are of gets: what takes and gives back wraps
+        neither.
         """
         self._table = table
         self._paths: dict[int, Path] = {}
@@ -54,7 +55,7 @@ class Places:
         self._shared = next((path[:shared] for path in paths if path), ())
         self._wrappers = dict.fromkeys({path[0] for path in paths if path}, shared)
         if not shared:
-            self._wrappers |= self._by_type(paths, together)
+            self._wrappers |= self._by_type(paths, together, opposite)
         self._handed: dict[int, int] = {}
 
     def path(self, stack: int) -> Path:
@@ -64,9 +65,12 @@ class Places:
             path = self._paths[stack] = tuple((key, _line(frame)) for key, frame in self._own(stack))
         return path
 
-    def _by_type(self, paths: set[Path], together: Iterable[Sequence[int]]) -> dict[Call, int]:
+    def _by_type(
+        self, paths: set[Path], together: Iterable[Sequence[int]], opposite: Iterable[int]
+    ) -> dict[Call, int]:
         """Return how many calls at the leaf are wrappers, by the innermost call, where no object has another one."""
-        innermost = {path[0] for path in paths if path}
+        both = {path[0][0] for stack in opposite if (path := self.path(stack))}
+        innermost = {path[0] for path in paths if path and path[0][0] not in both}
         for stacks in together:
             calls = {path[0] for stack in stacks if (path := self.path(stack))}
             if len(calls) > 1:

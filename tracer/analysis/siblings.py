@@ -69,8 +69,10 @@ class Siblings:
         taken = {*pairs["get_stack"].tolist(), *(stack for life in all_ for stack in life.gets[1:])}
         given = {*pairs["put_stack"].tolist(), *(stack for life in all_ for stack in life.puts)}
         self._birth_places = Places(table, self._births, wrapped=False)
-        self._get_places = Places(table, taken - self._births, together=[life.gets[1:] for life in all_])
-        self.put_places = Places(table, given - {int(NEVER_PUT)}, together=[life.puts for life in all_])
+        given -= {int(NEVER_PUT)}
+        gets, puts = ([life.gets[1:] for life in all_], [life.puts for life in all_])
+        self._get_places = Places(table, taken - self._births, together=gets, opposite=given)
+        self.put_places = Places(table, given, together=puts, opposite=taken)
         self._table = table
         self._ends: dict[Level, defaultdict[Hashable, list[tuple[int, int]]]] = {}
         self._near: dict[Pair, float] = {}

@@ -7,7 +7,7 @@ from signal import SIGTRAP
 
 import numpy as np
 
-from tracer.aggregation.freed_counters import FREED_BLOCK, with_freed_counters
+from tracer.aggregation.freed_counters import FREED_BLOCK, with_freed_counters, without_moved
 from tracer.aggregation.inheritance import inherited_allocations
 from tracer.aggregation.merged_stacks import merge_stacks
 from tracer.aggregation.merged_types import merge_types
@@ -89,7 +89,8 @@ def take_snapshot(
         target_ended=not running and session.target_ended,
         selection=options.selection,
     )
-    snapshot = with_freed_counters(snapshot, np.concatenate([freed, events.unmapped]))
+    gone = np.concatenate([without_moved(freed, snapshot), events.unmapped])
+    snapshot = with_freed_counters(snapshot, gone)
     return _joined_up(session, snapshot, freed, classes, judges=judges)
 
 
