@@ -89,8 +89,7 @@ def take_snapshot(
         target_ended=not running and session.target_ended,
         selection=options.selection,
     )
-    gone = np.concatenate([without_moved(freed, snapshot), events.unmapped])
-    snapshot = with_freed_counters(snapshot, gone)
+    snapshot = with_freed_counters(snapshot, np.concatenate([without_moved(freed, snapshot), events.unmapped]))
     return _joined_up(session, snapshot, freed, classes, judges=judges)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tracer.errors import CannotWrite
+from tracer.kernel.blocked_signals import signals_later
 from tracer.recording.output_place import is_in_place, output_place
 
 
@@ -40,8 +41,10 @@ def _open_there(path: str, flags: int) -> int:
 
 @contextmanager
 def _replacement(target: Path) -> Iterator[BinaryIO]:
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".new", dir=target.parent)
+    name = None
     try:
+        with signals_later():  # an interrupt in between would leave a file that nobody knows
+            descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".new", dir=target.parent)
         with open(descriptor, "wb") as stream:
             yield stream
             stream.flush()
@@ -50,7 +53,8 @@ def _replacement(target: Path) -> Iterator[BinaryIO]:
         Path(name).replace(target)
     except BaseException:
         with suppress(OSError):
-            Path(name).unlink()
+            if name is not None:
+                Path(name).unlink()
         raise
 
 

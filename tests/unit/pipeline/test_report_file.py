@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,20 @@ def test_the_file_appears_at_the_end(tmp_path: Path) -> None:
         assert not path.exists()
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupt_as_the_file_is_made_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = tempfile.mkstemp
+
+    def interrupted(**how: object) -> tuple[int, str]:
+        made = make(**how)  # type: ignore[call-overload]
+        signal.raise_signal(signal.SIGINT)
+        return made  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(tempfile, "mkstemp", interrupted)
+    with pytest.raises(KeyboardInterrupt), report_file(tmp_path / "report"):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failure_leaves_the_old_one_and_no_trace(tmp_path: Path) -> None:
