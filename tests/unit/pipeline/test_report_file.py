@@ -32,8 +32,12 @@ def test_an_interrupt_as_the_file_is_made_leaves_none(tmp_path: Path, monkeypatc
         return made  # type: ignore[no-any-return]
 
     monkeypatch.setattr(tempfile, "mkstemp", interrupted)
-    with pytest.raises(KeyboardInterrupt), report_file(tmp_path / "report"):
-        pass
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), report_file(tmp_path / "report"):
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert list(tmp_path.iterdir()) == []
 
 
