@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from tracer.errors import CannotWrite
-from tracer.kernel.blocked_signals import signals_later
 from tracer.recording.output_place import is_in_place, output_place
 
 
@@ -41,20 +40,18 @@ def _open_there(path: str, flags: int) -> int:
 
 @contextmanager
 def _replacement(target: Path) -> Iterator[BinaryIO]:
-    name = None
+    path = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.new")  # known before it is there
     try:
-        with signals_later():  # an interrupt in between would leave a file that nobody knows
-            descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".new", dir=target.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as stream:
             yield stream
             stream.flush()
             _take_owner_and_mode(descriptor, target)
             os.fsync(descriptor)
-        Path(name).replace(target)
+        path.replace(target)
     except BaseException:
         with suppress(OSError):
-            if name is not None:
-                Path(name).unlink()
+            path.unlink()
         raise
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import stat
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -24,14 +23,14 @@ def test_the_file_appears_at_the_end(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_as_the_file_is_made_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make = tempfile.mkstemp
+    make = os.open
 
-    def interrupted(**how: object) -> tuple[int, str]:
-        made = make(**how)  # type: ignore[call-overload]
+    def interrupted(path: Path, flags: int, mode: int) -> int:
+        made = make(path, flags, mode)
         signal.raise_signal(signal.SIGINT)
-        return made  # type: ignore[no-any-return]
+        return made
 
-    monkeypatch.setattr(tempfile, "mkstemp", interrupted)
+    monkeypatch.setattr(os, "open", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), report_file(tmp_path / "report"):

@@ -89,7 +89,7 @@ def test_the_first_entry_is_open_and_a_list_is_one_tab_stop(chromium: Page, tmp_
 def test_an_entry_begins_with_the_reference_that_was_never_put(chromium: Page, tmp_path: Path) -> None:
     page = opened(chromium, server_findings(), tmp_path)
     (said,) = texts(page, "#leaks tr.inside .summary")
-    assert said.startswith("4 references to dso, ")
+    assert said.startswith("2 references to dso, ")
     assert "never put" in said
     inside = texts(page, "#leaks tr.inside")[0]
     assert inside.index(said) < inside.index("Created at")

@@ -80,18 +80,22 @@ map             7       3      10            7        0
 ---- pid 812, exited with status 0: ./srv --port 80
 
 #1  2 x dso leaked, count 2
-    4 references to dso, taken in map__new (map.c:61), were never put; none
-    taken there was ever put; weak, 79 %: order and nearness of the calls decide
+    2 references to dso, taken in map__new (map.c:61), were never put; none
+    taken there was ever put; weak, 95 %: 1 other place may be meant too
     created at                                                   id 7235c2380deb
       __refcnt__init        refcnt.c:3
       dso__new              dso.c:88  <-- your code
       machine__findnew_dso  machine.c:40
       main                  srv.c:21
-    never put: 4 gets [weak, 79 %]
+    never put: 2 gets [weak, 95 %]
       __refcnt__get refcnt.c:9 < map__new map.c:61
       < thread__insert_map thread.c:9 < main srv.c:21
       no object that ended took a reference here; judged by order and nearness
       alone
+    or never put: 2 references of the creator [weak, 75 %]
+      __refcnt__init refcnt.c:3 < dso__new dso.c:88
+      < machine__findnew_dso machine.c:40 < main srv.c:21
+      no object created here ever ended; judged by order and nearness alone
     balance: +6 -2 = +4
       +6 -2 = +4  main srv.c:21
       +4 -0 = +4    thread__insert_map > map__new map.c:61
