@@ -6,12 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.aggregation.grouping import Indices, in_time_order
-from tracer.model.events import EVENT, IDENTITY, ErrorKind
+from tracer.model.events import EVENT, IDENTITY, MEMORY, ErrorKind
 from tracer.model.snapshot import Records
 
 MOST_OBJECTS = 64
 _PREDECESSORS = 3
-_SAME_MEMORY = ("pid", "generation", "group", "address")
 
 
 class Suspects:
@@ -59,7 +58,7 @@ class Suspects:
 def _predecessors(creates: Records, accused: Indices) -> npt.NDArray[np.bool_]:
     """Return which objects are the last few that had the memory of an accused one before it, shape (len(creates),)."""
     found = np.zeros(len(creates), dtype=bool)
-    times, memory = creates["time_ns"], creates[list(_SAME_MEMORY)]
+    times, memory = creates["time_ns"], creates[list(MEMORY)]
     for place in accused.tolist():
         same = np.flatnonzero((creates["address"] == creates["address"][place]) & (times < times[place]))
         same = same[memory[same] == memory[place]]

@@ -20,7 +20,7 @@ from tracer.analysis.representatives import last_in_first_out, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
 from tracer.analysis.whole_places import by_whole_puts
-from tracer.model.events import CREATE_EVENT, IDENTITY, ErrorKind
+from tracer.model.events import CREATE_EVENT, IDENTITY, MEMORY, ErrorKind
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
@@ -29,7 +29,6 @@ _WELL = 5
 _LATE = {ErrorKind.OVER_PUT: Operation.PUT, ErrorKind.USE_AFTER_ZERO: Operation.GET}
 """What was done to an object that had ended."""
 _MOST_LIVES = 64
-_MEMORY = ("pid", "generation", "group", "address")
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class ExtraPuts:
         Where one of those ended too early, the put that came too late was made of what has the memory now.
         """
         history = self._history
-        in_memory = history[list(_MEMORY)] == create[list(_MEMORY)]
+        in_memory = history[list(MEMORY)] == create[list(MEMORY)]
         rows = np.flatnonzero(in_memory & (history["time_ns"] < create["time_ns"]))
         rows = rows[~np.isin(history["serial"][rows], self._errors["serial"])]  # not those with errors of their own
         creates = history[rows].view(CREATE_EVENT)

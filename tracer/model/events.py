@@ -25,7 +25,9 @@ def _view(**names: str) -> np.dtype[np.void]:
     return np.dtype([(names.get(name, name), EVENT[name]) for name in EVENT.names or ()], align=True)
 
 
-IDENTITY = ("pid", "generation", "group", "address", "serial")
+MEMORY = ("pid", "generation", "group", "address")
+"""Fields that say where an object is: one may have the memory of another that has ended."""
+IDENTITY = (*MEMORY, "serial")
 """Fields that say which object an event belongs to."""
 CREATE_EVENT = _view(value="type")
 CHANGE_EVENT = _view(value="holder", extra="type")

@@ -73,11 +73,6 @@ class OutstandingTable:
         )
 
 
-def outstanding(snapshot: Snapshot, space: Space) -> Outstanding:
-    """Return what is alive in one space."""
-    return OutstandingTable(snapshot).of(space)
-
-
 def _traits(known: Mapping[int, int], sites: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     """Return the MemoryTraits of blocks by the sites that made them."""
     traits = np.zeros(len(sites), np.uint8)

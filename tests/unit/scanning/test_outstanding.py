@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tracer.model.operations import MemoryTrait, Operation
 from tracer.model.snapshot import SiteInfo
-from tracer.scanning.outstanding import RowsBySpace, outstanding, rows_of
+from tracer.scanning.outstanding import OutstandingTable, RowsBySpace, rows_of
 
 LOADER = 3
 
@@ -21,7 +21,7 @@ def test_pvalloc_gives_whole_pages(asked: int, given: int) -> None:
     sites = tuple(SiteInfo(Operation.ALLOC, name, "libc.so.6", None) for name in ("valloc", "pvalloc"))
     rows = [{"address": 0x8000 * (1 + site), "size": asked, "site": site} for site in range(2)]
     made = snapshot(sites=sites, allocations=blocks(*rows))
-    assert outstanding(made, (812, 1)).allocations["size"].tolist() == [asked, given]
+    assert OutstandingTable(made).of((812, 1)).allocations["size"].tolist() == [asked, given]
     assert made.allocations["size"].tolist() == [asked, asked]
 
 
@@ -34,14 +34,13 @@ def test_blocks_have_what_a_spec_says_of_their_memory() -> None:
         SiteInfo(Operation.ALLOC, "pool_alloc", "srv", "pool", memory=int(MemoryTrait.ROOT)),
     )
     rows = blocks({"address": 0x8000, "site": 0, "stack": own}, {"address": 0x9000, "site": 1, "stack": loader})
-    found = outstanding(
-        snapshot(code, sites=sites, allocations=rows, inherited=rows[::-1].copy()), (812, 1)
-    )
+    made = snapshot(code, sites=sites, allocations=rows, inherited=rows[::-1].copy())
+    found = OutstandingTable(made).of((812, 1))
     assert found.memory.tolist() == [0, MemoryTrait.ROOT, MemoryTrait.ROOT, 0]
     assert found.holds.tolist() == [False, True, True, False]
     assert not found.some_hides
     hiding = (sites[0], replace(sites[1], memory=int(MemoryTrait.HIDES)))
-    assert outstanding(snapshot(code, sites=hiding), (812, 1)).some_hides
+    assert OutstandingTable(snapshot(code, sites=hiding)).of((812, 1)).some_hides
 
 
 @given(st.lists(st.tuples(st.sampled_from((7, 8, 1 << 22)), st.sampled_from((0, 1, 65535))), max_size=12))
