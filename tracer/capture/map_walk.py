@@ -91,15 +91,17 @@ class MapWalk:
 
     def freed(self) -> Records:
         """Return the blocks that were freed lately."""
-        if not self._sets:
-            return np.zeros(0, FREED_BLOCK)
-        _, sets = bpf.read_hash(self._fds["FREED"], _INDEX, FREED_SET, 4096, self._between)
-        rows = np.zeros(sets["address"].shape, FREED_BLOCK)
-        rows["address"], rows["time_ns"] = sets["address"], _since(self._start, sets["time_ns"])
-        for name in FREED_PLACE.names or ():
-            rows[name] = sets["block"][name]
-        freed: Records = rows[rows["address"] != 0]
-        return freed
+        parts = [np.zeros(0, FREED_BLOCK)]
+        batches = bpf.read_batches(self._fds["FREED"], _INDEX, FREED_SET, 4096, self._between) if self._sets else ()
+        for _, sets in batches:
+            used = sets["address"] != 0
+            part = np.zeros(np.count_nonzero(used), FREED_BLOCK)
+            part["address"], part["time_ns"] = sets["address"][used], _since(self._start, sets["time_ns"][used])
+            blocks = sets["block"][used]
+            for name in FREED_PLACE.names or ():
+                part[name] = blocks[name]
+            parts.append(part)
+        return np.concatenate(parts)
 
     def free_sites(self) -> Records:
         seen = records.FREE_SEEN

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from pathlib import Path
 
@@ -132,42 +132,47 @@ def lookup_element(map_fd: int, key: bytes, value_size: int) -> bytes | None:
     return buffer.raw
 
 
-def read_hash(
-    map_fd: int, key_type: np.dtype[np.void], value_type: np.dtype[np.void], chunk: int = 65536,
+def read_batches(
+    map_fd: int, key_type: np.dtype[np.void], value_type: np.dtype[np.void], chunk: int,
     between: Callable[[], None] | None = None,
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-    """Read all elements of a hash map in batches; return its keys and values as two arrays.
+) -> Iterator[tuple[npt.NDArray[np.void], npt.NDArray[np.void]]]:
+    """Read all elements of a hash map or an array; yield their keys and values, which the next batch overwrites.
 
     Elements that come or go meanwhile may be in it or not. The chunk doubles where one bucket holds more than it.
-    `between` is called after each batch.
+    `between` is called after each batch but the last.
     """
-    keys: list[npt.NDArray[np.void]] = []
-    values: list[npt.NDArray[np.void]] = []
     position, following = ctypes.create_string_buffer(16), ctypes.create_string_buffer(16)
+    keys, values = np.empty(chunk, key_type), np.empty(chunk, value_type)
     started = False
     while True:
-        key_buffer = np.zeros(chunk, key_type)
-        value_buffer = np.zeros(chunk, value_type)
         attributes = struct.pack(
             "<QQQQIIQQ", ctypes.addressof(position) if started else 0, ctypes.addressof(following),
-            key_buffer.ctypes.data, value_buffer.ctypes.data, chunk, map_fd, 0, 0,
+            keys.ctypes.data, values.ctypes.data, len(keys), map_fd, 0, 0,
         )  # fmt: skip
         buffer = ctypes.create_string_buffer(attributes, len(attributes))
         result = _libc.syscall(NR_BPF, int(Command.MAP_LOOKUP_BATCH), buffer, len(buffer))
         number = ctypes.get_errno()
         count = struct.unpack_from("<I", buffer, 32)[0]
         if result < 0 and number == 28:  # ENOSPC: a bucket is larger than the chunk
-            chunk *= 2
+            keys, values = np.empty(2 * len(keys), key_type), np.empty(2 * len(values), value_type)
             continue
         if result < 0 and number != 2:  # ENOENT: this was the last batch
             raise OSError(number, os.strerror(number))
-        keys.append(key_buffer[:count])
-        values.append(value_buffer[:count])
+        yield keys[:count], values[:count]
         if result < 0:
-            return np.concatenate(keys), np.concatenate(values)
+            return
         position, following, started = following, position, True
         if between is not None:
             between()
+
+
+def read_hash(
+    map_fd: int, key_type: np.dtype[np.void], value_type: np.dtype[np.void], chunk: int = 65536,
+    between: Callable[[], None] | None = None,
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+    """Return the keys and values of a hash map as two arrays, read as `read_batches` does."""
+    parts = [(k.copy(), v.copy()) for k, v in read_batches(map_fd, key_type, value_type, chunk, between)]
+    return np.concatenate([k for k, _ in parts]), np.concatenate([v for _, v in parts])
 
 
 def load_types(blob: bytes) -> int:
