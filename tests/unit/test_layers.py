@@ -27,7 +27,7 @@ EDGES = {
     "capture": {"probing", "scanning", "unwinding", "jit", "spaces", "interpreters", "kernel", "binaries",
                 "aggregation", "elf", "procfs", "mishaps"},
     "probing": {"architecture", "sites", "specs", "dwarf", "jit", "spaces", "interpreters", "kernel", "binaries",
-                "elf", "procfs", "mishaps"},
+                "elf", "procfs", "files", "mishaps"},
     "scanning": {"architecture", "reachability", "unwinding", "kernel", "elf", "procfs"},
     "unwinding": {"architecture", "spaces", "kernel", "binaries", "cfi", "procfs", "mishaps"},
     "jit": {"spaces", "binaries", "cfi", "elf", "procfs", "mishaps"},

@@ -45,8 +45,7 @@ def take_snapshot(
     judges = (options.reachability and not running) or on_read is not None
     live, objects, ghosts, frees = _alive(walk, on_read)
     keys, values = walk.space_totals()
-    has_freed = bool(values["freed"].any() or values["unknown_frees"].any())  # else megabytes are read for nothing
-    freed = walk.freed() if has_freed and (len(objects) or judges) else np.zeros(0, FREED_BLOCK)
+    freed = walk.freed(values) if len(objects) or judges else np.zeros(0, FREED_BLOCK)
     if not options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
         values["freed"] += values["unknown_frees"]
         values["unknown_frees"] = 0

@@ -89,10 +89,11 @@ class MapWalk:
         lives["stack"], lives["bin"], lives["count"] = keys["stack"][rows], bins, values["lives"][rows, bins]
         return _joined(records.TOTALS_RECORD, keys, values), lives
 
-    def freed(self) -> Records:
-        """Return the blocks that were freed lately."""
+    def freed(self, totals: Records) -> Records:
+        """Return the blocks that were freed lately. `totals`: SPACE_TOTALS; where none was freed, nothing is read."""
         parts = [np.zeros(0, FREED_BLOCK)]
-        batches = bpf.read_batches(self._fds["FREED"], _INDEX, FREED_SET, 4096, self._between) if self._sets else ()
+        has_any = self._sets and (totals["freed"].any() or totals["unknown_frees"].any())
+        batches = bpf.read_batches(self._fds["FREED"], _INDEX, FREED_SET, 4096, self._between) if has_any else ()
         for _, sets in batches:
             used = sets["address"] != 0
             part = np.zeros(np.count_nonzero(used), FREED_BLOCK)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-import time
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -19,13 +18,12 @@ import numpy as np
 from tracer.cfi.frame_source import frame_sources
 from tracer.cfi.unwind_table import RULE_MASK, UnwindTable, build_table, start_of
 from tracer.elf.image import Image
-from tracer.files.cache_folder import cache_directory, read_own, write_own
+from tracer.files.cache_folder import cache_directory, evict, read_own, write_own
 from tracer.model.records import RULE
 
 VERSION = 2
 """Grows when the format changes, and when the same bytes would give another table."""
 LIMIT_BYTES = 256 << 20
-ABANDONED_SECONDS = 3600
 
 _MAGIC = b"RFLUNWND"
 _START = struct.Struct("<8sII")
@@ -54,7 +52,7 @@ def cached_table(image: Image, directory: Path | None = None, limit_bytes: int =
     table = build_table(image)
     with suppress(OSError):
         _write(path, key, table)
-        _evict(directory, limit_bytes)
+        evict(directory, ".unwind", limit_bytes)
     return table
 
 
@@ -108,21 +106,3 @@ def _write(path: Path, key: bytes, table: UnwindTable | None) -> None:
     write_own(path, _START.pack(_MAGIC, VERSION, zlib.crc32(contents)), contents)
 
 
-def _evict(directory: Path, limit_bytes: int) -> None:
-    """Remove the tables that were not used for the longest time until the rest fits, and what a dead run left."""
-    found = []
-    now = time.time()
-    for path in directory.iterdir():
-        with suppress(FileNotFoundError):  # another run removed it
-            status = path.lstat()
-            if path.suffix == ".unwind":
-                found.append((status.st_mtime_ns, status.st_size, path))
-            elif path.name.startswith("new-") and now - status.st_mtime > ABANDONED_SECONDS:
-                path.unlink()
-    excess = sum(size for _, size, _ in found) - limit_bytes
-    for _, size, path in sorted(found):
-        if excess <= 0:
-            return
-        with suppress(FileNotFoundError):
-            path.unlink()
-        excess -= size

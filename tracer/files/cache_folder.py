@@ -10,6 +10,7 @@ import errno
 import os
 import secrets
 import stat
+import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,6 +23,8 @@ _FLAGS_OF_USER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER = _FLAGS_OF_USER | os.O_NOFOLLOW
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40
+ABANDONED_SECONDS = 3600
+"""So old is what a run that died left half written."""
 
 refusals: dict[str, None] = {}
 """Why something of the cache was not used, in order: told once, at the end."""
@@ -160,3 +163,26 @@ def write_own(path: Path, *parts: bytes, mode: int = 0o600, folder_mode: int = 0
         raise
     finally:
         os.close(folder)
+
+
+def evict(directory: Path, suffix: str, limit_bytes: int) -> None:
+    """Remove the files of a kind that were not used for the longest time until the rest fits, and what a dead run left.
+
+    Raises OSError.
+    """
+    found = []
+    now = time.time()
+    for path in directory.iterdir():
+        with suppress(FileNotFoundError):  # another run removed it
+            status = path.lstat()
+            if path.suffix == suffix:
+                found.append((status.st_mtime_ns, status.st_size, path))
+            elif path.name.startswith("new-") and now - status.st_mtime > ABANDONED_SECONDS:
+                path.unlink()
+    excess = sum(size for _, size, _ in found) - limit_bytes
+    for _, size, path in sorted(found):
+        if excess <= 0:
+            return
+        with suppress(FileNotFoundError):
+            path.unlink()
+        excess -= size

@@ -22,8 +22,9 @@ def cost_model(cache: Path) -> CostModel:
 
 def site_finder(options: TraceOptions) -> SiteFinder:
     """Return the finder of all that the options ask for."""
+    cache = cache_directory()
     return SiteFinder(
-        cost_model(cache_directory()),
+        cost_model(cache),
         references=options.references,
         heap=options.heap,
         mappings=options.mappings,
@@ -31,4 +32,5 @@ def site_finder(options: TraceOptions) -> SiteFinder:
         catalogue=options.catalogue,
         interpreters=options.interpreters,
         preload=options.preload,
+        cache=cache,
     )

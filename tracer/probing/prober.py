@@ -75,7 +75,7 @@ class Prober:
             return
         self._holds[binary.id] = []
         with self._mishaps.attempt():
-            found = self._site_finder.find(binary.image)
+            found = self._site_finder.find(binary.image, binary.version)
             self._sites.unresolved += found.unresolved
             self._sites.uncovered += found.uncovered
             self._sites.add(binary, found.placements)

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tracer.binaries.file_version import FileVersion
 from tracer.dwarf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.interpreters.languages import LANGUAGES
-from tracer.model.operations import FunctionSpec, Placement, Site, Spec
+from tracer.model.operations import FunctionSpec, Site, Spec
 from tracer.model.preload_names import SONAME
-from tracer.model.snapshot import UncoveredInstances, Unresolved
-from tracer.model.unwinding import UnwinderPlace
+from tracer.model.snapshot import Unresolved
+from tracer.probing.found_sites import FoundSites, KeptSites
 from tracer.sites.costs import CostModel
 from tracer.sites.instance_probes import PlacedInstances, place_instances
 from tracer.sites.instance_search import instances_of, mentions, names_of_instances
@@ -25,14 +26,6 @@ from tracer.specs.catalogue import Catalogue
 from tracer.specs.refinement import following, refinement
 from tracer.specs.stubs import STUBS
 from tracer.specs.wrappers import WRAPPERS
-
-
-@dataclass(frozen=True)
-class FoundSites:
-    placements: Sequence[Placement]
-    unresolved: Sequence[Unresolved]
-    uncovered: Sequence[UncoveredInstances] = ()
-    unwinders: Sequence[UnwinderPlace] = ()
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,9 @@ class SiteFinder:
     def __init__(
         self, costs: CostModel, *, references: bool, heap: bool, mappings: bool, allocators: Sequence[Path] = (),
         catalogue: Catalogue | None = None, interpreters: bool = False, preload: bool = False,
+        cache: Path | None = None,
     ) -> None:  # fmt: skip
+        """`cache`: the folder where the sites of binaries are kept for other traces, unless functions are described."""
         self._specs: list[Spec] = [STUBS] if references else []
         self._specs += [HEAP] if heap else []
         self._specs += [MAPPINGS] if mappings else []
@@ -57,9 +52,20 @@ class SiteFinder:
         self._interpreters = interpreters
         self._preload = preload
         self._costs = costs
+        choice = repr((references, heap, mappings, sorted(self._allocators), interpreters, preload,
+                       sorted(costs.costs.items()), sorted(costs.forbidden)))  # fmt: skip
+        self._kept = KeptSites(cache, choice) if cache and not self._catalogue.descriptions else None
 
-    def find(self, image: Image) -> FoundSites:
-        """Return the placements in `image`, the functions that cannot be probed, and copies that no probe covers."""
+    def find(self, image: Image, version: FileVersion | None = None) -> FoundSites:
+        """Return the placements in `image`, the functions that cannot be probed, and copies that no probe covers.
+
+        `version`: of the file that the image is of, where it is one.
+        """
+        if self._kept is None or version is None:
+            return self._look(image)
+        return self._kept.find(image, version, lambda: self._look(image))
+
+    def _look(self, image: Image) -> FoundSites:
         is_allocator = bool(self._allocators) and Path(image.path).resolve() in self._allocators
         described = self._described(image)
         wrappers = [WRAPPERS] if self._preload and image.soname == SONAME else []

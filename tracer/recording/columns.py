@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tracer.files.json_codec import Malformed
 from tracer.model.snapshot import Records
 
 ROWS = 1 << 15
@@ -24,10 +25,6 @@ _PLAIN, _DELTA = "plain", "delta"
 _LENGTH = struct.Struct("<I")
 
 Column = npt.NDArray[Any]
-
-
-class Malformed(ValueError):
-    """Bytes whose checksum is right but whose content is not: made by no writer of ours."""
 
 
 def encode_records(name: str, records: Records) -> Iterator[bytes]:

@@ -11,12 +11,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tracer.errors import CannotRead
+from tracer.files.json_codec import Malformed, from_json, parse
 from tracer.files.plain_file import open_plain
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Loss, Records, Stack
 from tracer.recording.chunks import Chunk, ChunkType, check_file_header, damaged, read_payload, scan_chunks
-from tracer.recording.columns import Malformed, decode_records
-from tracer.recording.json_codec import from_json, parse
+from tracer.recording.columns import decode_records
 from tracer.recording.recording import ARRAYS, Begin, Info, Recording, with_arrays
 from tracer.recording.stack_table import decode_stacks
 from tracer.recording.symbol_table import decode_symbols

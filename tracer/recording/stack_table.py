@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tracer.files.json_codec import Malformed
 from tracer.model.records import INTERPRETER_FRAMES, MAX_FRAMES, StackStatus
 from tracer.model.snapshot import Stack
-from tracer.recording.columns import Malformed
 
 _HEAD = np.dtype([("id", "<u8"), ("status", "<u2"), ("depth", "<u2")])
 _COUNT_BYTES = 4

@@ -7,9 +7,8 @@ import typing
 from dataclasses import fields
 from typing import Any
 
+from tracer.files.json_codec import Malformed, from_json, parse
 from tracer.model.frames import Frame, Symbols
-from tracer.recording.columns import Malformed
-from tracer.recording.json_codec import from_json, parse
 
 _FIELDS = tuple(field.name for field in fields(Frame))
 _HINTS = typing.get_type_hints(Frame)

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from tracer.errors import CannotWrite
+from tracer.files.json_codec import to_json
 from tracer.model.frames import Symbols
 from tracer.model.recorded_names import recorded_name
 from tracer.model.selection import KEEPS_ALL, Selection
@@ -17,7 +18,6 @@ from tracer.model.snapshot import Snapshot, Stack
 from tracer.recording.chunk_file import ChunkFile, OpenFile, cannot_write, open_file
 from tracer.recording.chunks import PLAIN_VERSION, VERSION, ChunkType, encode_chunk
 from tracer.recording.columns import encode_records
-from tracer.recording.json_codec import to_json
 from tracer.recording.output_place import is_in_place, output_place
 from tracer.recording.recording import BULK, Info, arrays_of
 from tracer.recording.stack_table import STACKS, encode_stacks

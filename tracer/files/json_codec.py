@@ -1,4 +1,4 @@
-"""Small values as JSON and back: dataclasses, tuples, mappings, checked against their annotations."""
+"""Small values as JSON and back: dataclasses, enums, tuples, mappings, checked against their annotations."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import json
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from contextlib import suppress
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import IntEnum, IntFlag
 from functools import cache
 from typing import Any, TypeVar
 
 from tracer.model.recorded_names import recorded_name
-from tracer.recording.columns import Malformed
 
 T = TypeVar("T")
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
+
+
+class Malformed(ValueError):
+    """Bytes whose checksum is right but whose content is not: made by no writer of ours."""
 
 
 def to_json(value: object) -> object:
@@ -26,6 +31,20 @@ def to_json(value: object) -> object:
     if isinstance(value, tuple | list):
         return [to_json(item) for item in value]
     return value
+
+
+def sparse_json(value: object) -> object:
+    """Return a value as `to_json` does, without the fields that have their defaults."""
+    if is_dataclass(value) and not isinstance(value, type):
+        given = ((field, getattr(value, field.name)) for field in fields(value))
+        return {recorded_name(field): sparse_json(item) for field, item in given if not _is_default(field, item)}
+    if isinstance(value, tuple):
+        return [sparse_json(item) for item in value]
+    return to_json(value)
+
+
+def _is_default(field: Field[Any], value: object) -> bool:
+    return field.default is not MISSING and bool(field.default == value)
 
 
 def parse(payload: bytes) -> dict[str, Any]:
@@ -59,11 +78,20 @@ def _value(kind: Any, value: object) -> object:
 
 
 def _scalar(kind: Any, value: object) -> object:
+    if isinstance(kind, type) and issubclass(kind, IntEnum | IntFlag):
+        return _member(kind, value)
     if type(value) is not kind or kind not in (int, str, bool):
         raise Malformed(f"{kind} expected")
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
         raise Malformed("number")
     return value
+
+
+def _member(kind: type[IntEnum | IntFlag], value: object) -> object:
+    if type(value) is int:
+        with suppress(ValueError):
+            return kind(value)
+    raise Malformed(f"{kind} expected")
 
 
 def _tuple(arguments: tuple[Any, ...], value: object) -> tuple[object, ...]:

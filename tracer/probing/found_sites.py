@@ -1,0 +1,131 @@
+"""Sites of one binary, and those of earlier traces kept on disk: a held program waits while they are looked for.
+
+A file holds what one binary has for one choice of functions. It is named by all that this depends on: the file's
+version, the options, the costs of probes here, and refleak's own modules. As a probe in the midst of an instruction
+would break the program, the code at every place is compared too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from functools import cache
+from pathlib import Path
+
+import tracer
+from tracer.binaries.file_version import FileVersion
+from tracer.elf.image import Image
+from tracer.files.cache_folder import evict, read_own, write_own
+from tracer.files.json_codec import from_json, parse, sparse_json
+from tracer.model.operations import Placement
+from tracer.model.snapshot import UncoveredInstances, Unresolved
+from tracer.model.unwinding import UnwinderPlace
+
+LIMIT_BYTES = 16 << 20
+_SUFFIX = ".sites"
+_SETTLED_SECONDS = 2
+"""A file that changed later than this before it was looked at could change again without another time."""
+_LONGEST_CODE, _LEAST_CODE = 1 << 16, 64
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class FoundSites:
+    placements: Sequence[Placement]
+    unresolved: Sequence[Unresolved]
+    uncovered: Sequence[UncoveredInstances] = ()
+    unwinders: Sequence[UnwinderPlace] = ()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What a file of the cache holds."""
+
+    code: str
+    placements: tuple[Placement, ...] = ()
+    unresolved: tuple[Unresolved, ...] = ()
+    unwinders: tuple[UnwinderPlace, ...] = ()
+
+
+class KeptSites:
+    """Those of one choice of functions, which `choice` spells out. A cache that cannot be used costs time, no sites."""
+
+    def __init__(self, folder: Path, choice: str) -> None:
+        self._folder, self._choice = folder, choice
+
+    def find(self, image: Image, version: FileVersion, look: Callable[[], FoundSites]) -> FoundSites:
+        """Return what `look` returns, from the cache where it is there."""
+        path = self._folder / f"{self._key(image, version)}{_SUFFIX}"
+        with suppress(OSError, ValueError):
+            kept = from_json(_Kept, parse(_unsealed(read_own(path))))
+            if kept.code == _code_of(image, kept.placements, kept.unwinders):
+                with suppress(OSError):  # a cache that may only be read
+                    os.utime(path)
+                return FoundSites(kept.placements, kept.unresolved, (), kept.unwinders)
+        found = look()
+        if not found.uncovered and time.time_ns() - max(version.mtime_ns, version.ctime_ns) > _SETTLED_SECONDS * 10**9:
+            with suppress(OSError):
+                self._write(path, image, found)
+        return found
+
+    def _key(self, image: Image, version: FileVersion) -> str:
+        parts = (image.path, astuple(version), self._choice, _modules())
+        return hashlib.blake2b(repr(parts).encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
+
+    def _write(self, path: Path, image: Image, found: FoundSites) -> None:
+        code = _code_of(image, found.placements, found.unwinders)
+        kept = _Kept(code, tuple(found.placements), tuple(found.unresolved), tuple(found.unwinders))
+        body = json.dumps(sparse_json(kept)).encode()
+        write_own(path, _digest(body), body)
+        evict(self._folder, _SUFFIX, LIMIT_BYTES)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+
+
+def _unsealed(data: bytes) -> bytes:
+    body = data[_DIGEST_BYTES:]
+    if _digest(body) != data[:_DIGEST_BYTES]:
+        raise ValueError("damaged")
+    return body
+
+
+def _code_of(image: Image, placements: Sequence[Placement], unwinders: Sequence[UnwinderPlace]) -> str:
+    """Return a digest of the code that the places were found in."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for start, size in _ranges(placements, unwinders):
+        digest.update(image.data[start : start + size])
+    return digest.hexdigest()
+
+
+def _ranges(placements: Sequence[Placement], unwinders: Sequence[UnwinderPlace]) -> Iterator[tuple[int, int]]:
+    for placement in placements:
+        site = placement.site
+        yield site.file_offset, min(max(site.size, _LEAST_CODE), _LONGEST_CODE)
+        yield placement.file_offset, _LEAST_CODE
+        yield placement.return_offset, _LEAST_CODE
+    for place in unwinders:
+        yield place.file_offset, _LEAST_CODE
+
+
+@cache
+def _modules() -> str:
+    """Return what tells refleak's modules from those of another version."""
+    found = sorted(_stamps(Path(__file__).parents[1]))
+    return _digest(repr((tracer.__version__, found)).encode()).hex()
+
+
+def _stamps(folder: Path | str) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _stamps(entry.path)
