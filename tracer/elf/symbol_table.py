@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_TLS, STT_GNU_IFUNC = 0, 1, 2, 6, 10
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
 
 Indexes = npt.NDArray[np.intp]
+
+_MOST_KEPT_BYTES = 256 << 10
+"""libc's dynamic symbols are half of it; a trace may open hundreds of binaries."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,11 @@ class SymbolTable:
     def __len__(self) -> int:
         """Return how many entries the tables have, undefined and doubled ones included."""
         return sum(len(table.array) for table in self._tables)
+
+    @property
+    def byte_size(self) -> int:
+        """Return how many bytes of the file the tables are."""
+        return sum(table.array.nbytes + len(table.strings_view) for table in self._tables)
 
     def mentions(self, fragment: str) -> bool:
         """Tell whether any name, even of an undefined symbol, contains `fragment`."""
@@ -143,12 +152,20 @@ def _innermost(parts: Iterable[_Spans], link_address: int) -> Symbol | None:
     return min(candidates, key=lambda s: (s.binding == STB_LOCAL, -s.address, len(s.name), s.name), default=None)
 
 
+_KEPT: WeakKeyDictionary[Image, SymbolTable] = WeakKeyDictionary()
+
+
 def read_symbol_table(image: Image) -> SymbolTable:
     """Return the symbols of .symtab, .dynsym (found without section headers too) and .gnu_debugdata.
 
-    Damaged tables read as empty.
+    Damaged tables read as empty. That of an image is read once, unless it is large.
     """
-    return SymbolTable(read_raw_symbols(image))
+    table = _KEPT.get(image)
+    if table is None:
+        table = SymbolTable(read_raw_symbols(image))
+        if table.byte_size <= _MOST_KEPT_BYTES:
+            _KEPT[image] = table
+    return table
 
 
 def _hits(strings: bytes, needle: bytes) -> Iterator[int]:
