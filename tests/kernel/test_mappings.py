@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from conftest import Refleak
@@ -62,6 +64,18 @@ def test_a_fixed_mapping_replaces_what_it_covers(refleak: Refleak) -> None:
     )
     start = places[0][0]
     assert places == [(start, 2 * PAGE), (start + 2 * PAGE, 2 * PAGE), (start + 4 * PAGE, 3 * PAGE)]
+
+
+def test_a_program_that_only_maps_memory_is_looked_into(refleak: Refleak, tmp_path: Path) -> None:
+    source, program = tmp_path / "maps.c", tmp_path / "maps"
+    source.write_text(
+        "#include <sys/mman.h>\n"
+        "char *kept;\n"
+        "int main(void) { kept = mmap(0, 40960, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); return 0; }\n"
+    )
+    subprocess.run(["gcc", "-o", program, source], check=True, timeout=60)
+    (entry,) = refleak("--reachability", "auto", target=(program,)).leaks
+    assert (entry["kind"], entry["reachability"], entry["bytes"]) == ("mapping", "reachable", 10 * PAGE)
 
 
 def test_failed_calls_change_nothing(refleak: Refleak) -> None:

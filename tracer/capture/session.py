@@ -111,7 +111,9 @@ class Session:
         self.code = GeneratedCode(self.binaries, rows, self.spaces, self._drain_stacks, self.mishaps)
         self._opened.callback(self.code.close)
         hindrance = options.hindrance or (None if can_hold else "this kernel cannot hold it")
-        self.endings = Endings(maps, self.clock.since_start, hindrance, lambda c: self._completion.unwinder(c))
+        self.endings = Endings(
+            maps, self.clock.since_start, hindrance, lambda c: self._completion.unwinder(c), self.events.has_told
+        )
         self.aborted_frees = AbortedFrees(maps, self.clock.since_start, lambda c: self._completion.unwinder(c))
         self._follower = Follower(
             maps, self.binaries, self._prober, self.spaces, self.code, self.events, self.processes,

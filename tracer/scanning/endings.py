@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tracer.kernel import bpf
 from tracer.kernel.kernel_records import OldBlock
 from tracer.kernel.known_threads import is_held, thread_head
 from tracer.kernel.maps import Maps
@@ -27,6 +26,7 @@ from tracer.reachability.memory import Memory
 from tracer.reachability.reach_records import reach_and_holders
 from tracer.scanning.layout import Layout, layout
 from tracer.scanning.outstanding import OutstandingTable, RowsBySpace
+from tracer.scanning.own_blocks import has_blocks
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
 from tracer.scanning.process_memory import ProcessMemory
 from tracer.scanning.reasons import NOTHING_MADE, UNREADABLE, WENT_ON, why_not
@@ -62,10 +62,14 @@ class _Read:
 
 class Endings:
     """Reads the memory of processes that end. `clock` turns the kernel's time into the trace's; `hindrance`: why it is
-    not done, as a clause, None where it is."""
+    not done, as a clause, None where it is; `has_told`: whether events came from a space, of mappings or objects."""
 
-    def __init__(self, maps: Maps, clock: Callable[[int], int], hindrance: str | None, make_walk: MakeWalk) -> None:
+    def __init__(
+        self, maps: Maps, clock: Callable[[int], int], hindrance: str | None, make_walk: MakeWalk,
+        has_told: Callable[[Space], bool],
+    ) -> None:  # fmt: skip
         self._maps, self._clock, self._hindrance, self._make_walk = maps, clock, hindrance, make_walk
+        self._has_told = has_told
         self.stops = True
         """Else processes are read while they run, as those are that another process traces."""
         self.most_bytes: int | None = None
@@ -122,16 +126,10 @@ class Endings:
             let_go(self._left)
 
     def _made_nothing(self, control: np.void) -> bool:
-        """Tell whether a process has no block of its own: most forked children of shells, large ones of servers."""
-        if not has_one_thread(int(control["pid"])):
-            return False
-        key = np.zeros(1, records.KEY)
-        key["pid"], key["generation"] = control["pid"], control["generation"]
-        raw = bpf.lookup_element(self._maps.fds["SPACE_TOTALS"], key.tobytes(), records.SPACE_TOTALS.itemsize)
-        if raw is not None and np.frombuffer(raw, records.SPACE_TOTALS)[0]["made"]:
-            return False
-        thread = thread_head(self._maps, int(control["tid"]))
-        return thread is None or not int(thread["totals"]["made"])
+        """Tell whether a process has nothing of its own: most forked children of shells, large ones of servers."""
+        space = int(control["pid"]), int(control["generation"])
+        made = self._has_told(space) or has_blocks(self._maps, space, int(control["tid"]))
+        return not made and has_one_thread(space[0])
 
     def look_into(
         self, spaces: Iterable[Space], freeze: Callable[[], None], serve: Callable[[], None],

@@ -15,6 +15,7 @@ from hand_made import blocks, process, snapshot
 
 from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.kernel.maps import Maps
+from tracer.model.addresses import Space
 from tracer.model.records import CONTROL, ControlKind
 from tracer.scanning.endings import Endings
 from tracer.scanning.pointer_scan import TooMuch
@@ -28,6 +29,10 @@ def no_walk(dump: StackDump) -> DwarfUnwinder:
     return cast(DwarfUnwinder, dump)
 
 
+def untold(_: Space) -> bool:
+    return False
+
+
 def record(pid: int, kind: ControlKind, ticket: int = 0) -> bytes:
     row = np.zeros(1, CONTROL)
     row["pid"], row["kind"], row["ticket"] = pid, kind, ticket
@@ -37,7 +42,7 @@ def record(pid: int, kind: ControlKind, ticket: int = 0) -> bytes:
 @pytest.fixture
 def endings() -> Endings:
     maps = cast(Maps, SimpleNamespace(fds={"THREADS": _NO_FILE}))
-    return Endings(maps, lambda now: now, None, no_walk)
+    return Endings(maps, lambda now: now, None, no_walk, untold)
 
 
 @pytest.fixture
@@ -92,7 +97,7 @@ def test_what_was_put_off_is_not_lost_where_the_look_fails(endings: Endings, sle
 
 def test_one_that_is_not_stopped_is_handled_at_once(sleeper: int) -> None:
     maps = cast(Maps, SimpleNamespace(fds={"THREADS": _NO_FILE}))
-    running = Endings(maps, lambda now: now, "no reason", no_walk)
+    running = Endings(maps, lambda now: now, "no reason", no_walk, untold)
     ending = record(sleeper, ControlKind.ENDING)
     handled: list[bytes] = []
     running.look_into([(sleeper, 0)], nothing, nothing, lambda: handled.extend(running.put_off([ending])))
