@@ -78,6 +78,16 @@ def test_a_program_that_only_maps_memory_is_looked_into(refleak: Refleak, tmp_pa
     assert (entry["kind"], entry["reachability"], entry["bytes"]) == ("mapping", "reachable", 10 * PAGE)
 
 
+@pytest.mark.parametrize(("case", "reach"), [("reserved", "reachable"), ("forgotten", "lost")])
+def test_what_was_reserved_is_held_with_what_was_mapped_over_it(refleak: Refleak, case: str, reach: str) -> None:
+    run = refleak("--reachability", "auto", target=("munmap_parts", case))
+    run.check_whole()
+    found = Counter[tuple[str, str, str]]()
+    for leak in run.leaks:
+        found[leak["kind"], leak["reachability"], callers(leak)[0]["function"]] += leak["bytes"] // PAGE
+    assert found == {("mapping", reach, "map_pages"): 15, ("mapping", reach, "map_over"): 5}
+
+
 def test_failed_calls_change_nothing(refleak: Refleak) -> None:
     run = refleak(target=("failed_alloc",))
     assert run.report["totals"]["mappings"] == {"outstanding": 0, "outstanding_bytes": 0}

@@ -14,7 +14,7 @@ ENDS_WELL = {
     "alloc_functions": "malloc calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc "
     "mmap mremap",
     "realloc_cases": "grow shrink in_place from_null to_zero fail fail_array_overflow",
-    "munmap_parts": "start middle end several fixed move grow shrink fork",
+    "munmap_parts": "start middle end several fixed move grow shrink reserved forgotten fork",
     "own_code": "turns over mremap mprotect copy fork",
     "longjmp": "malloc qsort",
     "interrupted_malloc": "makes hides",

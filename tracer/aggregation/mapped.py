@@ -92,7 +92,8 @@ class MappedMemory:
     def so_far(self) -> Records:
         """Return the same while more may come: what the youngest events did is not in it."""
         rows = [
-            (start, end - start, birth.time_ns, birth.stack, pid, birth.tid, generation, birth.site, birth.flags)
+            (start, end - start, birth.time_ns, birth.stack, pid, birth.tid, generation, birth.site,
+             birth.flags, birth.reserved_ns)
             for (pid, generation), mapped in sorted(self._spaces.items())
             for start, end, birth in mapped.pieces()
         ]

@@ -12,6 +12,7 @@ from tracer.model.records import MappedFlag
 PAGE_BYTES = 4096
 _MMAP_FLAGS = (1 << 26) - 1
 _MOST_UNMAPPED = 4096
+_FIXED = 0x10
 _OVER_BY_ZEROS = 0x30
 """MAP_FIXED and MAP_ANONYMOUS: what stood there is gone. A file may hold the same."""
 
@@ -25,6 +26,15 @@ class Birth:
     tid: int
     site: int
     flags: int = 0
+    reserved_ns: int = 0
+    """When the mapping was made that this one was put over, or the one that that one was put over; 0: over none."""
+
+    def over(self, pieces: list[Piece[Birth]]) -> Birth:
+        """Return the birth of what is put in place of these."""
+        if not pieces:
+            return self
+        below = pieces[0].origin
+        return replace(self, reserved_ns=below.reserved_ns or below.time_ns)
 
     def with_flags(self, mmap_flags: int) -> Birth:
         return replace(self, flags=mmap_flags & _MMAP_FLAGS)
@@ -78,9 +88,10 @@ class MappedSpace:
         size = _whole_pages(length)
         if not size:
             return
-        if birth.flags & _OVER_BY_ZEROS == _OVER_BY_ZEROS and (pieces := self._ranges.cut(start, start + size)):
+        pieces = self._ranges.cut(start, start + size)
+        if birth.flags & _OVER_BY_ZEROS == _OVER_BY_ZEROS and pieces:
             self._keep_unmapped(Removal(start, start + size, pieces, birth.time_ns, birth.stack))
-        self._ranges.put(Piece(start, start + size, birth))
+        self._ranges.put(Piece(start, start + size, birth.over(pieces) if birth.flags & _FIXED else birth))
         self._made += 1
         self._made_bytes += size
 
@@ -126,7 +137,7 @@ class MappedSpace:
             self._made += 1
             self._made_bytes += size - sum(piece.end - piece.start for piece in pieces)
         self._made_bytes += _own_bytes(pieces) - _own_bytes(carried)
-        self._ranges.put(Piece(start, start + size, birth))
+        self._ranges.put(Piece(start, start + size, birth.over(self._ranges.cut(start, start + size))))
         for piece in pieces:
             self._ranges.put(piece)
 

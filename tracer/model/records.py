@@ -248,9 +248,14 @@ MAPPED_RECORD = np.dtype(
     [
         ("start", "<u8"), ("length", "<u8"), ("time_ns", "<u8"), ("stack", "<u8"),
         ("pid", "<u4"), ("tid", "<u4"), ("generation", "<u2"), ("site", "<u2"), ("flags", "<u4"),
+        ("reserved_ns", "<u8"),
     ]
 )
-"""A live piece of memory that the target mapped itself (mmap, mremap)."""
+"""A live piece of memory that the target mapped itself (mmap, mremap).
+
+`reserved_ns`: when the mapping was made that this one was put over, at a fixed address; 0: over none. What was put over
+such a one has the same time.
+"""
 declare(MAPPED_RECORD, {"stack": Column.STACK})
 
 

@@ -24,7 +24,7 @@ from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes, DescribedMemory, classify
 from tracer.reachability.edges import ADDRESS_BITS, Edges, Flags, edges_and_traces
 from tracer.reachability.holders import Holders, Surroundings
-from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of
+from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of, spans_of
 
 _LAST = 255
 
@@ -135,17 +135,21 @@ def _of_objects(
 
 
 def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Classes) -> Records:
-    """A mapping is reached by any pointer into it from elsewhere; the best of those who point there decides."""
+    """A mapping is reached by any pointer into it from elsewhere; the best of those who point there decides, for all
+    pieces of it and for what was put over it: who knows where one is knows where the others are."""
     rows = _rows(mapped, "start", KIND_MAPPING)
     if len(rows) == 0:
         return rows
     order = np.argsort(mapped["start"], kind="stable")
     start, end = mapped["start"][order], (mapped["start"] + mapped["length"])[order]
+    whole = _wholes(mapped[order])
     best = np.full(len(rows), _LAST, np.uint8)
     value, at = memory.words["value"] & ADDRESS_BITS, memory.words["at"]
-    target = np.searchsorted(start, value, side="right") - 1
-    hits = np.flatnonzero((target >= 0) & (value < end[target]) & ~((at >= start[target]) & (at < end[target])))
-    target, at = target[hits], at[hits]
+    target = spans_of(start, end, value)
+    hits = np.flatnonzero(target >= 0)
+    within = spans_of(start, end, at[hits])
+    hits = hits[(within < 0) | (whole[within] != whole[target[hits]])]
+    target, at = whole[target[hits]], at[hits]
     region = regions_of(memory, at)
     source = table.owners(at, region == RegionKind.ALLOCATOR)
     reach = np.where(source >= 0, classes.reach[source] if len(table) else 0, Reach.REACHABLE).astype(np.uint8)
@@ -158,6 +162,7 @@ def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Cl
     root[target[first]] = at[first]
     kind[target[first]] = [_ROOT_KIND.get(int(k), RootKind.BLOCK) for k in np.where(is_root, region, 0)[first]]
     owner[target[first]] = np.where(is_root[first], 0, _start_of_owner(table, classes, source[first]))
+    best, root, kind, owner = best[whole], root[whole], kind[whole], owner[whole]
     hidden = (best == _LAST) & (classes.hidden != Reach.UNKNOWN)
     best[hidden], kind[hidden] = classes.hidden, RootKind.HIDDEN
     is_lost = best >= Reach.LOST
@@ -165,6 +170,13 @@ def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Cl
     rows["root"][order], rows["root_kind"][order] = np.where(is_lost, 0, root), np.where(is_lost, 0, kind)
     rows["owner"][order] = np.where(is_lost & (best != _LAST), owner, 0)
     return rows
+
+
+def _wholes(mapped: Records) -> Indices:
+    """Return a number for each piece: that of the first piece of the mapping that it was made in."""
+    made_ns = np.where(mapped["reserved_ns"] != 0, mapped["reserved_ns"], mapped["time_ns"])
+    _, first, number = np.unique(made_ns, return_index=True, return_inverse=True)
+    return first[number]
 
 
 _ROOT_KIND = {int(region): int(root) for region, root in ROOT_KINDS.items()}

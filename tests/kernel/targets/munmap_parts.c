@@ -59,6 +59,22 @@ static void move(void)
 	remap_pages(map_pages(at, 3, MAP_FIXED), 3, 3, MREMAP_FIXED, at + 6 * PAGE);
 }
 
+static char *volatile reserved[2];
+
+/* Reserves 7 pages and 13, and maps over 2 in the midst of the first and over the first 3 of the second. */
+static NOINLINE void reserve(char *volatile *keep)
+{
+	keep[0] = map_pages(NULL, 7, 0);
+	map_over(keep[0] + 2 * PAGE, 2);
+	keep[1] = map_pages(NULL, 13, 0);
+	map_over(keep[1], 3);
+}
+
+static void forget(void)
+{
+	reserved[0] = reserved[1] = NULL;
+}
+
 /* The child unmaps a part of its copy, and keeps the rest and a mapping of its own to the end. */
 static void in_a_child(void)
 {
@@ -96,9 +112,14 @@ int main(int argc, char **argv)
 		remap_pages(map_pages(NULL, 3, 0), 3, 5, 0, NULL);
 	else if (is(what, "shrink"))
 		remap_pages(map_pages(NULL, 7, 0), 7, 5, 0, NULL);
-	else if (is(what, "fork"))
+	else if (is(what, "reserved"))
+		reserve(reserved);
+	else if (is(what, "forgotten")) {
+		reserve(reserved);
+		forget();
+	} else if (is(what, "fork"))
 		in_a_child();
 	else
-		fail("usage: munmap_parts start|middle|end|several|fixed|move|grow|shrink|fork");
+		fail("usage: munmap_parts start|middle|end|several|fixed|move|grow|shrink|reserved|forgotten|fork");
 	return 0;
 }

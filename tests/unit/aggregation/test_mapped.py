@@ -194,6 +194,16 @@ def test_map_fixed_replaces_what_it_covers() -> None:
     assert memory.live()["flags"].tolist() == [0, 0x10, 0]
 
 
+def test_what_is_put_over_a_mapping_at_a_fixed_address_says_when_that_was_made() -> None:
+    fixed = {"value": 0x10}
+    memory = books(
+        mapped(1, 0, 9), mapped(2, 1, 2, **fixed), mapped(3, 2, 2, **fixed), mapped(4, 20, 1, **fixed),
+        mapped(5, 8, 1), remap_entry(6, 40, 1), remap_return(7, 40, 6, 1),
+    )  # fmt: skip
+    assert live(memory) == [(0, 1, 1), (1, 1, 2), (2, 2, 3), (4, 2, 1), (6, 1, 7), (7, 1, 1), (8, 1, 5), (20, 1, 4)]
+    assert memory.live()["reserved_ns"].tolist() == [0, 1, 1, 0, 1, 0, 0, 0]
+
+
 def test_a_failed_munmap_changes_nothing() -> None:
     memory = books(mapped(1, 0, 5), unmapped(2, 1, 2), undone(3))
     assert live(memory) == [(0, 5, 1)]

@@ -240,6 +240,25 @@ def test_a_mapping_may_be_held_by_a_hidden_pointer(hides: tuple[int, ...], reach
     assert (row["reach"], row["root_kind"]) == (reach, root)
 
 
+@pytest.mark.parametrize("pointer", [POOL, POOL + 0x1800, POOL + 0x3FFF, 0, POOL + 0x4000])
+def test_pieces_of_a_mapping_and_what_was_put_over_it_are_held_together(pointer: int) -> None:
+    """Two pieces of one, another at a fixed address between them, and a second mapping behind; none holds itself."""
+    rows = [
+        {"start": POOL, "time_ns": 5}, {"start": POOL + 0x1000, "time_ns": 7, "reserved_ns": 5},
+        {"start": POOL + 0x2000, "time_ns": 5, "length": 0x2000}, {"start": POOL + 0x4000, "time_ns": 6},
+    ]  # fmt: skip
+    maps = records(MAPPED_RECORD, rows, pid=812, generation=1, length=0x1000)
+    none = np.zeros(0, ALLOCATION_RECORD)
+    alive = Outstanding(none, none, np.zeros(0, OBJECT_RECORD), maps, np.zeros(0, np.bool_), np.zeros(0, np.uint8))
+    around = Surroundings(np.zeros(0, MODULE), np.zeros(0, FREED), np.zeros(0, GONE))
+    memory = memory_of([(GLOBALS, pointer), (POOL + 0x2008, POOL), (POOL + 0x1008, POOL + 0x2000)])
+    found, _ = reach_and_holders(memory, alive, around, (812, 1), free_holds=False)
+    first = Reach.REACHABLE if pointer and pointer < POOL + 0x4000 else Reach.LOST
+    last = Reach.REACHABLE if pointer == POOL + 0x4000 else Reach.LOST
+    assert found["reach"].tolist() == [first, first, first, last]
+    assert found["root"].tolist() == [GLOBALS if reach == Reach.REACHABLE else 0 for reach in found["reach"]]
+
+
 @pytest.mark.parametrize(
     ("uses_slack", "offset", "expected"),
     [(True, 96, Reach.REACHABLE), (True, 104, Reach.LOST), (False, 88, Reach.REACHABLE), (False, 96, Reach.LOST)],
