@@ -112,7 +112,7 @@ def add_pids(parser: argparse._ActionsContainer, what: str) -> None:
     parser.add_argument(
         "-p", "--pid", action="extend", type=_words, metavar="PID",
         help=f"{what} a running process; more of them after commas or another -p. A name stands for all processes of "
-        "that program, cgroup:PATH for those of a cgroup",
+        "that program, cgroup:PATH or its directory for those of a cgroup",
     )
 
 

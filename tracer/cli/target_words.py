@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from tracer.errors import NoSuchTarget, UsageError
-from tracer.procfs.process_words import CGROUP, names_of_programs, processes_of
+from tracer.procfs.process_words import is_cgroup, names_of_programs, processes_of
 
 
 def check_target(arguments: argparse.Namespace, what: str, help_of: str) -> None:
@@ -30,8 +30,9 @@ def _pids(word: str) -> Iterable[int]:
     pids = processes_of(word)
     if pids:
         return pids
-    if word.startswith(CGROUP):
-        raise NoSuchTarget(f"no process is in {word}", "its path is as /proc/PID/cgroup gives it")
+    if is_cgroup(word):
+        hint = "its path is as /proc/PID/cgroup gives it, or that of its directory below /sys/fs/cgroup"
+        raise NoSuchTarget(f"no process is in {word}", hint)
     if word.lstrip("-").isdecimal():
         raise NoSuchTarget(f"there is no process {word}")
     close = get_close_matches(word, names_of_programs(), 1)

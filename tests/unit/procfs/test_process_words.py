@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tracer.procfs.process_words import names_of_programs, processes_of
+from tracer.procfs.process_words import is_cgroup, names_of_programs, processes_of
 
 
 @pytest.fixture
@@ -49,3 +49,24 @@ def test_a_cgroup_has_those_below_it(named: tuple[str, list[int]]) -> None:
     assert set(pids) <= set(processes_of(f"cgroup:{path}"))
     assert set(pids) <= set(processes_of("cgroup:/"))
     assert processes_of("cgroup:/there/is/none") == ()
+
+
+def test_a_name_may_have_its_folder(named: tuple[str, list[int]], tmp_path: Path) -> None:
+    name, pids = named
+    (tmp_path / "link").symlink_to(name)
+    assert list(processes_of(str(tmp_path / name))) == list(processes_of(str(tmp_path / "link"))) == pids
+    assert processes_of(f"/elsewhere/{name}") == ()
+
+
+@pytest.mark.parametrize("prefix", ["", "cgroup:"])
+def test_the_directory_of_a_cgroup_stands_for_it(named: tuple[str, list[int]], tmp_path: Path, prefix: str) -> None:
+    """Of the file system of cgroups only this file is read; one with threads of others cannot be read."""
+    _, pids = named
+    for folder, members in (("a", [pids[0], os.getpid(), 4194305]), ("a/b", [pids[1]]), ("none", [])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in members))
+    (tmp_path / "a" / "c" / "cgroup.procs").mkdir(parents=True)
+    assert list(processes_of(f"{prefix}{tmp_path}/a")) == pids
+    assert list(processes_of(f"{prefix}{tmp_path}/a/b")) == pids[1:]
+    assert processes_of(f"{prefix}{tmp_path}/none") == ()
+    assert (is_cgroup(f"{prefix}{tmp_path}/none"), is_cgroup(f"{prefix}{tmp_path}")) == (True, prefix != "")
