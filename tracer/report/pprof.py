@@ -10,6 +10,7 @@ from tracer.report.code_layout import CodeLayout
 from tracer.report.entry_sentence import error_sentence
 from tracer.report.profile_message import ProfileMessage
 from tracer.report.selection_words import rate
+from tracer.report.verdict_line import verdict
 from tracer.report.weights import process_names, reported, weight
 
 SAMPLE_TYPES = (
@@ -75,7 +76,7 @@ class _Profile(ProfileMessage):
 
 def _comments(findings: Findings) -> list[str]:
     lost = [f"lost {loss.count}: {loss.reason}" for loss in findings.losses]
-    said = ["refleak", *lost] if lost or not findings.is_whole else ["refleak: complete, nothing lost"]
+    said = [verdict(findings).text, *(f"not complete: {reason}" for reason in lost)]
     if findings.selection.is_sampled:
         said.append(f"blocks were sampled, {rate(findings.selection)}: their values are estimates")
     return [*said, *(f"error: {error_sentence(error)}" for error in findings.errors)]

@@ -30,6 +30,7 @@ from tracer.report.gperftools import write_heap_profile
 from tracer.report.pprof import profile, write_pprof
 from tracer.report.protobuf_wire import Message, varint
 from tracer.report.speedscope import write_speedscope
+from tracer.report.verdict_line import verdict
 
 SPEEDSCOPE = json.loads((Path(__file__).parents[1] / "schemas" / "speedscope.schema.json").read_text())
 
@@ -114,6 +115,13 @@ def test_pprof_reads_names_lines_inlining_and_mappings(tmp_path: Path) -> None:
     main_program, libc = read.mappings[0], read.mappings[1]
     assert main_program == "1: 0x101000001000/0x101000005000/0x0 /usr/bin/srv aa11 [FN][FL][LN][IN]"
     assert "libc.so.6 bb22" in libc
+
+
+def test_pprof_begins_with_the_verdict() -> None:
+    """`go tool pprof` prints it above all: "nothing lost", said of the data, stood above what leaked."""
+    for found in (findings(), nothing()):
+        assert verdict(found).text.encode() in profile(found)
+        assert all(f"not complete: lost {loss.count}".encode() in profile(found) for loss in found.losses)
 
 
 def test_pprof_has_errors_as_comments() -> None:
