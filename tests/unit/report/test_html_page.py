@@ -324,3 +324,19 @@ def test_what_holds_memory_is_a_tree_from_the_roots_down(chromium: Page, tmp_pat
 def test_without_a_tree_there_is_no_section_for_it(chromium: Page, tmp_path: Path) -> None:
     page = opened(chromium, replace(server_findings(), dominators=()), tmp_path)
     assert "What holds memory" not in texts(page, "nav a")
+
+
+@needs_chromium
+def test_on_a_narrow_screen_what_is_below_an_entry_is_in_sight(chromium: Page, tmp_path: Path) -> None:
+    """The table is wider and scrolls; stacks and holders keep to the screen, wherever it is scrolled to."""
+    page = opened(chromium, server_findings(), tmp_path)
+    page.call("Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=False)
+    try:
+        page.run("document.querySelector('#leaks tr.inside') || document.querySelector('#leaks tr.entry').click()")
+        edges = "[...document.querySelectorAll('#leaks tr.inside > td > *')].map((e) => e.getBoundingClientRect())"
+        for scrolled in (0, 60):
+            page.run(f"document.querySelector('#leaks table').closest('.panel').scrollLeft = {scrolled}")
+            assert page.run(f"{edges}.length") > 0
+            assert page.run(f"{edges}.every((e) => e.left >= 0 && e.right <= 400)")
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
