@@ -54,7 +54,7 @@ _LIBRARY_FUNCTION = re.compile(
     r"|(__)?(strdup|strndup|asprintf|vasprintf|getline|getdelim|fopen|fopen64|fdopen|opendir|realpath)"
     r"|_IO_\w+"
 )
-_ALLOCATOR_MODULE = re.compile(rf"lib({'|'.join(ALLOCATORS)})\w*\b.*")
+ALLOCATOR_MODULE = re.compile(rf"lib({'|'.join(ALLOCATORS)})\w*\b.*")
 _RUNTIME_MODULE = re.compile(
     r"libc\.so(\.6)?|libc-[\d.]+\.so|ld-linux\S*|ld-[\d.]+\.so|ld-musl\S*|libc\.musl\S*"
     r"|lib(stdc\+\+|c\+\+|c\+\+abi|gcc_s|pthread|dl|rt)[.-].*|linux-vdso\S*|\[vdso\]"
@@ -76,7 +76,7 @@ _OF_NODE = "node:"
 @cache
 def _is_allocator(function: str | None, module: str | None) -> bool:
     named = function is not None and _ALLOCATOR_FUNCTION.fullmatch(_OUTLINED.sub("", function)) is not None
-    return named or (module is not None and _ALLOCATOR_MODULE.fullmatch(module) is not None)
+    return named or (module is not None and ALLOCATOR_MODULE.fullmatch(module) is not None)
 
 
 def is_allocator(frame: Frame) -> bool:
@@ -87,7 +87,7 @@ def is_allocator(frame: Frame) -> bool:
 @cache
 def _is_heap(function: str | None, module: str | None) -> bool:
     named = function is not None and _HEAP_FUNCTION.fullmatch(function.split(".", 1)[0]) is not None
-    return named or (module is not None and _ALLOCATOR_MODULE.fullmatch(module) is not None)
+    return named or (module is not None and ALLOCATOR_MODULE.fullmatch(module) is not None)
 
 
 def is_heap(frame: Frame) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tracer.analysis.evidence import INHERITED
 from tracer.analysis.one_offs import is_of_python
 from tracer.analysis.qualified_name import qualified_name
-from tracer.analysis.runtime import is_allocator
+from tracer.analysis.runtime import ALLOCATOR_MODULE, is_allocator
 from tracer.model.findings import FrameList, Leak
 
 _ARENAS = (1 << 18, 1 << 20)
@@ -31,7 +31,35 @@ def runtime_hints(leaks: Sequence[Leak]) -> tuple[str, ...]:
     """Return a line for each interpreter whose code or objects these entries show only in part."""
     left = [leak for leak in leaks if leak.state != INHERITED]
     stacks = [leak.stack for leak in left if leak.suppressed_by is None]
-    return (*_arenas(left), *_java_heap(left), *_javascript(stacks), *_java(stacks), *_numba(stacks))
+    return (
+        *_arenas(left), *_java_heap(left), *_held_by_books(left), *_javascript(stacks), *_java(stacks), *_numba(stacks),
+    )  # fmt: skip
+
+
+def _held_by_books(leaks: Iterable[Leak]) -> Iterator[str]:
+    """Of an allocator that takes malloc's place: its books of blocks that live, and of those that it gives out again,
+    are in memory that is not told from a program's own."""
+    found = [leak for leak in leaks if leak.suppressed_by is None and _is_replaced(leak.stack) and _is_in_books(leak)]
+    if found:
+        library = found[0].stack[0].module
+        yield (
+            f"{sum(leak.count for leak in found):,} blocks, {_size(sum(leak.bytes or 0 for leak in found))}, are held"
+            f" by nothing but memory of unknown making, as the books of {library} are, and may be lost: `--reachability"
+            " off` lists all that was not freed"
+        )
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes >> 20:,} MiB" if size_bytes >= 1 << 20 else f"{size_bytes:,} bytes"
+
+
+def _is_replaced(stack: FrameList) -> bool:
+    return bool(stack) and ALLOCATOR_MODULE.fullmatch(stack[0].module or "") is not None
+
+
+def _is_in_books(leak: Leak) -> bool:
+    """Tell whether words of unknown memory are all that holds these blocks: no variable, stack or block does."""
+    return bool(leak.holders) and all(holder.kind == "mapping" and not holder.stack for holder in leak.holders or ())
 
 
 def _arenas(leaks: Iterable[Leak]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from tracer.analysis.own_frame import own_frame
 from tracer.analysis.runtime_hints import runtime_hints
 from tracer.analysis.setting_aside import set_aside
 from tracer.analysis.stacks import SymbolizedStacks
-from tracer.model.findings import FrameList, Leak
+from tracer.model.findings import FrameList, Holder, Leak
 from tracer.model.frames import Frame
 from tracer.model.records import StackStatus
 from tracer.model.snapshot import Stack
@@ -106,6 +106,23 @@ def test_hints_where_javascript_is_nameless() -> None:
     assert runtime_hints([leak(NODE, TRAMPOLINE, named, TRAMPOLINE)]) == hint
     assert runtime_hints([leak(NODE, TRAMPOLINE, named, named)]) == ()
     assert runtime_hints([replace(leak(NODE, TRAMPOLINE), state="inherited")]) == ()
+
+
+@pytest.mark.parametrize("holders", [
+    (Holder(3, "mapping"), Holder(2, "mapping", interior=True)), (Holder(3, "mapping"), Holder(1, "global", "kept")),
+    (Holder(1, "mapping", stack=(NODE,)),), (Holder(3, "mapping"), Holder(9, "other")), (), None,
+])  # fmt: skip
+def test_hints_where_only_an_allocators_books_may_hold(holders: tuple[Holder, ...] | None) -> None:
+    """Those of glibc's malloc are told from a program's memory."""
+    found = leak(Frame("malloc", "libjemalloc.so.2"), NATIVE)
+    (hint,) = runtime_hints([replace(found, holders=(Holder(1, "mapping"),), count=3, bytes=5 << 20)])
+    assert hint == (
+        "3 blocks, 5 MiB, are held by nothing but memory of unknown making, as the books of libjemalloc.so.2 are, and"
+        " may be lost: `--reachability off` lists all that was not freed"
+    )
+    is_told = bool(holders) and all(holder.kind == "mapping" and not holder.stack for holder in holders or ())
+    assert len(runtime_hints([replace(found, holders=holders)])) == is_told
+    assert runtime_hints([replace(leak(Frame("malloc", "libc.so.6"), NATIVE), holders=(Holder(1, "mapping"),))]) == ()
 
 
 def test_hints_where_java_is_nameless() -> None:
