@@ -37,7 +37,7 @@ EDGES = {
     "binaries": {"architecture", "elf", "procfs", "files"},
     "sites": {"architecture", "cfi", "dwarf", "elf"},
     "specs": {"architecture", "dwarf", "files"},
-    "symbols": {"architecture", "dwarf", "elf", "files"},
+    "symbols": {"architecture", "cfi", "dwarf", "elf", "files"},
     "recording": {"files"},
     "preload": {"files"},
     "analysis": set(),

@@ -8,10 +8,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
+from typing import Protocol
 
 from tracer.dwarf.data_types import DataTypes
-from tracer.dwarf.die_reader import FRAME_BASE, LOCATION, Details, Sections, UnitDetails
+from tracer.dwarf.die_reader import FRAME_BASE, LOCATION, Details, Ranges, Sections, UnitDetails
 from tracer.dwarf.die_scan import Entry, ScopeTag, read_headers, read_unit
 from tracer.dwarf.value_expressions import Base, Unlocated, ValuePlace, frame_base_of, value_of
 from tracer.elf.image import Image
@@ -21,30 +23,42 @@ _SAVED_BELOW_CFA = -16
 _VARIABLES = (ScopeTag.VARIABLE, ScopeTag.FORMAL_PARAMETER)
 
 
+class Registers(Protocol):
+    """Registers of frames, by DWARF's numbers, and where they point, in bytes from the canonical frame address."""
+
+    def at(self, address: int) -> tuple[int, int] | None:
+        """Return the register by which that address is found where the function is at `address`."""
+        ...
+
+    def in_body(self, address: int, function: tuple[int, int]) -> tuple[int, int] | None:
+        """Return the stack pointer as it is behind the prologue of `function`, of which `address` is."""
+        ...
+
+
 class StackVariables:
     """Of one binary; its units are read when code of theirs is asked for."""
 
-    def __init__(self, image: Image, types: DataTypes, frame_pointer: int) -> None:
+    def __init__(self, image: Image, types: DataTypes, frame_pointer: int, registers: Registers) -> None:
         """`types`: of the same binary. `frame_pointer`: DWARF's number of the register."""
-        self._image, self._types, self._frame_pointer = image, types, frame_pointer
+        self._image, self._types, self._frame_pointer, self._registers = image, types, frame_pointer, registers
         self._sections = Sections(image)
         self._units: dict[int, UnitDetails | None] = {}
         self._entries: dict[int, dict[int, Entry]] = {}
 
     def at(self, address: int, offset: int) -> tuple[str, str] | None:
         """Return the variable that is `offset` bytes from the canonical frame address while the function runs that has
-        the link address `address`, and the way from the variable to what stands there; None where none is known."""
+        the link address `address`, and the way from the variable to what stands there; None where none is known, and
+        where several may be: what two have for themselves, one after the other, DWARF may give to both all the time."""
         number = self._unit_of(address)
         unit = self._unit(number) if number is not None else None
         if number is None or unit is None:
             return None
         entries = self._entries_of(number)
-        for entry in entries.values():
-            if entry.tag in _VARIABLES and self._runs_in(unit, entries, entry, address):
-                found = self._covers(unit, entries, entry, address, offset)
-                if found is not None:
-                    return found
-        return None
+        found = {
+            self._covers(unit, entries, entry, address, offset)
+            for entry in entries.values() if entry.tag in _VARIABLES and self._runs_in(unit, entries, entry, address)
+        } - {None}  # fmt: skip
+        return found.pop() if len(found) == 1 else None
 
     @cached_property
     def _code(self) -> tuple[list[int], list[tuple[int, int]]]:
@@ -108,17 +122,30 @@ class StackVariables:
         for low, high, expression in unit.expressions(location):
             if low <= address < high:
                 with suppress(Unlocated):
-                    return self._from_cfa(value_of(expression, frame_base, unit.indexed_address))
+                    place = value_of(expression, frame_base, unit.indexed_address)
+                    if len(place.offsets) != 2 or place.offsets[1] != 0:
+                        return None  # in a register, or behind a pointer
+                    start = self._from_cfa(place, frame_base, address, unit.ranges(function))
+                    return place.offsets[0] + start if start is not None else None
         return None
 
-    def _from_cfa(self, place: ValuePlace) -> int | None:
-        if len(place.offsets) != 2 or place.offsets[1] != 0:
-            return None  # in a register, or behind a pointer
+    def _from_cfa(
+        self, place: ValuePlace, frame_base: ValuePlace | None, address: int, code: Ranges
+    ) -> int | None:
+        """Return where the base of a place is, from the canonical frame address."""
         if place.base is Base.FRAME:
-            return place.offsets[0]
-        if place.base is Base.REGISTER and place.register == self._frame_pointer:
-            return place.offsets[0] + _SAVED_BELOW_CFA
-        return None
+            return 0
+        if place.base is not Base.REGISTER:
+            return None
+        is_frame_base = frame_base == replace(place, offsets=(0,))
+        if is_frame_base and place.register != self._frame_pointer:
+            function = next(part for part in code if part[0] <= address < part[1])
+            known = self._registers.in_body(address, function)
+        else:
+            known = self._registers.at(address)
+            if known is None and is_frame_base:
+                return _SAVED_BELOW_CFA
+        return known[1] if known is not None and known[0] == place.register else None
 
 
 def _around(entries: Mapping[int, Entry], entry: Entry) -> Iterator[Entry]:

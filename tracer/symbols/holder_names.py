@@ -22,6 +22,7 @@ from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_E
 from tracer.model.snapshot import ANONYMOUS, Records, Snapshot
 from tracer.symbols.class_names import class_names
 from tracer.symbols.demangling import demangled
+from tracer.symbols.frame_registers import FrameRegisters
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.source import Source, open_source
 
@@ -96,7 +97,8 @@ class HolderNames:
         if types is None or dwarf is None:
             return None
         if binary not in self._frames:
-            self._frames[binary] = StackVariables(dwarf, types, ARCHITECTURE.frame_pointer)
+            registers = FrameRegisters(self._source(binary).ran or dwarf)
+            self._frames[binary] = StackVariables(dwarf, types, ARCHITECTURE.frame_pointer, registers)
         found = self._frames[binary].at(address if frame & FRAME_EXACT else address - 1, offset)
         return HolderName("".join(found), module=self._module(binary)) if found is not None else None
 

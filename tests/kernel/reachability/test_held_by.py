@@ -61,6 +61,15 @@ def test_a_stack_is_told_by_thread_function_and_variable(refleak: Refleak, progr
     assert all(stack[stack.index("keep_on_stack") :][:2] == ["keep_on_stack", "run"] for stack in stacks)
 
 
+def test_variables_of_clang_are_told_without_frame_pointers(refleak: Refleak, tmp_path: Path) -> None:
+    path = tmp_path / "holders"
+    command = ["clang", "-O2", "-g", "-fno-builtin", "-pthread", "-w", f"-I{CHECKOUT / 'examples'}", "-o", str(path)]
+    subprocess.run([*command, str(HERE / "holders.c")], check=True, timeout=100)
+    (leak,) = traced(refleak, path, "thread").below("make_item")
+    told = {(functions(holder["stack"])[0], holder["name"]) for holder in leak["holders"]}
+    assert ("keep_on_stack", "own") in told and {name for _, name in told} <= {"own", None}
+
+
 def test_the_stack_of_a_thread_that_ended_holds_nothing(refleak: Refleak, program: Path) -> None:
     (leak,) = traced(refleak, program, "ended-thread").below("make_other")
     assert (leak["reachability"], leak["holders"]) == ("lost", [])

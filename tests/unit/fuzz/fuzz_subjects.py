@@ -53,6 +53,7 @@ from tracer.sites.costs import default_costs
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.files import parse_spec
 from tracer.specs.presets import preset_names, preset_path
+from tracer.symbols.frame_registers import FrameRegisters
 
 SOURCE = """
 #include <stdlib.h>
@@ -143,7 +144,7 @@ def finder() -> SiteFinder:
 def read_dwarf(data: bytes) -> None:
     image = Image(data, "damaged")
     read_debug_facts(image)
-    variables = StackVariables(image, DataTypes(image), 6)
+    variables = StackVariables(image, DataTypes(image), 6, FrameRegisters(image))
     for address in range(0x1000, 0x2000, 0x40):
         variables.at(address, -24)
     finder().find(image)
