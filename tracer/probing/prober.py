@@ -156,11 +156,19 @@ class Prober:
         self.link(pid, binaries)
 
     def maps(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
-        """Attach to a process what it lacks of the probes of all that it maps."""
-        with self._attacher.events.expecting(pid, Breakpoints.MISSING):
-            if self.preloading.is_missing(pid, binaries):
-                self._complete(pid)
-            self.link(pid, binaries)
+        """Attach to a process what it lacks of the probes of all that it maps; to claim events takes time."""
+        is_missing = self.preloading.is_missing(pid, binaries)
+        if is_missing or any(self._lacks(pid, binary) for binary in binaries):
+            with self._attacher.events.expecting(pid, Breakpoints.MISSING):
+                if is_missing:
+                    self._complete(pid)
+                self.link(pid, binaries)
+
+    def _lacks(self, pid: int, binary: OpenBinary) -> bool:
+        if binary.id in self._linked.get(pid, ()):
+            held = self._of_tree.get(pid, ())
+            return self._follow and binary.id not in held and binary.id not in self._everywhere
+        return binary.id not in self._holds or bool(self._places(binary))
 
     def _complete(self, pid: int) -> None:
         for binary in self.linked(pid):
@@ -171,18 +179,14 @@ class Prober:
         linked, binaries = self._linked.setdefault(pid, {}), list(binaries)
         for binary in self._guarded(pid, [b for b in binaries if b.id not in linked and self._is_fit(b)]):
             linked[binary.id] = binary
-            if not self._is_attached(pid, binary):
+            if not self._attach(pid, binary, self.preloading.chosen(pid, binary), holds=True):
                 return
-        if self._follow:
-            for binary in binaries:
-                if binary.id in linked:
-                    self._hold_tree(pid, binary)
-
-    def _is_attached(self, pid: int, binary: OpenBinary) -> bool:
-        """Attach a binary's sites and holds to a process; return whether that is still there."""
-        return self._attach(pid, binary, self.preloading.chosen(pid, binary), holds=True)
+        for binary in binaries if self._follow else ():
+            if binary.id in linked:
+                self._hold_tree(pid, binary)
 
     def _attach(self, pid: int, binary: OpenBinary, placed: Sequence[Placed], *, holds: bool = False) -> bool:
+        """Attach sites of a binary to a process, and its holds; return whether that is still there."""
         try:
             self._attacher.attach_sites(pid, binary, placed)
             if holds:
@@ -304,17 +308,14 @@ class Prober:
     def keep_on(self, pid: int, *, leaves: bool) -> bool:
         """Have the events of a process opened for threads that go on: its first one is held before it `leaves`, or some
         thread has ended. Return whether it may have run without probes meanwhile."""
-        if not self._attacher.events.has(pid) or not (leaves or self._has_lost_its_tasks(pid)):
+        events = self._attacher.events
+        if not events.has(pid) or (not leaves and any(is_running(pid, tid) for tid in events.tasks(pid))):
             return False
-        others = [tid for tid in sorted(thread_ids(pid)) if tid != pid and is_running(pid, tid)]
-        if others:
-            self._attacher.events.move(pid, others[:_MOST_TASKS])
-            with self._attacher.events.expecting(pid, Breakpoints.MISSING):
+        if others := [tid for tid in sorted(thread_ids(pid)) if tid != pid and is_running(pid, tid)]:
+            events.move(pid, others[:_MOST_TASKS])
+            with events.expecting(pid, Breakpoints.MISSING):
                 self._link_again(pid)
         return not leaves
-
-    def _has_lost_its_tasks(self, pid: int) -> bool:
-        return not any(is_running(pid, tid) for tid in self._attacher.events.tasks(pid))
 
     def renew(self, pid: int, placed: Iterable[tuple[Mapping, OpenBinary, int]]) -> None:
         """Give a process the breakpoints again that the kernel may have taken away before its events were opened.
@@ -370,8 +371,7 @@ class Prober:
     def leave(self, pid: int) -> None:
         """Take all probes out of a process that goes on. What it inherited is only to be had out of all of the tree:
         the others get theirs anew."""
-        had = self._linked.pop(pid, None), self._of_tree.pop(pid, None)
-        if not any(had):
+        if not any((self._linked.pop(pid, None), self._of_tree.pop(pid, None))):
             return
         self._attacher.leave(pid)
         for other in list(self._of_tree):

@@ -12,7 +12,8 @@ from tracer.kernel.links import Hold
 from tracer.model.records import ControlKind
 from tracer.probing.prober import Prober
 
-LIBC = SimpleNamespace(id=7, path="/libc.so.6", placements=[])
+LIBC = SimpleNamespace(id=7, path="/libc.so.6", placements=[], unwinders=())
+VDSO = SimpleNamespace(id=8, path="[vdso]", placements=[], unwinders=())
 FORKED, EXECUTES, LOADER, ENDING, JIT = (
     Hold(offset, kind) for offset, kind in enumerate(
         (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.LOADER, ControlKind.ENDING, ControlKind.JIT)
@@ -26,12 +27,16 @@ class NoEvents:
 
     can_be_used = False
 
+    def __init__(self) -> None:
+        self.claimed: list[int] = []
+
     def note_child(self, seconds: float) -> None: ...
 
     def has(self, pid: int) -> bool:
         return False
 
     def expecting(self, pid: int, breakpoints: Any) -> AbstractContextManager[None]:
+        self.claimed.append(pid)
         return nullcontext()
 
 
@@ -68,7 +73,7 @@ def linked(monkeypatch: pytest.MonkeyPatch) -> Any:
         nothing: Any = None
         prober = Prober(nothing, nothing, nothing, attacher, nothing, follow=follow)  # type: ignore[arg-type]
         monkeypatch.setattr(prober, "_is_fit", lambda binary: True)
-        prober._holds[LIBC.id] = ALL
+        prober._holds |= {LIBC.id: ALL, VDSO.id: []}
         prober.link(100, [LIBC])  # type: ignore[list-item]
         prober.forked(100, 101)
         return prober
@@ -104,3 +109,13 @@ def test_what_is_not_followed_has_all_by_itself(linked: Any) -> None:
     assert attacher.of_tree == []
     assert attacher.own == [(pid, hold) for pid in (100, 101) for hold in (EXECUTES, LOADER, ENDING, JIT)]
     assert prober.holds_start(100, [])
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_events_are_claimed_only_for_what_a_process_lacks(linked: Any, follow: bool) -> None:
+    prober = linked(attacher := FakeAttacher(waits=False), follow=follow)
+    prober.maps(101, [LIBC, VDSO])
+    assert attacher.events.claimed == []
+    prober.maps(102, [LIBC, VDSO])
+    assert attacher.events.claimed == [102]
+    assert (102, ENDING) in attacher.own
