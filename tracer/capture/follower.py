@@ -80,6 +80,10 @@ class Follower:
         """Processes that are about to exec by another thread than the first, by which the kernel knows their links."""
         self._expected: set[int] = set()
         """Processes that are about to exec what has been linked."""
+        self._started: set[int] = set()
+        """Processes that are held at their program's first step, by what is handled now."""
+        self._begun: set[int] = set()
+        """Of these whose exec was handled: what they map is still to be looked at."""
         self._waiting: deque[np.void] = deque()
         self._waiting_pids: Counter[int] = Counter()
         self._handlers: dict[int, Callable[[np.void], None]] = {
@@ -107,8 +111,9 @@ class Follower:
     def handle(self, blobs: Iterable[bytes]) -> None:
         """Handle records, those of each process in order, forks last: to link a child takes its time, and others that
         are held need not wait for it. `work` does what is left."""
-        for blob in blobs:
-            control = np.frombuffer(blob, records.CONTROL, 1)[0]
+        controls = [np.frombuffer(blob, records.CONTROL, 1)[0] for blob in blobs]
+        self._started = {int(c["pid"]) for c in controls if c["kind"] == ControlKind.STARTED and c["ticket"]}
+        for control in controls:
             pid, kind = int(control["pid"]), int(control["kind"])
             if kind in _SLOW or pid in self._waiting_pids:
                 self._waiting.append(control)
@@ -293,15 +298,21 @@ class Follower:
         self._binaries.recheck()
         if has_other_rights(pid):
             self._prober.gained_rights(pid)
-        binaries = self._spaces.refresh(pid, generation, moment.trace_ns)
+        if pid in self._started:  # it stands in the loader by now: what it maps is read for that, once
+            self._begun.add(pid)
+        else:
+            self._begins(pid, generation, self._spaces.refresh(pid, generation, moment.trace_ns))
+        for listener in self._listeners:
+            listener.executed(before, (pid, generation), moment)
+
+    def _begins(self, pid: int, generation: int, binaries: Sequence[OpenBinary]) -> None:
+        """A process has begun a program: see whether it is held in time, by what it maps."""
         is_expected = pid in self._expected
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)
         if not (is_held and (binaries or is_expected)) and not (is_expected and not self._can_hold):
             self.unfollowed.programs += 1
             self._link(pid, generation, binaries)
         self._expected.discard(pid)
-        for listener in self._listeners:
-            listener.executed(before, (pid, generation), moment)
 
     def _link(self, pid: int, generation: int, binaries: Sequence[OpenBinary]) -> None:
         """Give a process the probes of what it maps; none where its probes were taken out, or code of another program
@@ -337,6 +348,9 @@ class Follower:
         self._processes.name_again(pid)
         self._binaries.recheck()
         binaries = self._spaces.refresh(pid, generation, self._moment(control).trace_ns)
+        if pid in self._begun:
+            self._begun.discard(pid)
+            self._begins(pid, generation, binaries)
         self._link(pid, generation, binaries)
         self.mapped((pid, generation), binaries)
 
@@ -379,8 +393,8 @@ class Follower:
         self._sharing.pop(space[0], None)
         self._unheld.pop(space, None)
         self._headless.discard(space)
-        self._renumbered.discard(space[0])
-        self._expected.discard(space[0])
+        for pids in (self._renumbered, self._expected, self._begun):
+            pids.discard(space[0])
         self._processes.exited(space[0], int(control["wait_status"]), moment.trace_ns)
         self._ended(space, moment)
         self._prober.forget(space[0])
