@@ -72,7 +72,8 @@ class Attacher:
         self._calls: dict[tuple[int, tuple[int, ...]], list[_Call]] = {}
         """How sites of a binary are attached, worked out once."""
         self._ended: deque[_Links] = deque()
-        self._to_close: deque[tuple[int, int]] = deque()
+        self._to_close: deque[tuple[int, Sequence[int]]] = deque()
+        """By binary, what is closed in one go."""
         self._being_closed: tuple[int, int] | None = None
         """Binary, and the thread that closes a link of it."""
         self._closer = ThreadPoolExecutor(1, thread_name_prefix="detach")
@@ -95,7 +96,7 @@ class Attacher:
             links = self._fds.pop(pid, {}) if by_events else {}
             yield by_events
         if by_events:
-            self._close_soon(links)
+            self._close_soon((binary, [fd]) for binary, fds in links.items() for fd in fds)
 
     def put_back(self, pid: int, binary: OpenBinary, places: Iterable[int]) -> None:
         """Put the breakpoints of a process's events in again, at places of a binary, by links, of which nothing counts:
@@ -105,10 +106,10 @@ class Attacher:
         """
         self._link(pid, binary, "on_entry", [(place, 0) for place in places], at_return=False)
 
-    def _close_soon(self, links: _Links) -> None:
-        for binary, fds in links.items():
-            self._to_close.extend((binary, fd) for fd in fds)
-            self._closer.submit(self._close_many, len(fds))
+    def _close_soon(self, pieces: Iterable[tuple[int, Sequence[int]]]) -> None:
+        for piece in pieces:
+            self._to_close.append(piece)
+            self._closer.submit(self._close_next)
 
     def attach_sites(self, pid: int, binary: OpenBinary, placed: Sequence[_Placed]) -> None:
         """Attach sites of a binary to a process; returns first, so that no entry goes without its return.
@@ -223,15 +224,12 @@ class Attacher:
         closed soon, which costs little: each costs all others at its place some time."""
         if self.events.has(pid):
             self.events.forget(pid)
-            self._close_soon(self._fds.pop(pid, {}))
+            self._close_soon(self._fds.pop(pid, {}).items())
             return
         self._places.forget(pid)
         self._ended.append(self._fds.pop(pid, {}))
         if len(self._ended) > _MOST_ENDED:
-            for binary, fds in self._ended.popleft().items():
-                for fd in fds:
-                    self._to_close.append((binary, fd))
-                    self._closer.submit(self._close_next)
+            self._close_soon((binary, [fd]) for binary, fds in self._ended.popleft().items() for fd in fds)
 
     def withdraw(self, binary: OpenBinary) -> None:
         """Take a binary's breakpoints out of every process, and out of whatever maps its file from now on.
@@ -244,8 +242,8 @@ class Attacher:
         with suppress(IndexError):
             while True:
                 waiting.append(self._to_close.popleft())
-        fds += [*self._places.take(binary.id), *(fd for of, fd in waiting if of == binary.id)]
-        self._to_close.extend((of, fd) for of, fd in waiting if of != binary.id)
+        fds += [*self._places.take(binary.id), *(fd for of, some in waiting if of == binary.id for fd in some)]
+        self._to_close.extend((of, some) for of, some in waiting if of != binary.id)
         closed = self._being_closed
         remove_breakpoints(fds, [closed[1]] if closed is not None and closed[0] == binary.id else [])
 
@@ -260,14 +258,11 @@ class Attacher:
     def _close_next(self) -> None:
         self._quiet.wait(_PATIENCE_SECONDS)
         with suppress(IndexError):  # the end, or a withdrawal, took them all
-            binary, fd = self._to_close.popleft()
+            binary, fds = self._to_close.popleft()
             self._being_closed = binary, threading.get_native_id()
-            _close_quietly(fd)
+            for first, behind in _runs(fds):
+                os.closerange(first, behind)  # one call of the kernel, in which other threads run
             self._being_closed = None
-
-    def _close_many(self, count: int) -> None:
-        for _ in range(count):
-            self._close_next()
 
     def leave_all(self) -> None:
         """Leave all open, for who closes it when this process has ended."""
@@ -287,7 +282,7 @@ class Attacher:
             left += self._places.take_all()
         with suppress(IndexError):
             while True:  # one by one: none may be closed twice, since its number may be another's by then
-                left.append(self._to_close.popleft()[1])
+                left += self._to_close.popleft()[1]
         with ThreadPoolExecutor(_CLOSERS, thread_name_prefix="detach") as closers:
             closers.map(_close_quietly, left)
         self._ended.clear()
@@ -327,6 +322,16 @@ def _is_behind_call(placement: Placement) -> bool:
     return bool(function.flags & SiteFlag.WRAPPER) and (
         bool(function.flags & SiteFlag.MADE) or function.operation in (Operation.NONE, Operation.UNDO)
     )
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and behind the last of numbers that follow each other; each is given once."""
+    ordered = sorted(numbers)
+    at = 0
+    for index, number in enumerate(ordered, 1):
+        if index == len(ordered) or ordered[index] != number + 1:
+            yield ordered[at], number + 1
+            at = index
 
 
 def _close_quietly(fd: int) -> None:
