@@ -48,6 +48,8 @@ from tracer.unwinding.stack_completion import StackCompletion
 from tracer.unwinding.stack_writer import StackWriter
 
 _TICK_SECONDS = 0.02
+_APART_SECONDS = 0.002
+"""Of two turns that take the stacks and events out: whoever is held next waits for those between to end."""
 _SPARE_SECONDS = 0.001
 """Of a tick in which nobody was held, for what could be done at the end too."""
 _NICE = -10
@@ -222,9 +224,13 @@ class Session:
         deadline = None if self.options.duration_s is None else time.monotonic() + self.options.duration_s
         try:
             with Wakes(self.kernel.control.fd, self._pids) as wakes:
+                drained = 0.0
                 while not self._is_over(deadline):
                     is_quiet = not wakes.wait(_TICK_SECONDS)
-                    self.drain()
+                    self.serve()
+                    if is_quiet or time.monotonic() - drained > _APART_SECONDS:
+                        self._drain_rest()
+                        drained = time.monotonic()
                     if is_quiet:
                         self.stacks.settle(_SPARE_SECONDS)
                         self._follower.look_after()
@@ -297,6 +303,9 @@ class Session:
     def drain(self) -> None:
         """Take everything out of the rings: control first, since someone may be held."""
         self.serve()
+        self._drain_rest()
+
+    def _drain_rest(self) -> None:
         self._drain_stacks()
         self.code.logs.poll()
         self.events.read()
