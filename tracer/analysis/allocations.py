@@ -45,7 +45,8 @@ def _over_time(entry: MergedBlocks, turnovers: Turnovers, sites: FreeSites, seve
     turnover = turnovers.of(entry.stacks)
     made = freed = None
     if turnover is not None and several and turnover.made - turnover.freed != entry.leak.count:
-        turnover = replace(turnover, peak=None)  # totals are by stack, not by process: not this process's alone
+        if turnover.peak is not None:  # totals are by stack, not by process: not this process's alone
+            turnover = replace(turnover, peak=None)
     elif turnover is not None:
         made, freed = turnover.made, turnover.freed
     return replace(

@@ -60,8 +60,9 @@ def with_memory(leaks: Iterable[Leak]) -> list[Leak]:
         if leak.number and leak.suppressed_by is None
     }
 
-    def entry(leak: Leak) -> str | None:
+    def told(leak: Leak) -> Leak:
         found = {entries.get(number) for number in leak.objects_in}
-        return found.pop() if len(found) == 1 else None
+        memory_of = found.pop() if len(found) == 1 else None
+        return leak if leak.suppressed_by or leak.memory_of == memory_of else replace(leak, memory_of=memory_of)
 
-    return [leak if leak.suppressed_by else replace(leak, memory_of=entry(leak)) for leak in leaks]
+    return list(map(told, leaks))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.model.addresses import Space
+from tracer.model.distinct_values import is_any_of
 from tracer.model.operations import MemoryTrait
 from tracer.model.records import FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records, Snapshot
@@ -84,9 +85,10 @@ def _traits(known: Mapping[int, int], sites: npt.NDArray[np.uint16]) -> npt.NDAr
 def _with_whole_pages(sites: Sequence[int], blocks: Records) -> Records:
     """Give blocks of pvalloc(3), by its sites, the size that they have: it rounds up to whole pages, which are the
     program's."""
-    if not sites:
+    chosen = is_any_of(blocks["site"], sites) if sites else np.zeros(0, np.bool_)
+    if not chosen.any():
         return blocks
-    chosen, rounded = np.isin(blocks["site"], sites), blocks.copy()
+    rounded = blocks.copy()
     rounded["size"][chosen] = (rounded["size"][chosen] + _PAGE - _ONE) // _PAGE * _PAGE
     return rounded
 
