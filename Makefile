@@ -88,6 +88,7 @@ deb:
 	packaging/build-deb.sh
 
 clean:
-	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/demo/leaky examples/perf/build examples/dbus/build
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/demo/leaky examples/perf/build examples/dbus/build \
+		examples/glib/build
 	rm -rf tests/kernel/targets/build
 	find . -name .venv -prune -o -name __pycache__ -type d -print | xargs rm -rf

@@ -4,8 +4,8 @@
     python3 examples/mutants PROGRAM run DIR       run each of these calls changed, with two workloads each
     python3 examples/mutants PROGRAM score DIR     the tables of docs/pairing.md
 
-PROGRAM is perf or dbus. Needs root, and the program as its build.sh makes it. `--kind` says what a mutant is: a put is
-left out (the default), a get is made twice, or a put is made twice. `run --sometimes` changes a call one of four
+PROGRAM is perf, dbus or glib. Needs root, and the program as its build.sh makes it. `--kind` says what a mutant is: a
+put is left out (the default), a get is made twice, or a put is made twice. `run --sometimes` changes a call one of four
 times; with `--memory` blocks are traced as well, and memory is read at the end, as without any option of refleak. What
 is there already is not run again, so a run that was stopped goes on, and `score` after a change of the analysis traces
 nothing. `score --wrong` lists what is wrong of the first half, `check --wrong` the lives whose slots do not come out.
@@ -33,16 +33,16 @@ sys.path[:0] = [str(HERE), str(ROOT)]
 from call_sites import Code, read_code, write_mutant  # noqa: E402
 from dbus_program import Dbus  # noqa: E402
 from doubled import NoRoom, write_doubled  # noqa: E402
+from glib_program import Glib  # noqa: E402
 from perf_program import Perf  # noqa: E402
 from program import Calls, Program  # noqa: E402
+from proof import lacking  # noqa: E402
 from recordings import Run, Unfinished  # noqa: E402
 from score import print_table, score  # noqa: E402
 from score_extra_puts import print_extra_puts, score_extra_puts  # noqa: E402
 from sites import GET_LEFT_OUT, GET_TWICE, KEPT, KINDS, LEFT_OUT, OVER_PUTS, Site, read_sites, write_sites  # noqa: E402
 
-from tracer.analysis.lives import Life  # noqa: E402
-
-PROGRAMS: dict[str, type[Program]] = {"perf": Perf, "dbus": Dbus}
+PROGRAMS: dict[str, type[Program]] = {"perf": Perf, "dbus": Dbus, "glib": Glib}
 REFS_ONLY = ("--refs-only",)
 _MOST_CALLS = 30_000
 """Of the call in a workload: more only make the run longer."""
@@ -101,10 +101,10 @@ def check(program: Program, out: Path, show_wrong: bool) -> None:
         for kind, life in traced.lives():
             if not program.proves(traced.calls(life.gets[0]), [traced.calls(put) for put in life.puts]):
                 continue
-            lacking = _lacking(program, traced, kind, life)
-            (wrong if lacking else proven)[kind] += round(life.objects)
-            if lacking and show_wrong:
-                print(name, kind, *lacking, sep="\n    ")
+            unanswered = lacking(program, traced, kind, life)
+            (wrong if unanswered else proven)[kind] += round(life.objects)
+            if unanswered and show_wrong:
+                print(name, kind, *unanswered, sep="\n    ")
     print(f"slots: {proven.total():,} objects that ended took and gave back as many of each; not so: {dict(wrong)}")
     print(", ".join(f"{kind} {count:,}" for kind, count in proven.most_common()))
     for what, kind, executed in (("puts", LEFT_OUT, puts), ("gets", GET_TWICE, gets)):
@@ -227,33 +227,6 @@ def _scored(
             continue
         if scored is not None:
             yield site, recording, scored
-
-
-def _lacking(program: Program, run: Run, kind: str, life: Life) -> list[str]:
-    """Return what does not come out: gets whose slots no put is left for, and the puts left; nothing where all do."""
-    given = Counter[str]()
-    for stack, count in zip(life.puts, life.given.tolist(), strict=True):
-        given[program.slots.put_slot(kind, run.calls(stack))] += round(count)
-    taken = [
-        (sorted(program.slots.get_slots(kind, run.calls(stack), row == 0)), stack)
-        for row, (stack, count) in enumerate(zip(life.gets, life.taken.tolist(), strict=True))
-        for _ in range(round(count))
-    ]
-    lacking = []
-    for slots, stack in sorted(taken, key=lambda one: len(one[0])):
-        slot = next((slot for slot in slots if given[slot]), None)
-        if slot is None:
-            lacking.append(f"got {' or '.join(slots)} at {_said(run.calls(stack))}")
-        else:
-            given[slot] -= 1
-    left = {slot for slot in given if given[slot]}
-    places = [stack for stack in life.puts if program.slots.put_slot(kind, run.calls(stack)) in left]
-    puts = map(run.calls, places)
-    return lacking + [f"put {program.slots.put_slot(kind, calls)} at {_said(calls)}" for calls in puts]
-
-
-def _said(calls: Calls) -> str:
-    return " < ".join(f"{function}:{line}" for function, line in calls[:KEPT])
 
 
 if __name__ == "__main__":

@@ -80,8 +80,9 @@ class Code:
         return self._in_order[bisect_right(self._in_order, (self.functions[function], "\x7f"))][0]
 
     def calls_of(self, names: Mapping[str, str], stub: str | None) -> set[int]:
-        """Return the calls of these functions."""
-        return {address for address, callee in self.calls.items() if callee in names or callee == stub}
+        """Return the calls of these functions that mutants may change."""
+        called = {address for address, callee in self.calls.items() if callee in names or callee == stub}
+        return {address for address in called if self.program.changes(address, self.functions)}
 
     @cached_property
     def _in_order(self) -> list[tuple[int, str]]:

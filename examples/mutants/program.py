@@ -79,6 +79,10 @@ class Program(ABC):
         `names`: the gets, or the puts; `function`: what the first call is in."""
         return addresses, None
 
+    def changes(self, address: int, functions: Mapping[str, int]) -> bool:
+        """Tell whether mutants may change a call at a link address. `functions`: where each begins."""
+        return True
+
     def proves(self, birth: Calls, puts: Sequence[Calls]) -> bool:
         """Tell whether an ended object went through gets and puts alone."""
         return True
