@@ -24,6 +24,7 @@ _QUALIFIERS = re.compile(r"\b(?:const|volatile|restrict|__restrict|struct|union|
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = frozenset(("char", "int", "long", "short", "unsigned", "signed", "float", "double", "_Bool"))
 _UNTYPED = frozenset(("gpointer", "gconstpointer"))
+_HANDLE = re.compile(rb"\btypedef\s+(?:const\s+)?(?:struct|union)\s+\w+\s*\*\s*(\w+)\s*;")
 _POINTER_NAME = "Ptr"
 """How libxml2 and its like end the names of types that are pointers."""
 
@@ -40,17 +41,21 @@ def read_prototypes(functions: Collection[str], library: str) -> dict[str, Funct
     flags = (*(f"-I{folder}" for folder in FOLDERS), *_package_flags(library))
     found: dict[str, FunctionFacts] = {}
     settled: set[str] = set()
-    for header in _headers(functions):
+    headers = _headers(functions)
+    handles = {name for header in headers for name in header.handles}
+    for header in headers:
         if header.declares - settled:
-            declared = _declared(compiler, flags, header.path, functions)
+            declared = _declared(compiler, flags, header.path, functions, handles)
             found.update(declared)
             settled |= header.declares if declared else set()
     return found
 
 
 class _Header:
-    def __init__(self, path: Path, declares: set[str], includes: set[str]) -> None:
-        self.path, self.declares, self.includes = path, declares, includes
+    """`handles`: names of types that are pointers to structs."""
+
+    def __init__(self, path: Path, declares: set[str], includes: set[str], handles: set[str]) -> None:
+        self.path, self.declares, self.includes, self.handles = path, declares, includes, handles
 
 
 def _headers(functions: Collection[str]) -> list[_Header]:
@@ -68,7 +73,7 @@ def _headers(functions: Collection[str]) -> list[_Header]:
     return [*around[:8], *naming[:_MOST_HEADERS], *around[8:_MOST_HEADERS]]
 
 
-def _read_all(wanted: set[bytes]) -> Iterator[tuple[Path, set[str], set[str]]]:
+def _read_all(wanted: set[bytes]) -> Iterator[tuple[Path, set[str], set[str], set[str]]]:
     for folder in FOLDERS:
         for place, _, names in os.walk(folder):
             for name in names:
@@ -80,7 +85,8 @@ def _read_all(wanted: set[bytes]) -> Iterator[tuple[Path, set[str], set[str]]]:
                     continue
                 declares = wanted.intersection(_CALLABLE.findall(text))
                 includes = {part.rpartition(b"/")[2].decode(errors="replace") for part in _INCLUDES.findall(text)}
-                yield Path(place, name), {function.decode() for function in declares}, includes
+                handles = {handle.decode() for handle in _HANDLE.findall(text)}
+                yield Path(place, name), {function.decode() for function in declares}, includes, handles
 
 
 def _package_flags(library: str) -> Iterable[str]:
@@ -109,7 +115,7 @@ def _multiarch() -> list[str]:
 
 
 def _declared(
-    compiler: str, flags: Iterable[str], header: Path, functions: Collection[str]
+    compiler: str, flags: Iterable[str], header: Path, functions: Collection[str], handles: Collection[str]
 ) -> dict[str, FunctionFacts]:
     """Return what one header declares by itself; empty where it cannot be compiled so."""
     with tempfile.TemporaryDirectory(prefix="refleak-") as folder:
@@ -123,17 +129,21 @@ def _declared(
             lines = listing.read_text(errors="replace").splitlines()
         except (OSError, subprocess.SubprocessError):
             return {}
-    facts = (parse_declaration(line) for line in lines)
+    facts = (parse_declaration(line, handles) for line in lines)
     return {fact.name: fact for fact in facts if fact is not None and fact.name in functions}
 
 
-def parse_declaration(line: str) -> FunctionFacts | None:
-    """Return the function of one line of -aux-info; None where the line is none, or too odd to tell."""
+def parse_declaration(line: str, handles: Collection[str] = ()) -> FunctionFacts | None:
+    """Return the function of one line of -aux-info; None where the line is none, or too odd to tell.
+
+    `handles`: names of types that are pointers to structs; each stands for its struct.
+    """
     match = _DECLARATION.fullmatch(line)
     if match is None:
         return None
     parameters = () if match["parameters"] in ("void", "") else _split(match["parameters"])
-    return FunctionFacts(match["name"], tuple(map(_pointee, parameters)), _pointee(match["returns"]))
+    pointees = tuple(_pointee(parameter, handles) for parameter in parameters)
+    return FunctionFacts(match["name"], pointees, _pointee(match["returns"], handles))
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -146,7 +156,7 @@ def _split(text: str) -> tuple[str, ...]:
     return (*parts, text[start:])
 
 
-def _pointee(text: str) -> Pointee:
+def _pointee(text: str, handles: Collection[str]) -> Pointee:
     """Return what a C type points to: `const struct foo **` is a foo through two pointers, `void *` nothing by name."""
     if "(" in text or "[" in text:
         return Pointee()
@@ -160,4 +170,6 @@ def _pointee(text: str) -> Pointee:
         return Pointee("", pointers or 1)
     if name.endswith(_POINTER_NAME) and len(name) > len(_POINTER_NAME):
         name, pointers = name.removesuffix(_POINTER_NAME), pointers + 1
+    elif name in handles:
+        pointers += 1
     return Pointee(name, pointers, is_const) if pointers else Pointee()

@@ -20,6 +20,7 @@ HEADER = """
 typedef struct box box_t;
 struct lid;
 typedef struct bag *BagPtr;
+typedef struct Basket_Struct *Basket;
 int box_open(const char *path, box_t **box);
 box_t *box_ref(box_t *box);
 void box_unref(box_t *box);
@@ -31,6 +32,10 @@ void lid_free(struct lid **lid);
 BagPtr newBag(int size);
 void freeTheBag(BagPtr bag, int how);
 void bagFree(BagPtr bag);
+Basket BasketMake(const char *of);
+Basket BasketCreate(int size);
+int BasketSize(Basket basket);
+void BasketFree(Basket basket);
 void *any_ref(void *any);
 void any_unref(void *any);
 #endif
@@ -41,6 +46,8 @@ int box_open(const char *p, box_t **b) { return 0; } box_t *box_ref(box_t *b) { 
 void box_close_unref(box_t *b) {} box_t *box_get_current(void) { return 0; }
 const box_t *box_new_default(void) { return 0; } int box_new_lid(box_t *b, struct lid **l) { return 0; }
 void lid_free(struct lid **l) {} BagPtr newBag(int s) { return 0; } void freeTheBag(BagPtr b, int h) {}
+Basket BasketMake(const char *o) { return 0; } Basket BasketCreate(int s) { return 0; }
+int BasketSize(Basket b) { return 0; } void BasketFree(Basket b) {}
 void bagFree(BagPtr b) {} void *any_ref(void *a) { return a; } void any_unref(void *a) {}
 """
 SPEC = """description = "What refleak discovered in libbox.so"
@@ -58,6 +65,12 @@ put = ["box_unref", "box_close_unref"]
 name = "any"
 get = "any_ref"
 put = "any_unref"
+
+# Basket, by the headers
+[[type]]
+name = "Basket"
+create = "BasketCreate"
+put = "BasketFree"
 
 # Bag, by the headers
 [[type]]
@@ -113,7 +126,7 @@ def test_a_library_by_its_headers(library: Path, capsys: pytest.CaptureFixture[s
     assert main(["discover", str(library)]) == 0
     out, err = capsys.readouterr()
     assert out == SPEC
-    assert err == "refleak: 4 types proposed, 2 of them counted; 3 confirmed by headers\n"
+    assert err == "refleak: 5 types proposed, 2 of them counted; 4 confirmed by headers\n"
 
 
 def test_a_library_without_its_headers(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
