@@ -185,6 +185,8 @@ def _hint(error: RefleakError, words: Sequence[str]) -> str:
         meant = [word for word in COMMANDS if str(error) == f"there is no command {word}"]
         if meant and not {_RUN, "--", "--exec"}.intersection(words):  # by which it was said to be one
             return f"options stand behind the subcommand: refleak {meant[0]} ..."
+        if str(error) == f"there is no command {_RUN}" and words[0] != _RUN:
+            return f"`{_RUN}` stands first: refleak {_RUN} [OPTION ...] CMD"
     return error.hint
 
 

@@ -72,6 +72,7 @@ def test_a_misuse_gets_its_hint(
     [
         (["repotr", "x"], "did you mean refleak report?"),
         (["--refs-only", "report", "x"], "options stand behind the subcommand: refleak report ..."),
+        (["-q", "run", "true"], "`run` stands first: refleak run [OPTION ...] CMD"),
         (["1234"], "to attach to a process: refleak -p 1234"),
         (["help"], "check its name and path; refleak --help shows examples"),
         (["--exec", "no-such-command"], "check its name and path; refleak --help shows examples"),
