@@ -17,10 +17,12 @@ from tracer.analysis.stacks import SymbolizedStacks
 from tracer.model.distinct_values import distinct
 from tracer.model.events import ErrorKind
 from tracer.model.frames import Symbols
+from tracer.model.operations import Operation
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
 from tracer.model.snapshot import CRASHES, Process, Snapshot
 
 _BREAKS = (ErrorKind.OVER_PUT, ErrorKind.USE_AFTER_ZERO, ErrorKind.DELETE_WHILE_REFERENCED)
+_COUNTING = (Operation.GET, Operation.PUT)
 LEAKED, OUTSTANDING, INHERITED, ALIVE_AT_EXEC = "leaked", "outstanding", "inherited", "alive-at-exec"
 
 
@@ -29,8 +31,9 @@ class Evidence:
         self.snapshot = snapshot
         self.samples = samples
         self.stacks = SymbolizedStacks(
-            snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type}
-        )
+            snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type},
+            {site.function for site in snapshot.sites if site.type and site.operation in _COUNTING},
+        )  # fmt: skip
         self.makers = Makers(snapshot)
         self.own_frames = OwnFrames()
         self.blocks_reached = reached(snapshot, KIND_ALLOCATION, snapshot.allocations)

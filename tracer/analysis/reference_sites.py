@@ -90,11 +90,12 @@ class Places:
         return self._table.get(stack).own_calls()
 
     def _start(self, stack: int) -> int:
-        """Return how many frames at the leaf are wrappers: all stacks have them, or they were inlined from a header."""
+        """Return how many frames at the leaf are wrappers: all stacks have them, they were inlined from a header, or
+        they are another door to the get or put."""
         own = self._own(stack)
         path = self.path(stack)
         start = min(self._wrappers.get(path[0], 0) if path else 0, max(len(own) - 1, 0))
-        while start < len(own) - 1 and _is_of_header(own[start][1]):
+        while start < len(own) - 1 and (_is_of_header(own[start][1]) or self._table.is_door(own[start:])):
             start += 1
         return start
 

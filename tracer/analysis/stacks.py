@@ -66,11 +66,14 @@ class SymbolizedStacks:
 
     def __init__(
         self, stacks: Mapping[int, Stack], binaries: tuple[Binary, ...], symbols: Symbols,
-        traced: Collection[str] = (),
+        traced: Collection[str] = (), counting: Collection[str] = (),
     ) -> None:  # fmt: skip
-        """`traced`: the functions that have probes, which their stacks leave out."""
+        """`traced`: the functions that have probes, which their stacks leave out; `counting`: the gets and puts among
+        them."""
         self._stacks = stacks
         self._traced = frozenset(traced)
+        self._counting = {name.strip("_") for name in counting}
+        self._doors: dict[str, bool] = {}
         self._binaries = {binary.id: binary for binary in binaries}
         self._symbols = symbols
         self._done: dict[int, SymbolizedStack] = {}
@@ -103,6 +106,26 @@ class SymbolizedStacks:
     def calls_of(self, function: int) -> str | None:
         """Return what of the heap a call of a function is for, by the frame of its first instruction."""
         return self._symbols.get(function, (self._miss(function),))[-1].calls
+
+    def is_door(self, calls: Sequence[tuple[str, Frame]]) -> bool:
+        """Tell whether the innermost of some calls is another door to a get or put, as `source_unref` is one to
+        `source_unref_internal`: one of the names is the other with something behind it. What is called by a get or
+        put is no door, but does its work."""
+        (_, frame), *callers = calls
+        name, caller = (one.function or "" for one in (frame, callers[0][1] if callers else frame))
+        if caller.strip("_") in self._counting:
+            return False
+        known = self._doors.get(name)
+        if known is None:
+            known = self._doors[name] = self._is_another_name(name.strip("_"))
+        return known
+
+    def _is_another_name(self, name: str) -> bool:
+        """Tell whether a get or put is called so but for what one of the names has behind it; a word is too little."""
+        if name in self._counting:
+            return False
+        pairs = [sorted((name, one), key=len) for one in self._counting]
+        return any("_" in shorter and longer.startswith(f"{shorter}_") for shorter, longer in pairs)
 
     def call_site(self, stack_id: int) -> CallSite:
         """Return what tells a stack from others of the same functions, as far as a reader can see."""
