@@ -8,6 +8,7 @@ from tracer.analysis.causes import with_causes
 from tracer.analysis.code_ranges import code_ranges
 from tracer.analysis.coverage_gaps import gaps_of_losses, missing_notes, uncovered_gaps
 from tracer.analysis.dominator_tree import DominatorTrees
+from tracer.analysis.doubtful_errors import without_doubtful
 from tracer.analysis.errors import error_findings
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.freed import freed_by_stack
@@ -50,7 +51,8 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
     ]
     rows = type_rows(everything)
     frees = BadFrees(everything)
-    broken = error_findings(everything, frees)
+    certain, doubts = without_doubtful(everything, frees.broken)
+    broken = error_findings(everything, frees, certain)
     errors, suppressed_errors = set_aside_errors(broken, options)
     ranked = [set_aside(leak, options) for leak in sorted(with_below(merged), key=_rank)]
     judged = with_memory(with_causes(suppressed_with_owners(ranked)))
@@ -71,13 +73,13 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
             *missing_notes(snapshot.coverage.missing),
             *(gaps_of_losses(snapshot.losses, judged) if everything.is_judged else ()),
             *uncovered_gaps(
-                snapshot.coverage.uncovered_instances,
+                everything.unseen,
                 (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
             ),
         ),
         notes=(
-            *everything.crash_notes(), *runtime_hints(judged), *notes(snapshot, frees.unjudged), *suppressed_errors,
-            *unused_notes(options.suppressions, merged, broken),
+            *everything.crash_notes(), *doubts, *runtime_hints(judged), *notes(snapshot, frees.unjudged),
+            *suppressed_errors, *unused_notes(options.suppressions, merged, broken),
         ),
         events_seen=snapshot.events_seen,
         code=code_ranges(snapshot),

@@ -16,6 +16,7 @@ from tracer.analysis.mismatches import Mismatches
 from tracer.model.events import COUNTED_EVENT, ErrorKind, Where
 from tracer.model.findings import ErrorFinding, FrameList, Holder
 from tracer.model.holders import KIND_GONE
+from tracer.model.snapshot import Records
 
 REINITIALISED = "reinitialised"
 FREED_PAST_COUNTER = "freed-past-counter"
@@ -32,12 +33,11 @@ _KINDS: Mapping[int, str] = {
 }
 
 
-def error_findings(evidence: Evidence, frees: BadFrees) -> tuple[ErrorFinding, ...]:
-    """Merge the ERROR events by kind, type, process and the functions of their three stacks; most frequent first.
+def error_findings(evidence: Evidence, frees: BadFrees, events: Records) -> tuple[ErrorFinding, ...]:
+    """Merge ERROR events by kind, type, process and the functions of their three stacks; most frequent first.
 
     Only some of those alike are kept: `represented` of each says for how many it stands.
     """
-    events = frees.broken
     names = ("error", "broken_type", "pid", "generation", "stack", "birth", "release")
     groups = group_rows(*(events[name] for name in names))
     stand_for = np.maximum(events["represented"], 1)

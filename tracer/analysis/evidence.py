@@ -14,6 +14,7 @@ from tracer.analysis.makers import Makers
 from tracer.analysis.own_frame import OwnFrames
 from tracer.analysis.reached import reached, why_unknown
 from tracer.analysis.stacks import SymbolizedStacks
+from tracer.analysis.unseen_calls import unseen_calls
 from tracer.model.distinct_values import distinct
 from tracer.model.events import ErrorKind
 from tracer.model.frames import Symbols
@@ -41,6 +42,7 @@ class Evidence:
         self.ids = EntryIds(snapshot, self.stacks, self.makers, self.blocks_reached, self.pieces_reached)
         self.holders = HoldersOfEntries(snapshot, self.stacks)
         self.why_unknown = why_unknown(snapshot)
+        self.unseen = unseen_calls(snapshot.coverage)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
         broken = _broken(snapshot)
         self._crashed = {key: p for key, p in self.processes.items() if p.signal in CRASHES and key in broken}

@@ -136,6 +136,8 @@ class _Merge:
         made = self._calls_of(rows)
         word, reason = reachability(reach, self._reached.root_kind[rows].tolist())
         holders = self._evidence.holders.of(self._targets[rows])
+        gaps = self._gaps(rows, type_)
+        is_known = not gaps or self._has_counter(rows)  # else a get seems unpaired whose put was not seen
         return Leak(
             id=id_,
             kind=_KIND,
@@ -152,12 +154,12 @@ class _Merge:
             maker=frames[0].function if len(frames) > len(stack.frames) else None,
             gets=self._by_stack(made, _GET),
             puts=self._by_stack(made, _PUT),
-            unpaired=tuple(self._of_birth(get, parts[0].stack) for get in verdict.unpaired),
+            unpaired=tuple(self._of_birth(get, parts[0].stack) for get in verdict.unpaired) if is_known else (),
             healthy=verdict.healthy,
             held_in=() if self._inherited else self._held_in(count, rows, verdict),
             balance=None if self._inherited else self._balance(rows, made),
             trend=None if self._inherited else self._trend(pid, generation, type_, parts, rows),
-            notes=(*self._gaps(rows, type_), *self._notes(rows, made)),
+            notes=(*gaps, *self._notes(rows, made)),
             reachability=word,
             reachability_reason=reason or self._evidence.why_unknown.get((pid, generation)),
             holders=holders,
@@ -186,13 +188,11 @@ class _Merge:
         if self._inherited:
             return INHERITED
         state = self._evidence.state(pid, generation, "reference")
-        uncovered = self._evidence.snapshot.coverage.uncovered_instances
-        is_doubtful = state == LEAKED and may_have_ended(uncovered, self._types(rows, type_))
+        is_doubtful = state == LEAKED and may_have_ended(self._evidence.unseen, self._types(rows, type_))
         return OUTSTANDING if is_doubtful else state
 
     def _gaps(self, rows: Indices, type_: int) -> list[str]:
-        uncovered = self._evidence.snapshot.coverage.uncovered_instances
-        return doubt_notes(uncovered, self._types(rows, type_), self._has_counter(rows))
+        return doubt_notes(self._evidence.unseen, self._types(rows, type_), self._has_counter(rows))
 
     def _types(self, rows: Indices, type_: int) -> set[str]:
         return {self._evidence.type_name(type_), *self._evidence.types_in_specs(self._objects["site"][rows])}

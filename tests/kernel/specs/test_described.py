@@ -83,6 +83,19 @@ def test_a_wrapper_has_the_blocks_of_malloc(tmp_path: Path) -> None:
     assert leaks == [("malloc", 1, 4099), ("xmalloc", 3, 231)]
 
 
+def test_what_cannot_be_probed_makes_no_leak_and_no_error(tmp_path: Path) -> None:
+    """Five were leaked, or freed while counted."""
+    program, report = tmp_path / "unprobed", tmp_path / "report.json"
+    subprocess.run(["gcc", "-g", "-O1", "-o", program, HERE / "unprobed.c"], check=True)
+    command = [ROOT / "refleak", "--type", "node:create=node_new,put=node_put", "--format", "json", "-o", report]
+    done = subprocess.run([*command, "--exec", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(report.read_text())
+    assert [one["function"] for one in found["probes"]["unresolved"]] == ["node_put"]
+    assert (found["errors"], [leak for leak in found["leaks"] if leak["state"] == "leaked"]) == ([], [])
+    assert any("5 errors of node may be none" in note for note in found["notes"])
+
+
 def test_one_line_describes_a_family(tmp_path: Path) -> None:
     """The pear is grabbed by inlined copies alone, which have probes of their own."""
     spec = tmp_path / "fruit.toml"

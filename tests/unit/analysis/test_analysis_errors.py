@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hand_made import DSO, Code, broken_rules, snapshot
+from hand_made import DSO, MAP, Code, broken_rules, snapshot
 
 from tracer.analysis import analyse, failing_errors, has_findings
 from tracer.model.events import ErrorKind
+from tracer.model.operations import Operation
+from tracer.model.snapshot import Coverage, SiteInfo, UncoveredInstances, Unresolved
 
 
 def code_with_stacks() -> Code:
@@ -82,3 +84,26 @@ def test_a_bad_free_inside_of_a_call_that_is_an_error_belongs_to_it(callers: tup
     )
     found = analyse(snapshot(code, errors=seen), code.symbols)
     assert sorted(error.kind for error in found.errors) == kinds
+
+
+@pytest.mark.parametrize("counter", [False, True])
+@pytest.mark.parametrize("copies", [0, 2])
+@pytest.mark.parametrize(("unseen", "kind"), [
+    ("put", ErrorKind.FREED_WHILE_COUNTED), ("put", ErrorKind.DELETE_WHILE_REFERENCED), ("get", ErrorKind.OVER_PUT),
+    ("get", ErrorKind.USE_AFTER_ZERO), ("delete", ErrorKind.FREED_PAST_COUNTER),
+])  # fmt: skip
+def test_what_a_call_that_was_not_seen_may_explain_is_no_error(
+    unseen: str, kind: ErrorKind, copies: int, counter: bool
+) -> None:
+    """A put whose first instruction the kernel does not probe left each object counted when it was freed."""
+    code = code_with_stacks()
+    whole = Unresolved(unseen, "dso", f"dso_{unseen}", "the kernel probes no instruction with such a prefix")
+    inlined = UncoveredInstances(unseen, "dso", f"dso_{unseen}", copies, "loops were unrolled")
+    coverage = Coverage(3, (), (inlined,)) if copies else Coverage(3, (whole,))
+    sites = SiteInfo(0, "", "", None), SiteInfo(Operation.CREATE, "dso_new", "server", "dso", counter=counter)
+    rows = ({"error": kind, "stack": 1, "broken_type": type_, "represented": 3} for type_ in (DSO, MAP))
+    found = analyse(snapshot(code, errors=broken_rules(*rows), coverage=coverage, sites=sites), code.symbols)
+    told = ["dso", "map"] if counter else ["map"]
+    assert sorted(error.type or "" for error in found.errors) == told
+    said = "3 errors of dso may be none, and are not shown: not all of its calls were seen"
+    assert (said in found.notes) == (not counter)

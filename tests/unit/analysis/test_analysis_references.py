@@ -15,7 +15,7 @@ from tracer.analysis.groups import group_rows, oldest
 from tracer.model.findings import Leak, TypeRow
 from tracer.model.operations import Operation
 from tracer.model.records import ObjectFlag
-from tracer.model.snapshot import Coverage, SiteInfo, TypeTotals, UncoveredInstances
+from tracer.model.snapshot import Coverage, SiteInfo, TypeTotals, UncoveredInstances, Unresolved
 
 GET, PUT = Operation.GET, Operation.PUT
 
@@ -154,6 +154,22 @@ def test_copies_without_probe_are_those_of_the_type_in_the_spec() -> None:
     assert leak.notes[0].startswith("inlined copies have no probe: 2 of obj_put (put)")
     assert found.coverage_gaps == (
         "not all of obj was seen: no probe on 2 inlined copies of obj_put (put: loops were unrolled)",
+    )
+
+
+def test_what_may_have_been_put_by_a_function_without_probe_is_no_leak() -> None:
+    site = SiteInfo(Operation.CREATE, "obj_new", "server", "obj", counter=False)
+    whole = Unresolved("put", "obj", "obj_put", "the kernel probes no instruction with such a prefix")
+    snap = snapshot(
+        objects=objects({"address": 0x1000, "site": 1}), types={DSO: "obj"}, coverage=Coverage(3, (whole,)),
+        sites=(SiteInfo(0, "", "", None), site),
+    )  # fmt: skip
+    found = analyse(snap, {})
+    (leak,) = found.leaks
+    assert (leak.state, leak.unpaired) == ("outstanding", ())
+    assert leak.notes[0] == "no probe is on obj_put (put); without a counter its count is not to be relied on"
+    assert found.coverage_gaps == (
+        "not all of obj was seen: no probe on obj_put (put: the kernel probes no instruction with such a prefix)",
     )
 
 
