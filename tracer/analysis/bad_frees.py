@@ -11,6 +11,7 @@ import numpy as np
 from tracer.analysis.address_regions import Places
 from tracer.analysis.evidence import Evidence
 from tracer.model.events import AROUND_SHIFT, ErrorKind, Where
+from tracer.model.frames import THROUGH_POINTER
 from tracer.model.records import FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records
 
@@ -36,13 +37,18 @@ class BadFrees:
     """Tells which of the frees that the kernel side sent as errors are some.
 
     When a thread is over, glibc frees what lies in its cache, which the program had freed before, and the cache
-    itself. Nobody but the C library is on the stack then.
+    itself. Nobody but the C library is on the stack then, and it calls its own `free` by name.
     """
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self._names = {binary.id: PurePath(binary.path).name for binary in evidence.snapshot.binaries}
-        self._has_c_library = any(map(_is_c_library, self._names.values()))
+        libraries = {number for number, name in self._names.items() if _is_c_library(name)}
+        self._any_c_library = bool(libraries)
+        self._with_c_library = {(one.pid, one.generation): False for one in evidence.snapshot.mappings}
+        self._with_c_library |= {
+            (one.pid, one.generation): True for one in evidence.snapshot.mappings if one.binary in libraries
+        }
         self._places = Places(evidence.snapshot)
         events = evidence.snapshot.errors.copy()
         verdicts = [self._judge(event) for event in events]
@@ -126,13 +132,34 @@ class BadFrees:
         module = snapshot.sites[event["site"]].module
         if _is_c_library(module):
             others = {self._names.get(key >> FRAME_BINARY_SHIFT) for key in stack.frames} - {module}
-            return bool(others) if others != {None} else None
-        if self._has_c_library:
+            return (bool(others) or self._is_called_for(event)) if others != {None} else None
+        if self._has_c_library((int(event["pid"]), int(event["generation"]))):
             return None
         functions = {frame.function for frame in self._evidence.stacks.get(int(event["stack"])).frames}
         if functions == {None}:
             return None
-        return not functions & _ENDS_OF_THREADS or "main" in functions
+        return "main" in functions or not self._callers(event) & _ENDS_OF_THREADS
+
+    def _has_c_library(self, space: tuple[int, int]) -> bool:
+        """Tell whether a C library is in an address space, or in one that it began as a copy of."""
+        process = self._evidence.processes.get(space)
+        if self._with_c_library.get(space, self._any_c_library) or process is None or process.forked_from is None:
+            return self._with_c_library.get(space, self._any_c_library)
+        return self._has_c_library(process.forked_from)
+
+    def _is_called_for(self, event: np.void) -> bool:
+        """Tell whether the C library, with nobody else on the stack, frees what the program gave it to free: that calls
+        `free` through a pointer, as destructors of keys are (`pthread_key_create`)."""
+        names = self._callers(event)
+        if names != {None}:
+            return not names & _ENDS_OF_THREADS
+        return self._evidence.stacks.get(int(event["stack"])).frames[0].calls == THROUGH_POINTER
+
+    def _callers(self, event: np.void) -> set[str | None]:
+        """Return the function that called `free`, and those that were inlined there."""
+        frames = self._evidence.stacks.get(int(event["stack"])).frames
+        leaf = frames[0]
+        return {frame.function for frame in frames if (frame.path, frame.address) == (leaf.path, leaf.address)}
 
     def type(self, event: np.void) -> str | None:
         """Return the name of a described allocator; None for malloc and its relatives."""

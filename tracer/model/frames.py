@@ -12,6 +12,8 @@ BY_JUMP = ">"
 """Begins what a call of a function is for, where it is none of the heap's and jumps to these."""
 FOLDED = "?"
 """What a frame calls whose function may be several that the compiler made one of, though they call different ones."""
+THROUGH_POINTER = "^"
+"""What a frame calls whose function has no name, where the call goes through a pointer."""
 NO_SYMBOL = "no symbol covers the address"
 """Why a frame of a binary without symbols is not named."""
 

@@ -24,6 +24,13 @@ _C = frozenset({
     "free", "cfree", "free_sized", "free_aligned_sized",
 })  # fmt: skip
 _UNKNOWN = frozenset({""})
+_INDIRECT = {
+    2: re.compile(rb"\xff[\x10-\x13\x16\x17\xd0-\xd7]"),
+    3: re.compile(rb"\xff(?:[\x50-\x53\x55-\x57].|\x14.)", re.DOTALL), 4: re.compile(rb"\xff\x54..", re.DOTALL),
+    6: re.compile(rb"\xff[\x90-\x93\x95-\x97\x15].{4}", re.DOTALL), 7: re.compile(rb"\xff\x94.{5}", re.DOTALL),
+}  # fmt: skip
+"""Calls through a register or memory, by their length without prefixes."""
+_LONGEST_CALL = max(_INDIRECT)
 _LARGEST, _DEEPEST = 4096, 4
 """Of functions that are looked through for jumps, and of jumps behind each other."""
 
@@ -64,6 +71,18 @@ class Callees:
         if function is None:
             return None
         return path_of_call(self._code(function.address, function.size), function.address, return_address)
+
+    def goes_through_pointer(self, return_address: int) -> bool:
+        """Tell whether an indirect call stands before the address, in code that no symbol covers. What could be a
+        direct one there is taken for one."""
+        if self._source.covering(return_address - 1) is not None:
+            return False
+        code = self._code(return_address - _LONGEST_CALL, _LONGEST_CALL)
+        if len(code) < _LONGEST_CALL:
+            return False
+        target = return_address + int.from_bytes(code[-4:], "little", signed=True)
+        is_direct = code[-5] == 0xE8 and self._is_code(target)
+        return not is_direct and any(_INDIRECT[size].fullmatch(code[-size:]) for size in _INDIRECT)
 
     def _called(self, call: bytes, end: int) -> Names:
         if len(call) < 6:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from tracer.dwarf.producers import may_be_folded
 from tracer.elf.debug_files import DebugFiles
-from tracer.model.frames import FOLDED, NO_SYMBOL, Frame, HeapCalls
+from tracer.model.frames import FOLDED, NO_SYMBOL, THROUGH_POINTER, Frame, HeapCalls
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import ANONYMOUS, Binary
@@ -213,7 +213,9 @@ def _calls(callees: Callees | None, address: int, kind: _Heap | None) -> str | N
     if kind is _Heap.ENTRY:
         return callees.entered_at(address)
     told = callees.of(address + 1)
-    return callees.by_pointer(address + 1) if told is None and kind is _Heap.CALL_BY_POINTER else told
+    if told is None and kind is _Heap.CALL_BY_POINTER:
+        told = callees.by_pointer(address + 1)
+    return THROUGH_POINTER if told is None and callees.goes_through_pointer(address + 1) else told
 
 
 def _is_doubtful(source: Source, address: int, frames: tuple[RawFrame, ...]) -> bool:

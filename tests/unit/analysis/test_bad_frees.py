@@ -10,6 +10,7 @@ from hand_made import BINARIES, LOSSES, SITES, Code, blocks, broken_rules, proce
 from tracer.analysis import AnalysisOptions, analyse, has_findings, parse_suppressions
 from tracer.model.events import AROUND_SHIFT, ErrorKind, Where
 from tracer.model.findings import Findings
+from tracer.model.frames import THROUGH_POINTER
 from tracer.model.holders import HolderName
 from tracer.model.operations import Operation
 from tracer.model.snapshot import (
@@ -84,6 +85,16 @@ def test_what_glibc_frees_when_a_thread_is_over_is_no_error() -> None:
         assert (found.errors, found.notes) == ((), ())
 
 
+@pytest.mark.parametrize(("name", "calls"), [(None, THROUGH_POINTER), ("__nptl_deallocate_tsd", None)])
+def test_what_the_library_is_given_free_for_is_one(name: str | None, calls: str | None) -> None:
+    """As a destructor of keys: nothing of the program is on the stack."""
+    made = code()
+    made.stack(9, made.frame(name, binary=2, calls=calls), made.frame("start_thread", binary=2))
+    seen = traced({**WHOLE, "stack": 9})
+    (error,) = analyse(Snapshot(**{**seen.__dict__, "stacks": made.stacks}), made.symbols).errors
+    assert error.kind == "double-free"
+
+
 def test_what_the_library_frees_for_the_program_is_one() -> None:
     (error,) = judged({**WHOLE, "stack": BY_LIBRARY}).errors
     assert error.kind == "double-free"
@@ -97,6 +108,22 @@ def test_the_end_of_a_thread_of_a_static_program(names: tuple[str | None, ...]) 
     found = analyse(Snapshot(**{**seen.__dict__, "stacks": made.stacks}), made.symbols)
     assert found.errors == ()
     assert found.notes == (() if names[0] else (NOTE,))
+
+
+def test_a_double_free_in_a_thread_of_a_static_program() -> None:
+    made = code()
+    made.stack(9, *(made.frame(name) for name in ("again", "work", "start_thread", "clone3")))
+    seen = traced({**WHOLE, "stack": 9, "site": PROGRAMS_FREE}, binaries=(Binary(1, "/usr/bin/srv"),))
+    (error,) = analyse(Snapshot(**{**seen.__dict__, "stacks": made.stacks}), made.symbols).errors
+    assert error.kind == "double-free"
+
+
+def test_a_static_program_beside_others_that_are_not() -> None:
+    """As below a shell: an allocator in libc's place is not judged, but only where there is a libc."""
+    mappings = (Mapping(812, 1, 0x1000, 0x2000, 0, 1, executable=True, from_ns=0),
+                Mapping(811, 1, 0x1000, 0x2000, 0, 2, executable=True, from_ns=0))  # fmt: skip
+    (error,) = judged({**WHOLE, "site": PROGRAMS_FREE}, mappings=mappings).errors
+    assert error.kind == "double-free"
 
 
 def test_a_static_programs_own_double_free() -> None:

@@ -92,3 +92,18 @@ def test_calls_by_registers(image: Image) -> None:
 
 def test_without_the_file_that_ran_nothing_is_told(image: Image) -> None:
     assert Callees(Source((image,))).of(image.entry + 6) is None
+
+
+@pytest.mark.parametrize(("code", "is_one"), [
+    ("ffd0", True), ("41ffd4", True), ("ff5008", True), ("ff54c808", True), ("ff9080000000", True),
+    ("ff1500100000", True), ("e800000000", False), ("ffe0", False), ("4889d0", False), ("ff7308", False),
+])  # fmt: skip
+def test_calls_through_pointers_where_nothing_has_a_name(tmp_path: Path, code: str, is_one: bool) -> None:
+    path = tmp_path / "stripped"
+    data = ", ".join(f"0x{byte:02x}" for byte in bytes.fromhex("90" * 16 + code))
+    source = f'__asm__(".type back, @function; .byte {data}; back: nop"); int main(void) {{ return 0; }}'
+    subprocess.run(["gcc", "-x", "c", "-", "-o", path], input=source, text=True, check=True, timeout=60)
+    back = read_symbol_table(Image.open(path)).find("back")[0].address
+    subprocess.run(["strip", path], check=True, timeout=60)
+    with Image.open(path) as stripped:
+        assert Callees(Source((stripped,), None, stripped)).goes_through_pointer(back) == is_one
