@@ -215,6 +215,8 @@ ONE_OFFS: tuple[OneOff, ...] = (
     OneOff("last-words", "what libc says before it ends the process",
            way_to(r"__libc_(message|fatal)\w*|malloc_printerr\w*|__assert(_perror)?(_fail)?(_base)?|__fortify_fail\w*"
                   r"|__chk_fail|__stack_chk_fail", LIBC), _BOTH),
+    OneOff("last-words-static", "what libc says before it ends the process, in a static executable",
+           caller(r"__libc_(message|fatal)\w*"), _BOTH),
     OneOff("backtrace", "libgcc, loaded for the first stack trace", way_to(r"backtrace", LIBC)),
     OneOff("glib-start", "GLib and GObject initialize themselves", constructor_of(_GLIB, 40)),
     OneOff("glib-quarks", "interned strings live as long as the process",

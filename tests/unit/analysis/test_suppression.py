@@ -91,6 +91,7 @@ KNOWN = {
     "stdio-buffer": [M, ("_IO_file_doallocate", LIBC), ("_IO_doallocbuf", LIBC), ("printf", LIBC), ("main", "srv")],
     "libstdc++-pool": [M, (None, CXX), (None, LD), (None, LD)],
     "loader": [("calloc", LIBC), ("_dl_allocate_tls", LD), (None, LIBC), ("pthread_create", LIBC), ("main", "srv")],
+    "last-words-static": [("mmap", "static"), ("__libc_message", "static"), ("main", "static")],
     "loader-static": [("malloc", "static"), ("_dl_important_hwcaps", "static"), ("_start", "static")],
     "thread-exit": [("calloc", LIBC), ("__cxa_thread_atexit_impl", LIBC), ("f", "srv")],
     "exit-handlers": [("calloc", LIBC), (None, LIBC), ("__cxa_atexit", LIBC), ("f", "srv")],
