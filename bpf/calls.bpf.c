@@ -437,6 +437,7 @@ int unknown_free(struct pt_regs *ctx)
 	struct key key;
 	u64 index, slot;
 	u32 then = 0;
+	int is_outer;
 
 	if (!thread)
 		return 0;
@@ -453,8 +454,11 @@ int unknown_free(struct pt_regs *ctx)
 		then = PROGRAM_FREED;
 	if (then == PROGRAM_FREED && thread->is_copy)
 		inherited_freed(&key); /* it may be an ancestor's, too far back to know */
+	is_outer = site->operation == OP_FREE && !is_inner_free(thread, &key, slot);
+	if (is_outer)
+		note_free(thread, key.address, slot); /* `delete` calls `free`: together they end a block once */
 	if (!then && site->operation == OP_FREE) {
-		if (!is_inner_free(thread, &key, slot)) {
+		if (is_outer) {
 			unknown_freed(thread, key.address, site->group, thread->intent.object, thread->intent.size);
 			if (thread->intent.object && is_worth_a_look(thread->totals.unknown_frees))
 				then = PROGRAM_FREED;
