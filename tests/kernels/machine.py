@@ -21,6 +21,9 @@ CHECKOUT = Path(__file__).parents[2]
 CACHE = "refleak-cache"
 """In the folder of a machine."""
 _KVM = Path("/dev/kvm")
+_IN_TURNS = "--qemu-opts=-accel tcg,thread=single"
+"""Emulated processors run in turns: side by side, one may still run code that another has patched. The kernel, which
+patches itself for perf's events, then ended in a panic in the midst of `__schedule`."""
 _KVM_GET_API_VERSION, _KVM_API = 0xAE00, 12
 _KVM_TRIAL_SECONDS = 60
 TARGETS = CHECKOUT / "tests" / "kernel" / "targets" / "build"
@@ -50,7 +53,7 @@ class Machine:
         """Return the command that boots a kernel and runs a script; `folder` can be written there."""
         # Emulated, the processors' counters seem to differ, and every look at the clock is one at an emulated device;
         # what keeps real processors from guessing costs time there, and keeps nothing from nothing.
-        slow = ["--disable-kvm", "--append", "tsc=reliable", "--append", "mitigations=off"]
+        slow = ["--disable-kvm", "--append", "tsc=reliable", "--append", "mitigations=off", _IN_TURNS]
         acceleration = [] if self.kvm else slow
         words = [word for each in self.condition.append for word in ("--append", each)]
         return [
