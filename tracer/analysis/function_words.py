@@ -7,10 +7,11 @@ from functools import cache
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _GIVES = re.compile("find|findnew|lookup|get|ref|acquire|fetch|from|clone|copy|dup")
-"""Not "new" and its like: what such a function makes it hands up, but a reference that it takes it may keep in that."""
 _KEEPS = re.compile(
     "add|insert|init|set|append|push|attach|register|link|store|fill|bind|replace|keep|save|enqueue|propagate"
 )
+_MAKES = re.compile("new|create|alloc|construct")
+"""What such a function takes it may keep in what it makes, also "from" it."""
 _GIVEN, _UNKNOWN, _KEPT = 0.9, 0.5, 0.1
 _BIRTH_GIVEN, _BIRTH_KEPT = 0.9, 0.5
 
@@ -21,6 +22,7 @@ def handing_by_name(function: str, birth: bool) -> float:
     words = [word.lower() for word in _WORD.findall(function.partition("@")[0])]
     if any(map(_KEEPS.fullmatch, words)):
         return _BIRTH_KEPT if birth else _KEPT
-    if birth or any(map(_GIVES.fullmatch, words)):
-        return _BIRTH_GIVEN if birth else _GIVEN
-    return _UNKNOWN
+    if birth:
+        return _BIRTH_GIVEN
+    gives = any(map(_GIVES.fullmatch, words)) and not any(map(_MAKES.fullmatch, words))
+    return _GIVEN if gives else _UNKNOWN

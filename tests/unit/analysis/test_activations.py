@@ -137,6 +137,8 @@ def test_places_whose_references_are_all_settled_do_not_make_a_life_too_long_to_
 
 def test_a_get_in_a_constructor_of_something_else_is_kept_there() -> None:
     assert handing_by_name("connection_new_for_transport", birth=False) == 0.5
+    assert handing_by_name("variant_new_from_bytes", birth=False) == 0.5
+    assert handing_by_name("thread__findnew", birth=False) > 0.5
     assert handing_by_name("transport_new", birth=True) > 0.5
 
 
