@@ -21,6 +21,7 @@ from tracer.capture.follower import Follower
 from tracer.elf.image import Image
 from tracer.errors import CannotRead, ProgramRefused, UnsuitableTarget
 from tracer.interpreters.python.runtimes import PythonRuntimes
+from tracer.kernel.releases import Releases
 from tracer.mishaps import REASON, TOO_SLOW, Mishaps
 from tracer.model import records
 from tracer.model.records import ControlKind
@@ -135,12 +136,12 @@ def test_an_attempt_with_limits_of_its_own_goes_on_when_the_trace_is_to_end() ->
 
 def fake_follower(handler: Any, mishaps: Mishaps) -> tuple[Follower, Any]:
     shared = np.zeros(1, records.SHARED)
-    maps: Any = SimpleNamespace(fds={"PROCESSES": -1}, view=lambda *_: shared)
+    maps: Any = SimpleNamespace(fds={"PROCESSES": -1, "HOLDS": -1}, view=lambda *_: shared)
     spaces: Any = SimpleNamespace(refresh=handler)
     nothing: Any = SimpleNamespace(listeners=())
     follower = Follower(
         maps, Binaries(), nothing, spaces, nothing, nothing, ProcessTable(), lambda ns: ns, mishaps,
-        SimpleNamespace(held=handler), SimpleNamespace(held=handler), can_hold=True,
+        SimpleNamespace(held=handler), SimpleNamespace(held=handler), Releases(maps), can_hold=True,
     )  # fmt: skip
     return follower, shared
 

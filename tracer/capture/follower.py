@@ -17,6 +17,7 @@ from tracer.jit.generated_code import GeneratedCode
 from tracer.kernel import bpf
 from tracer.kernel.known_threads import is_held
 from tracer.kernel.maps import Maps
+from tracer.kernel.releases import Releases
 from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.addresses import Space
@@ -44,8 +45,7 @@ def _space(control: np.void) -> Space:
     return int(control["pid"]), int(control["generation"])
 
 
-def _range(control: np.void) -> tuple[int, int]:
-    """Return start and bytes."""
+def _range(control: np.void) -> tuple[int, int]:  # start and bytes
     return int(control["range"]["start"]), int(control["range"]["length"])
 
 
@@ -58,7 +58,7 @@ class Follower:
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, code: GeneratedCode,
         events: SpaceListener, processes: ProcessTable, clock: Callable[[int], int], mishaps: Mishaps, endings: Endings,
-        aborted_frees: AbortedFrees, *, can_hold: bool,
+        aborted_frees: AbortedFrees, releases: Releases, *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._processes = binaries, prober, spaces, processes
         self._endings, self._aborted_frees = endings, aborted_frees
@@ -66,7 +66,7 @@ class Follower:
         self._listeners: Sequence[SpaceListener] = (spaces, *code.listeners, events)
         self._clock, self._mishaps, self._can_hold = clock, mishaps, can_hold
         self._maps, self._processes_fd = maps, maps.fds["PROCESSES"]
-        self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
+        self._releases = releases
         self._arrived: dict[int, bool] = {}
         """Forked children with memory of their own: whether they were seen to be held."""
         self._unheld: dict[Space, float] = {}
@@ -151,7 +151,7 @@ class Follower:
                 self._handlers[int(control["kind"])](control)
         finally:
             if control["ticket"]:
-                self._released[int(control["tid"]) % records.HOLD_SLOTS] = control["ticket"]
+                self._releases.release(int(control["tid"]), int(control["ticket"]))
 
     def _moment(self, control: np.void) -> Moment:
         kernel_ns = int(control["time_ns"])

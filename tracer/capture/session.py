@@ -29,6 +29,7 @@ from tracer.jit.generated_code import GeneratedCode
 from tracer.kernel.closer import Closer
 from tracer.kernel.kernel_records import UnknownFrees
 from tracer.kernel.links import Attacher
+from tracer.kernel.releases import Releases
 from tracer.kernel.uprobe_events import UprobeEvents
 from tracer.mishaps import Mishaps
 from tracer.model.records import ProcessState
@@ -48,6 +49,7 @@ from tracer.unwinding.stack_completion import StackCompletion
 from tracer.unwinding.stack_writer import StackWriter
 
 _TICK_SECONDS = 0.02
+_SOON_SECONDS = 0.001
 _APART_SECONDS = 0.002
 """Of two turns that take the stacks and events out: whoever is held next waits for those between to end."""
 _SPARE_SECONDS = 0.001
@@ -96,7 +98,8 @@ class Session:
         maps, can_hold = self.kernel.maps, self.kernel.programs.can_hold
         self.clock = TraceClock()
         self.holds = HoldCounts(enabled=options.constants.counts)
-        self._opened.callback(StackWriter(maps).close)
+        self._releases = Releases(maps)
+        self._opened.callback(StackWriter(maps, self._releases).close)
         self.events = AggregatedEvents(self.kernel.events, lambda: self.clock.started_ns)
         self.sites = SiteTable(maps)
         rows = UnwindRows(maps, options.cache, self.mishaps)
@@ -119,7 +122,7 @@ class Session:
         self.aborted_frees = AbortedFrees(maps, self.clock.since_start, lambda c: self._completion.unwinder(c))
         self._follower = Follower(
             maps, self.binaries, self._prober, self.spaces, self.code, self.events, self.processes,
-            self.clock.since_start, self.mishaps, self.endings, self.aborted_frees, can_hold=can_hold,
+            self.clock.since_start, self.mishaps, self.endings, self.aborted_frees, self._releases, can_hold=can_hold,
         )
         self._completion = StackCompletion(maps, self.spaces, self._follower.look_again)
         self.heap_course = HeapCourse(MapWalk(maps, 0, 0).space_totals)
@@ -226,7 +229,7 @@ class Session:
             with Wakes(self.kernel.control.fd, self._pids) as wakes:
                 drained = 0.0
                 while not self._is_over(deadline):
-                    is_quiet = not wakes.wait(_TICK_SECONDS)
+                    is_quiet = not wakes.wait(_SOON_SECONDS if self._releases.has_waiting else _TICK_SECONDS)
                     self.serve()
                     if is_quiet or time.monotonic() - drained > _APART_SECONDS:
                         self._drain_rest()
@@ -265,6 +268,7 @@ class Session:
 
     def serve(self) -> None:
         """Answer those that are held."""
+        self._releases.again()
         self._follow()
         while self._follower.work():
             self._follow()

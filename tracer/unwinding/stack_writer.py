@@ -10,9 +10,12 @@ import numpy as np
 
 from tracer.kernel import bpf
 from tracer.kernel.maps import Maps
+from tracer.kernel.releases import Releases
 from tracer.kernel.rings import Ring
 from tracer.model import records
 from tracer.procfs.process import write_words
+
+_SOON_SECONDS = 0.001
 
 
 class StackWriter:
@@ -22,9 +25,9 @@ class StackWriter:
     any more.
     """
 
-    def __init__(self, maps: Maps) -> None:
+    def __init__(self, maps: Maps, releases: Releases) -> None:
         self._words = maps.fds["STACK_WORDS"]
-        self._released = maps.view("SHARED", records.SHARED, 1)["released"][0]
+        self._releases = releases
         self._ring = Ring(maps.fds["STACK_REQUESTS"], maps.entries["STACK_REQUESTS"])
         self._end = os.eventfd(0, os.EFD_CLOEXEC)
         self._thread = threading.Thread(target=self._serve, name="stack writer", daemon=True)
@@ -34,7 +37,8 @@ class StackWriter:
         with select.epoll() as poll:
             poll.register(self._ring.fd, select.EPOLLIN)
             poll.register(self._end, select.EPOLLIN)
-            while self._end not in dict(poll.poll()):
+            while self._end not in dict(poll.poll(_SOON_SECONDS if self._releases.has_waiting else None)):
+                self._releases.again()
                 for blob in self._ring.read_blobs():
                     self._write(np.frombuffer(blob, records.STACK_REQUEST, 1)[0])
 
@@ -47,7 +51,7 @@ class StackWriter:
                 asked = np.frombuffer(raw, records.STACK_WORDS)[0]
                 write_words(int(request["pid"]), asked["word"][: int(asked["count"])].tolist())
         finally:
-            self._released[tid % records.HOLD_SLOTS] = request["ticket"]
+            self._releases.release(tid, int(request["ticket"]))
 
     def close(self) -> None:
         """End the thread, once nothing can ask for it any more."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tracer.capture.follower import Follower
+from tracer.kernel.releases import Releases
 from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.records import ControlKind
@@ -52,12 +53,12 @@ class FakeProber:
 def parts() -> Any:
     """Give a follower, the spaces and the prober that it has."""
     released = np.zeros(records.HOLD_SLOTS, np.uint64)
-    maps = SimpleNamespace(fds={"PROCESSES": -1}, view=lambda *_: {"released": [released]})
+    maps = SimpleNamespace(fds={"PROCESSES": -1, "HOLDS": -1}, view=lambda *_: {"released": [released]})
     code = SimpleNamespace(listeners=(), interface=None, registry=None)
     spaces, prober, nothing = FakeSpaces(), FakeProber(), SimpleNamespace(recheck=lambda: None)
     follower = Follower(
         maps, nothing, prober, spaces, code, SpaceListener(), ProcessTable(), lambda ns: ns,  # type: ignore[arg-type]
-        Mishaps(), nothing, nothing, can_hold=True,  # type: ignore[arg-type]
+        Mishaps(), nothing, nothing, Releases(maps), can_hold=True,  # type: ignore[arg-type]
     )  # fmt: skip
     follower.expect_exec(os.getpid())
     return follower, spaces, prober, released
