@@ -29,7 +29,7 @@ from tracer.jit.generated_code import GeneratedCode
 from tracer.kernel.closer import Closer
 from tracer.kernel.kernel_records import UnknownFrees
 from tracer.kernel.links import Attacher
-from tracer.kernel.releases import Releases
+from tracer.kernel.releases import SOON_SECONDS, Releases
 from tracer.kernel.uprobe_events import UprobeEvents
 from tracer.mishaps import Mishaps
 from tracer.model.records import ProcessState
@@ -49,7 +49,6 @@ from tracer.unwinding.stack_completion import StackCompletion
 from tracer.unwinding.stack_writer import StackWriter
 
 _TICK_SECONDS = 0.02
-_SOON_SECONDS = 0.001
 _APART_SECONDS = 0.002
 """Of two turns that take the stacks and events out: whoever is held next waits for those between to end."""
 _SPARE_SECONDS = 0.001
@@ -229,7 +228,7 @@ class Session:
             with Wakes(self.kernel.control.fd, self._pids) as wakes:
                 drained = 0.0
                 while not self._is_over(deadline):
-                    is_quiet = not wakes.wait(_SOON_SECONDS if self._releases.has_waiting else _TICK_SECONDS)
+                    is_quiet = not wakes.wait(SOON_SECONDS if self._releases.has_waiting else _TICK_SECONDS)
                     self.serve()
                     if is_quiet or time.monotonic() - drained > _APART_SECONDS:
                         self._drain_rest()

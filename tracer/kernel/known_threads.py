@@ -14,8 +14,13 @@ def is_held(maps: Maps, control: np.void) -> bool:
 
     Not yet, if it only begins to wait: it tells of itself before that.
     """
-    kept = bpf.lookup_element(maps.fds["HOLDS"], int(control["tid"]).to_bytes(4, "little"), HOLD.itemsize)
-    return kept is not None and bool(np.frombuffer(kept, HOLD)[0]["ticket"] == control["ticket"])
+    return stands(maps, int(control["tid"]), int(control["ticket"]))
+
+
+def stands(maps: Maps, tid: int, ticket: int) -> bool:
+    """Tell whether a thread is held and waits for this ticket."""
+    kept = bpf.lookup_element(maps.fds["HOLDS"], tid.to_bytes(4, "little"), HOLD.itemsize)
+    return kept is not None and int(np.frombuffer(kept, HOLD)[0]["ticket"]) == ticket
 
 
 def thread_head(maps: Maps, tid: int) -> np.void | None:

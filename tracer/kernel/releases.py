@@ -9,13 +9,12 @@ import threading
 import time
 from dataclasses import dataclass
 
-import numpy as np
-
-from tracer.kernel import bpf
-from tracer.kernel.kernel_records import HOLD
+from tracer.kernel.known_threads import stands
 from tracer.kernel.maps import Maps
 from tracer.model import records
 
+SOON_SECONDS = 0.001
+"""After which `again` is to be called where somebody waits for it."""
 _DOUBT_SECONDS = 0.05
 """So long one that does not stand held may only be about to: a thread tells of itself before that."""
 
@@ -32,7 +31,7 @@ class Releases:
 
     def __init__(self, maps: Maps) -> None:
         self._slots = maps.view("SHARED", records.SHARED, 1)["released"][0]
-        self._holds = maps.fds["HOLDS"]
+        self._maps = maps
         self._last: dict[int, list[_Release]] = {}
         """By slot, the oldest first: those that may not have seen it yet, and the last one."""
         self._shared: set[int] = set()
@@ -53,7 +52,7 @@ class Releases:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether `again` has something to do soon."""
+        """Whether somebody may wait for `again`."""
         return bool(self._shared)
 
     def again(self) -> None:
@@ -67,16 +66,12 @@ class Releases:
         now, left, held = time.monotonic(), [], None
         *before, last = self._last[slot]
         for one in before:
-            stands = self._stands(one)
-            if stands or now - one.since < _DOUBT_SECONDS:
+            is_held = stands(self._maps, one.tid, one.ticket)
+            if is_held or now - one.since < _DOUBT_SECONDS:
                 left.append(one)
-            if stands and held is None:
+            if is_held and held is None:
                 held = one
         self._slots[slot] = (held or last).ticket
         self._last[slot] = [*left, last]
         if not left:
             self._shared.discard(slot)
-
-    def _stands(self, one: _Release) -> bool:
-        kept = bpf.lookup_element(self._holds, one.tid.to_bytes(4, "little"), HOLD.itemsize)
-        return kept is not None and int(np.frombuffer(kept, HOLD)[0]["ticket"]) == one.ticket

@@ -10,12 +10,10 @@ import numpy as np
 
 from tracer.kernel import bpf
 from tracer.kernel.maps import Maps
-from tracer.kernel.releases import Releases
+from tracer.kernel.releases import SOON_SECONDS, Releases
 from tracer.kernel.rings import Ring
 from tracer.model import records
 from tracer.procfs.process import write_words
-
-_SOON_SECONDS = 0.001
 
 
 class StackWriter:
@@ -37,7 +35,7 @@ class StackWriter:
         with select.epoll() as poll:
             poll.register(self._ring.fd, select.EPOLLIN)
             poll.register(self._end, select.EPOLLIN)
-            while self._end not in dict(poll.poll(_SOON_SECONDS if self._releases.has_waiting else None)):
+            while self._end not in dict(poll.poll(SOON_SECONDS if self._releases.has_waiting else None)):
                 self._releases.again()
                 for blob in self._ring.read_blobs():
                     self._write(np.frombuffer(blob, records.STACK_REQUEST, 1)[0])

@@ -44,7 +44,7 @@ class Kernel:
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     kernel = Kernel()
-    monkeypatch.setattr("tracer.kernel.releases.bpf.lookup_element", kernel.lookup)
+    monkeypatch.setattr("tracer.kernel.known_threads.bpf.lookup_element", kernel.lookup)
     monkeypatch.setattr("tracer.kernel.releases.time.monotonic", lambda: kernel.now)
     return kernel
 
