@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from functools import cache
@@ -36,10 +36,10 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class FoundSites:
-    placements: Sequence[Placement]
-    unresolved: Sequence[Unresolved]
-    uncovered: Sequence[UncoveredInstances] = ()
-    unwinders: Sequence[UnwinderPlace] = ()
+    placements: tuple[Placement, ...] = ()
+    unresolved: tuple[Unresolved, ...] = ()
+    uncovered: tuple[UncoveredInstances, ...] = ()
+    unwinders: tuple[UnwinderPlace, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,7 @@ class _Kept:
     """What a file of the cache holds."""
 
     code: str
-    placements: tuple[Placement, ...] = ()
-    unresolved: tuple[Unresolved, ...] = ()
-    unwinders: tuple[UnwinderPlace, ...] = ()
+    sites: FoundSites
 
 
 class KeptSites:
@@ -63,24 +61,22 @@ class KeptSites:
         path = self._folder / f"{self._key(image, version)}{_SUFFIX}"
         with suppress(OSError, ValueError):
             kept = from_json(_Kept, parse(_unsealed(read_own(path))))
-            if kept.code == _code_of(image, kept.placements, kept.unwinders):
+            if kept.code == _code_of(image, kept.sites):
                 with suppress(OSError):  # a cache that may only be read
                     os.utime(path)
-                return FoundSites(kept.placements, kept.unresolved, (), kept.unwinders)
+                return kept.sites
         found = look()
-        if not found.uncovered and time.time_ns() - max(version.mtime_ns, version.ctime_ns) > _SETTLED_SECONDS * 10**9:
+        if time.time_ns() - max(version.mtime_ns, version.ctime_ns) > _SETTLED_SECONDS * 10**9:
             with suppress(OSError):
                 self._write(path, image, found)
         return found
 
     def _key(self, image: Image, version: FileVersion) -> str:
         parts = (image.path, astuple(version), self._choice, _modules())
-        return hashlib.blake2b(repr(parts).encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
+        return _digest(repr(parts).encode("utf-8", "surrogateescape")).hex()
 
     def _write(self, path: Path, image: Image, found: FoundSites) -> None:
-        code = _code_of(image, found.placements, found.unwinders)
-        kept = _Kept(code, tuple(found.placements), tuple(found.unresolved), tuple(found.unwinders))
-        body = json.dumps(sparse_json(kept)).encode()
+        body = json.dumps(sparse_json(_Kept(_code_of(image, found), found))).encode()
         write_own(path, _digest(body), body)
         evict(self._folder, _SUFFIX, LIMIT_BYTES)
 
@@ -96,21 +92,21 @@ def _unsealed(data: bytes) -> bytes:
     return body
 
 
-def _code_of(image: Image, placements: Sequence[Placement], unwinders: Sequence[UnwinderPlace]) -> str:
+def _code_of(image: Image, found: FoundSites) -> str:
     """Return a digest of the code that the places were found in."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for start, size in _ranges(placements, unwinders):
+    for start, size in _ranges(found):
         digest.update(image.data[start : start + size])
     return digest.hexdigest()
 
 
-def _ranges(placements: Sequence[Placement], unwinders: Sequence[UnwinderPlace]) -> Iterator[tuple[int, int]]:
-    for placement in placements:
+def _ranges(found: FoundSites) -> Iterator[tuple[int, int]]:
+    for placement in found.placements:
         site = placement.site
         yield site.file_offset, min(max(site.size, _LEAST_CODE), _LONGEST_CODE)
         yield placement.file_offset, _LEAST_CODE
         yield placement.return_offset, _LEAST_CODE
-    for place in unwinders:
+    for place in found.unwinders:
         yield place.file_offset, _LEAST_CODE
 
 

@@ -79,8 +79,10 @@ class SiteFinder:
         refused = {p: p.reason for p in placements if not p.cost} | refused_returns(image, placements)
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                                   p.site.function.function, reason) for p, reason in refused.items()]  # fmt: skip
-        return FoundSites([p for p in placements if p not in refused], unresolved, refined.instances.uncovered,
-                          find_unwinders(image, self._costs))  # fmt: skip
+        return FoundSites(
+            tuple(p for p in placements if p not in refused), tuple(unresolved), tuple(refined.instances.uncovered),
+            tuple(find_unwinders(image, self._costs)),
+        )  # fmt: skip
 
     def _refined(self, sites: list[Site], functions: list[FunctionSpec], image: Image) -> _Refined:
         """Ask the DWARF, which takes its time, only of binaries that have described functions."""
