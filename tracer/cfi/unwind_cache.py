@@ -104,5 +104,3 @@ def _write(path: Path, key: bytes, table: UnwindTable | None) -> None:
     lengths = [len(array) for array in arrays] or [0, 0, 0]
     contents = b"".join((_LAYOUT.pack(key, first_page, *lengths), *(array.tobytes() for array in arrays)))
     write_own(path, _START.pack(_MAGIC, VERSION, zlib.crc32(contents)), contents)
-
-

@@ -128,7 +128,7 @@ class Endings:
     def _made_nothing(self, control: np.void) -> bool:
         """Tell whether a process has nothing of its own: most forked children of shells, large ones of servers."""
         space = int(control["pid"]), int(control["generation"])
-        made = self._has_told(space) or has_blocks(self._maps, space, int(control["tid"]))
+        made = has_blocks(self._maps, space, int(control["tid"])) or self._has_told(space)
         return not made and has_one_thread(space[0])
 
     def look_into(
