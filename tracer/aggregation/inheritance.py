@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 import numpy.typing as npt
 
-from tracer.model.addresses import Space
+from tracer.model.addresses import Space, space_number, space_numbers
 from tracer.model.distinct_values import distinct
 from tracer.model.records import ALLOCATION_RECORD, KEY
 from tracer.model.snapshot import Process, Records
@@ -69,11 +69,11 @@ class _ByProcess:
 
     def __init__(self, records: Records) -> None:
         self._records = records.take(np.lexsort([records["generation"], records["pid"]]))
-        self._spaces = _packed(self._records["pid"], self._records["generation"])
+        self._spaces = space_numbers(self._records)
 
     def of(self, space: Space) -> Records:
-        wanted = space[0] << 16 | space[1]
-        first, after = (int(np.searchsorted(self._spaces, np.uint64(wanted), side)) for side in ("left", "right"))
+        wanted = np.uint64(space_number(space))
+        first, after = (int(np.searchsorted(self._spaces, wanted, side)) for side in ("left", "right"))
         return self._records[first:after]
 
 

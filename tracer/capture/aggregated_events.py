@@ -10,7 +10,7 @@ import numpy as np
 from tracer.aggregation.history import History
 from tracer.aggregation.mapped import MappedMemory
 from tracer.kernel.rings import Ring
-from tracer.model.addresses import Space
+from tracer.model.addresses import Space, space_number, space_numbers
 from tracer.model.distinct_values import distinct
 from tracer.model.events import EVENT
 from tracer.model.snapshot import Records
@@ -40,7 +40,7 @@ class AggregatedEvents(SpaceListener):
         self.history = History()
         self.mapped_memory = MappedMemory()
         self._spaces: set[int] = set()
-        """Those that events came from: pid << 16 | generation."""
+        """Numbers of those that events came from."""
 
     def read(self) -> None:
         """Take what is in the ring."""
@@ -49,13 +49,12 @@ class AggregatedEvents(SpaceListener):
             events["time_ns"] -= np.minimum(events["time_ns"], np.uint64(self._started_ns()))
             self.history.add(events)
             self.mapped_memory.add(events)
-            of = events["pid"].astype(np.uint64) << np.uint64(16) | events["generation"]
-            self._spaces.update(distinct(of).tolist())
+            self._spaces.update(distinct(space_numbers(events)).tolist())
 
     def has_told(self, space: Space) -> bool:
         """Tell whether a process that stands mapped or unmapped anything, or touched a counted object."""
         self.read()
-        return space[0] << 16 | space[1] in self._spaces
+        return space_number(space) in self._spaces
 
     def forked(self, parent: Space, child: Space, moment: Moment) -> None:
         """Aggregate what came before, so that no later event of either is read first."""

@@ -9,7 +9,7 @@ from pathlib import PurePath
 import numpy as np
 import numpy.typing as npt
 
-from tracer.model.addresses import Space
+from tracer.model.addresses import Space, space_number, space_numbers
 from tracer.model.distinct_values import is_any_of
 from tracer.model.operations import MemoryTrait
 from tracer.model.records import FRAME_BINARY_SHIFT
@@ -25,7 +25,7 @@ class RowsBySpace:
 
     def __init__(self, rows: Records) -> None:
         self._rows = rows
-        key = rows["pid"].astype(np.uint64) << np.uint64(16) | rows["generation"].astype(np.uint64)
+        key = space_numbers(rows)
         self._order = np.argsort(key, kind="stable")
         ordered = key[self._order]
         begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(rows) else np.zeros(0, np.int64)
@@ -35,7 +35,7 @@ class RowsBySpace:
 
     def of(self, space: Space) -> Records:
         """Return the rows of one, in the order in which they were given: all as they are where there is no other."""
-        begin, end = self._spans.get(space[0] << 16 | space[1], (0, 0))
+        begin, end = self._spans.get(space_number(space), (0, 0))
         return self._rows if end - begin == len(self._rows) else self._rows[self._order[begin:end]]
 
 
