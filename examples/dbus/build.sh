@@ -8,6 +8,8 @@ here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 cache=$(readlink -m "${REFLEAK_CACHE:-$here/build}")/dbus
 [ $# = 0 ] || { sed -n '2,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 
+. "$here/../debian_source.sh"
+
 packages=(gcc make pkg-config xz-utils libc6-dev libexpat1-dev)
 version=1.14
 flags=(--disable-shared --enable-static --disable-tests --disable-embedded-tests --disable-modular-tests
@@ -16,21 +18,6 @@ flags=(--disable-shared --enable-static --disable-tests --disable-embedded-tests
     --disable-inotify "CFLAGS=-O2 -g")
 # Creates, gets and puts stay functions, so that each of their calls can be left out; what calls them is inlined freely.
 out_of_line='s/^_\?[a-z_]*_\(\(un\)\?ref\|new\|registry_ensure\)\(_unlocked\|_and_unlock\)\? *(/__attribute__((noinline, noclone)) &/'
-
-# The source by apt, with lists of its own: the machine's sources stay as they are.
-download() {
-    local apt=$cache/apt
-    mkdir -p "$apt/parts" "$apt/lists/partial" "$apt/cache/archives/partial"
-    sed 's/^Types:.*/Types: deb-src/' /etc/apt/sources.list.d/debian.sources >"$apt/parts/source.sources"
-    local options=(-qq -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
-        -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
-    apt-get "${options[@]}" update
-    (cd "$cache" && apt-get "${options[@]}" source --download-only dbus >/dev/null)
-    local archive=("$cache"/dbus_"$version".*.orig.tar.xz)
-    [ -f "${archive[0]}" ] || { echo "this distribution has no source of dbus $version" >&2; return 1; }
-    mkdir -p "$cache/source"
-    tar -xJf "${archive[0]}" -C "$cache/source" --strip-components=1
-}
 
 # configure(1) and make(1); what they write goes to a file.
 build() {
@@ -48,7 +35,7 @@ mkdir -p "$here/build" "$cache"
 if [ "$(cat "$cache/stamp" 2>/dev/null)" != "$stamp" ]; then
     "$(readlink -f "$here/../../.ci/install")" "${packages[@]}"
     rm -rf "$cache/stamp" "$cache/source" "$cache/output"
-    download
+    download dbus "$version" "$cache"
     sed -i "$out_of_line" "$cache"/source/bus/*.c "$cache"/source/dbus/*.c
     build
     echo "$stamp" >"$cache/stamp"

@@ -8,6 +8,8 @@ here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 cache=$(readlink -m "${REFLEAK_CACHE:-$here/build}")/glib
 [ $# = 0 ] || { sed -n '2,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 
+. "$here/../debian_source.sh"
+
 packages=(gcc meson ninja-build pkg-config xz-utils libc6-dev libpcre2-dev libffi-dev zlib1g-dev)
 version=2.74
 tests=(mainloop bytes gvariant regex asyncqueue keyfile tree)
@@ -19,22 +21,6 @@ names+='\|g_variant_type_info_get\|g_bytes_new_with_free_func\|match_info_new\|g
 names+='\|g_key_file_\(new\|free\)\|g_tree_new_full\|g_async_queue_new_full\|g_main_context_new_with_flags'
 names+='\|g_source_new\|g_main_loop_new\|array_info_new\|tuple_info_new'
 out_of_line="s/^\\($names\\) *(/__attribute__((noinline, noclone)) &/"
-
-# The source by apt, with lists of its own: the machine's sources stay as they are.
-download() {
-    local apt=$cache/apt
-    mkdir -p "$apt/parts" "$apt/lists/partial" "$apt/cache/archives/partial"
-    sed 's/^Types:.*/Types: deb-src/' /etc/apt/sources.list.d/debian.sources >"$apt/parts/source.sources"
-    local options=(-qq -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
-        -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
-    apt-get "${options[@]}" update
-    (cd "$cache" && apt-get "${options[@]}" source --download-only glib2.0 >/dev/null)
-    local archive
-    archive=$(compgen -G "$cache/glib2.0_$version.*.orig.tar.xz") ||
-        { echo "this distribution has no source of GLib $version" >&2; return 1; }
-    mkdir -p "$cache/source"
-    tar -xJf "$archive" -C "$cache/source" --strip-components=1
-}
 
 # The library by meson(1), then the tests, each with a main() of its own name; what is said goes to a file.
 build() {
@@ -61,7 +47,7 @@ mkdir -p "$here/build" "$cache"
 if [ "$(cat "$cache/stamp" 2>/dev/null)" != "$stamp" ]; then
     "$(readlink -f "$here/../../.ci/install")" "${packages[@]}"
     rm -rf "$cache/stamp" "$cache/source" "$cache/output"
-    download
+    download glib2.0 "$version" "$cache"
     sed -i "$out_of_line" "$cache"/source/glib/g*.c
     build
     echo "$stamp" >"$cache/stamp"

@@ -5,7 +5,7 @@ Where a function ends by a jump to a put (a tail call), its frame is gone: the p
 
 from __future__ import annotations
 
-from program import Calls
+from program import Calls, beyond
 
 _ANY = None
 ONLY = "only"
@@ -153,10 +153,7 @@ HELD = {
 
 def unwrapped(stack: Calls) -> Calls:
     """Return the stack from the function on that wanted the get or the put."""
-    start = 0
-    while start < len(stack) - 1 and stack[start][0] in _WRAPPERS:
-        start += 1
-    return stack[start:]
+    return beyond(stack, _WRAPPERS.__contains__)
 
 
 def put_slot(kind: str, stack: Calls) -> str:

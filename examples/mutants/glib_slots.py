@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from itertools import dropwhile
 
-from program import Calls
+from program import Calls, beyond
 
 _ANY = None
 Lines = dict[int | None, set[str]]
@@ -127,10 +127,7 @@ HELD: dict[str, set[str]] = {
 
 def unwrapped(stack: Calls) -> Calls:
     """Return the stack from the function on that wanted the get or the put."""
-    start = 0
-    while start < len(stack) - 1 and stack[start][0] in _WRAPPERS:
-        start += 1
-    return stack[start:]
+    return beyond(stack, _WRAPPERS.__contains__)
 
 
 def put_slot(kind: str, stack: Calls) -> str:

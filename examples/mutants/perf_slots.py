@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from program import Calls
+from program import Calls, beyond
 
 _HANDS_UP = {
     "thread": "__threads__get_last_match threads__get_last_match ____machine__findnew_thread __machine__findnew_thread"
@@ -100,10 +100,7 @@ def get_slots(kind: str, stack: Calls, birth: bool) -> set[str]:
 
 def unwrapped(stack: Calls) -> Calls:
     """Return the stack from the function on that wanted the get or the put."""
-    start = 0
-    while start < len(stack) - 1 and _is_wrapper(stack[start][0]):
-        start += 1
-    return stack[start:]
+    return beyond(stack, _is_wrapper)
 
 
 def _is_wrapper(function: str) -> bool:

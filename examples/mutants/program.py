@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 Calls = tuple[tuple[str, int], ...]
 """Function and line, leaf first."""
+
+
+def beyond(stack: Calls, is_wrapper: Callable[[str], bool]) -> Calls:
+    """Return the stack from the first function on that is no wrapper; the last one in any case."""
+    start = 0
+    while start < len(stack) - 1 and is_wrapper(stack[start][0]):
+        start += 1
+    return stack[start:]
 
 
 class Slots(Protocol):
