@@ -197,7 +197,7 @@ struct event {
 	union {
 		u64 type; /* create */
 		u64 holder; /* get, put */
-		u64 mapping_flags; /* map: mmap's */
+		u64 mapping_flags; /* map: mmap's, and MAPPED_BY_HEAP */
 		u64 old_address; /* remap */
 		u64 birth; /* error: stack */
 	};
@@ -500,12 +500,14 @@ enum old_block {
 	OLD_UNKNOWN,
 };
 
+#define MAPPED_BY_HEAP (1ULL << 32) /* inside of a call of the heap */
+
 /* An allocator call between its entry and its return. */
 struct pending {
 	u64 slot; /* address of its return address; 0: none */
 	u64 address; /* realloc, remap: the old block; posix_memalign: the out pointer */
 	u64 size;
-	u64 extra; /* map: flags; remap: the old length */
+	u64 extra; /* map: flags, and MAPPED_BY_HEAP; remap: the old length */
 	u64 site;
 	u64 had_old; /* enum old_block */
 	u64 back; /* of a wrapper: its return address, by which it is known to be under way; else 0 */
@@ -794,6 +796,7 @@ struct shared {
 	u64 behind; /* a hold expired: nobody is held until Python, which clears this, goes on */
 	u64 tracer; /* Python's pid: its end disarms */
 	u64 unknown_frees; /* enum unknown_frees */
+	u64 tells_heap; /* what is mapped inside of calls of the heap is told: an allocator has taken the place of libc's */
 	u64 freed_sets; /* of blocks that were freed lately, a power of two; 0: none are kept */
 	u64 released[HOLD_SLOTS];
 };

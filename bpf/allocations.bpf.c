@@ -64,7 +64,7 @@ int mapped(struct pt_regs *ctx)
 		return 0;
 	intent = &thread->intent;
 	totals = intern_stack(thread, &stack);
-	if (intent->operation != OP_UNMAP)
+	if (intent->operation != OP_UNMAP && !(intent->operation == OP_MAP && intent->value & MAPPED_BY_HEAP))
 		count_made(totals, intent->size, intent->site);
 	event = new_event(thread, intent->operation, intent->address);
 	if (!event)

@@ -67,6 +67,12 @@ INLINE int is_of_handler(struct thread *thread, u64 slot, u8 operation)
 	return operation <= OP_REALLOC && thread->pending.slot - slot > NEAREST_HANDLER;
 }
 
+/* Whether the call inside of the pending one maps memory for an allocator that has taken the place of libc's. */
+INLINE int is_of_heap(struct thread *thread, u8 operation)
+{
+	return operation >= OP_MAP && SHARED->tells_heap && !thread->interrupted.slot;
+}
+
 /* Have the call at `slot`, which returns, be the pending one again if a handler's has stood in its way. */
 INLINE void resume_interrupted(struct thread *thread, u64 slot)
 {
@@ -269,13 +275,16 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	u64 slot = STACK_POINTER(ctx) + site->return_distance;
 	struct pending *pending = &thread->pending;
 	u8 operation = site->operation;
-	u64 size, count;
+	u64 size, count, by_heap = 0;
 
 	if (thread->interrupted.slot && slot > thread->interrupted.slot)
 		drop_pending(&thread->interrupted);
 	if (pending->slot) {
 		if (!is_inside_pending(thread, slot, index)) {
 			drop_pending(pending);
+		} else if (is_of_heap(thread, operation)) {
+			thread->interrupted = *pending;
+			by_heap = operation == OP_MAP ? MAPPED_BY_HEAP : 0;
 		} else if (is_of_handler(thread, slot, operation)) {
 			if (thread->interrupted.slot)
 				lose(LOSS_PENDING_STALE);
@@ -293,7 +302,7 @@ INLINE void allocation_entered(struct pt_regs *ctx, struct thread *thread, struc
 	if (site->flags & SITE_WRAPPER)
 		bpf_probe_read_user(&pending->back, sizeof(pending->back), (void *)slot);
 	pending->size = site->flags & SITE_PRODUCT ? size * count : size;
-	pending->extra = count;
+	pending->extra = count | by_heap;
 	pending->address = value_at(ctx, registers, site->flags & SITE_OUT_POINTER ? &site->name : &site->object);
 	if (operation == OP_REALLOC && pending->address) {
 		pending->had_old = take_block(thread, pending->address, site->group, &pending->old);
@@ -362,6 +371,8 @@ INLINE int allocation_returned(struct pt_regs *ctx, struct thread *thread)
 	intent->object = pending->address;
 	intent->then = PROGRAM_ALLOCATED;
 	if (operation == OP_UNMAP || operation == OP_REMAP || operation == OP_MAP) {
+		if (thread->interrupted.slot) /* it was the heap's */
+			resume_interrupted(thread, thread->interrupted.slot);
 		if (IS_ERROR(result)) {
 			if (operation != OP_MAP)
 				send_range(thread, OP_UNDO, 0, 0, 0);

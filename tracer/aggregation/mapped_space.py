@@ -11,6 +11,8 @@ from tracer.model.records import MappedFlag
 
 PAGE_BYTES = 4096
 _MMAP_FLAGS = (1 << 26) - 1
+_BY_HEAP = 1 << 32
+"""MAPPED_BY_HEAP of bpf/abi.h."""
 _MOST_UNMAPPED = 4096
 _FIXED = 0x10
 _OVER_BY_ZEROS = 0x30
@@ -36,17 +38,21 @@ class Birth:
         below = pieces[0].origin
         return replace(self, reserved_ns=below.reserved_ns or below.time_ns)
 
-    def with_flags(self, mmap_flags: int) -> Birth:
-        return replace(self, flags=mmap_flags & _MMAP_FLAGS)
+    def with_flags(self, mapping_flags: int) -> Birth:
+        """Return the birth of a mapping; `mapping_flags`: mmap's, and whether it was made inside of a call of the
+        heap."""
+        by_heap = MappedFlag.BY_HEAP if mapping_flags & _BY_HEAP else 0
+        return replace(self, flags=mapping_flags & _MMAP_FLAGS | by_heap)
 
     @property
-    def inherited(self) -> bool:
-        return bool(self.flags & MappedFlag.INHERITED)
+    def counts(self) -> bool:
+        """Whether the program of this address space made it, by itself."""
+        return not self.flags & (MappedFlag.INHERITED | MappedFlag.BY_HEAP)
 
 
 @dataclass(frozen=True)
 class MappedTotals:
-    """What an address space itself mapped, and freed of that; what it inherited counts in neither."""
+    """What an address space itself mapped, and freed of that, but for what it inherited or its heap made."""
 
     made: int
     made_bytes: int
@@ -71,7 +77,7 @@ def _whole_pages(length: int) -> int:
 
 
 def _own_bytes(pieces: list[Piece[Birth]]) -> int:
-    return sum(piece.end - piece.start for piece in pieces if not piece.origin.inherited)
+    return sum(piece.end - piece.start for piece in pieces if piece.origin.counts)
 
 
 class MappedSpace:
@@ -92,8 +98,9 @@ class MappedSpace:
         if birth.flags & _OVER_BY_ZEROS == _OVER_BY_ZEROS and pieces:
             self._keep_unmapped(Removal(start, start + size, pieces, birth.time_ns, birth.stack))
         self._ranges.put(Piece(start, start + size, birth.over(pieces) if birth.flags & _FIXED else birth))
-        self._made += 1
-        self._made_bytes += size
+        if birth.counts:
+            self._made += 1
+            self._made_bytes += size
 
     def remove(self, tid: int, start: int, length: int, time_ns: int = 0, stack: int = 0) -> None:
         """Free a range at the entry of thread `tid`'s call; what is there is kept for `undo` and `move`. `stack`: of
@@ -153,6 +160,6 @@ class MappedSpace:
         return self._ranges.joined()
 
     def totals(self) -> MappedTotals:
-        own = [piece for piece in self.pieces() if not piece.origin.inherited]
+        own = [piece for piece in self.pieces() if piece.origin.counts]
         left = len({piece.origin for piece in own})
         return MappedTotals(self._made, self._made_bytes, self._made - left, self._made_bytes - _own_bytes(own))

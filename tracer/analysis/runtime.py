@@ -24,6 +24,7 @@ _HEAP_FUNCTION = re.compile(
     r"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free)(@.*)?"
     r"|sysmalloc(_mmap)?|new_heap|alloc_new_heap|arena_get2|tcache_init|ptmalloc_init|heap_trim|systrim"
 )
+_MAPPING_CALLS = ("mmap", "mmap64", "mremap")
 _WRAPPER_FUNCTION = re.compile(
     r"(do_x|safe_|s|e|_e|x|xx|z|ztry|ck_?)?(malloc|mallocz|calloc|callocz|realloc|reallocarray|zalloc|memalign)(_usable|_num)?"
     r"|(x|z|e|_e|safe_)(strdup|strndup|memdup|memdupz|strcpy|mmap|alloc_array)|x[nz]?(n?malloc|alloc)|xpalloc|ximemdup0?"
@@ -86,6 +87,8 @@ def is_allocator(frame: Frame) -> bool:
 
 @cache
 def _is_heap(function: str | None, module: str | None) -> bool:
+    if function in _MAPPING_CALLS:  # tcmalloc has its own, which programs call
+        return False
     named = function is not None and _HEAP_FUNCTION.fullmatch(function.split(".", 1)[0]) is not None
     return named or (module is not None and ALLOCATOR_MODULE.fullmatch(module) is not None)
 

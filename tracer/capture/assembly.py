@@ -11,6 +11,7 @@ from tracer.aggregation.freed_counters import FREED_BLOCK, with_freed_counters, 
 from tracer.aggregation.inheritance import inherited_allocations
 from tracer.aggregation.merged_stacks import merge_stacks
 from tracer.aggregation.merged_types import merge_types
+from tracer.capture.allocator_memory import heaps_of, of_program
 from tracer.capture.class_types import ClassTypes, read_class_types
 from tracer.capture.map_walk import MapWalk
 from tracer.capture.session import Session
@@ -44,11 +45,8 @@ def take_snapshot(
     walk = MapWalk(session.kernel.maps, session.clock.started_ns, options.limits.freed_sets, between)
     judges = (options.reachability and not running) or on_read is not None
     live, objects, ghosts, frees = _alive(walk, on_read)
-    keys, values = walk.space_totals()
+    keys, values = _space_totals(walk, keeps_all=options.selection.keeps_all)
     freed = walk.freed(values) if len(objects) or judges else np.zeros(0, FREED_BLOCK)
-    if not options.selection.keeps_all:  # a block that was not kept looks like one older than the trace
-        values["freed"] += values["unknown_frees"]
-        values["unknown_frees"] = 0
     processes = session.processes.records(keys, values)
     mappings = session.spaces.records
     type_totals = session.events.history.type_totals()
@@ -69,7 +67,7 @@ def take_snapshot(
         script_frames=tuple(session.stacks.script_frames.frames),
         allocations=live,
         objects=objects,
-        mapped=outside_wrappers(events.mapped, session.stacks.stacks, session.binaries.all),
+        mapped=outside_wrappers(of_program(events.mapped), session.stacks.stacks, session.binaries.all),
         inherited=inherited_allocations(live, ghosts, processes, frees),
         totals=outside_wrappers(totals, session.stacks.stacks, session.binaries.all),
         checkpoints=tuple(session.checkpoints.taken),
@@ -90,17 +88,31 @@ def take_snapshot(
         selection=options.selection,
     )
     snapshot = with_freed_counters(snapshot, np.concatenate([without_moved(freed, snapshot), events.unmapped]))
-    return _joined_up(session, snapshot, freed, classes, judges=judges)
+    snapshot = _joined_up(session, snapshot, classes)
+    return _judged(session, snapshot, freed, events.mapped) if judges else snapshot
 
 
-def _joined_up(session: Session, snapshot: Snapshot, freed: Records, classes: ClassTypes, *, judges: bool) -> Snapshot:
-    """Bring together what was read apart. `judges`: say what is lost."""
+def _space_totals(walk: MapWalk, *, keeps_all: bool) -> tuple[Records, Records]:
+    keys, values = walk.space_totals()
+    if not keeps_all:  # a block that was not kept looks like one older than the trace
+        values["freed"] += values["unknown_frees"]
+        values["unknown_frees"] = 0
+    return keys, values
+
+
+def _judged(session: Session, snapshot: Snapshot, freed: Records, mapped: Records) -> Snapshot:
+    heaps = heaps_of(mapped, session.stacks.stacks, session.binaries.all)  # by the stacks as they were read
+    return session.endings.judged(snapshot, freed, heaps)
+
+
+def _joined_up(session: Session, snapshot: Snapshot, classes: ClassTypes) -> Snapshot:
+    """Bring together what was read apart."""
     if session.stacks.has_dumps:
         snapshot = merge_stacks(snapshot)
     snapshot = merge_types(snapshot, classes.types)
     with session.mishaps.attempt():
         snapshot = session.aborted_frees.told(snapshot)
-    return session.endings.judged(snapshot, freed) if judges else snapshot
+    return snapshot
 
 
 def _types(session: Session, mappings: tuple[Mapping, ...]) -> tuple[dict[int, str], ClassTypes]:

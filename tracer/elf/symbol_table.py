@@ -67,6 +67,13 @@ class SymbolTable:
                     return True
         return False
 
+    def lacking(self) -> Iterator[str]:
+        """Yield all names that the binary refers to without defining them, some of them twice."""
+        for table in self._tables:
+            for row in table.array[table.array["section"] == SHN_UNDEF]:
+                if name := table.text(int(row["name"])).partition("@")[0]:
+                    yield name
+
     def find(self, name: str) -> tuple[Symbol, ...]:
         """Return every function, IFUNC and data object called `name`, ordered by address.
 

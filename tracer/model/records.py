@@ -213,7 +213,7 @@ SHARED = np.dtype(
         ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
         ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("pid_namespace", "<u8"),
         ("heartbeat_ns", "<u8"), ("behind", "<u8"), ("tracer", "<u8"),
-        ("unknown_frees", "<u8"), ("freed_sets", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
+        ("unknown_frees", "<u8"), ("tells_heap", "<u8"), ("freed_sets", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
     ]
 )
 
@@ -267,6 +267,8 @@ class MappedFlag(IntFlag):
     """
 
     INHERITED = 1 << 31
+    BY_HEAP = 1 << 30
+    """It was made inside of a call of the heap: allocations tell of that memory."""
 
 
 class ObjectFlag(IntFlag):

@@ -15,6 +15,7 @@ from tracer.model import records
 from tracer.model.operations import FunctionSpec, Location, Operation, Placement, SiteFlag
 from tracer.model.preload_names import C_LIBRARY
 from tracer.model.snapshot import EVERY_KIND, Coverage, Loss, Records, SiteInfo, UncoveredInstances, Unresolved
+from tracer.probing.replacements import is_replacement
 
 
 def type_hash(name: str) -> int:
@@ -27,6 +28,7 @@ class SiteTable:
 
     def __init__(self, maps: Maps) -> None:
         self._rows = maps.view("SITES", records.SITE, records.MAX_SITES)
+        self._shared = maps.view("SHARED", records.SHARED, 1)
         self.infos: list[SiteInfo] = [SiteInfo(0, "", "", None)]
         self.types: dict[int, str] = {}
         self.refused = 0
@@ -49,6 +51,8 @@ class SiteTable:
 
     def add(self, binary: OpenBinary, placements: Sequence[Placement]) -> None:
         """Enter the sites of a binary; those that no longer fit are counted in `refused`."""
+        if placements and is_replacement(binary):
+            self._shared["tells_heap"] = 1
         for placement in placements:
             index = len(self.infos)
             if index >= records.MAX_SITES:

@@ -10,6 +10,9 @@ from tracer.reachability.memory import Addresses
 Indices = npt.NDArray[np.int64]
 _LEAST_CHUNK = 24
 """What glibc gives for the smallest size (malloc/malloc.c, MINSIZE without the word before the block)."""
+_CLASS_PAGE = np.uint64(8192)
+"""jemalloc's and mimalloc's classes are up to a quarter apart, and up to 16 bytes; tcmalloc's largest are whole pages
+(jemalloc: SIZE CLASSES of its manual; mimalloc: src/page-queue.c; gperftools: src/common.h)."""
 _TAGGED = 8
 """A pointer into the first so many bytes is one to the start: the rest are bits that the program keeps in it."""
 
@@ -18,13 +21,16 @@ class BlockTable:
     """Blocks by ascending start. Where blocks lie in others, as those of a pool in what the pool has from malloc, an
     address belongs to the innermost."""
 
-    def __init__(self, start: Addresses, size: Addresses, *, uses_slack: bool = True) -> None:
+    def __init__(
+        self, start: Addresses, size: Addresses, *, uses_slack: bool = True, is_of_glibc: bool = True
+    ) -> None:
         """`start`, `size`: of one length, in any order; `order` gives back the rows, by start and the larger first.
 
-        `uses_slack`: whether what glibc rounds sizes up to may be in use: a program that asks for it
+        `uses_slack`: whether what malloc rounds sizes up to may be in use: a program that asks for it
         (malloc_usable_size) may keep pointers there; in one that does not, earlier blocks may have left them.
+        `is_of_glibc`: it is glibc's malloc, not one of those that have classes of sizes.
         """
-        self._uses_slack = uses_slack
+        self._uses_slack, self._is_of_glibc = uses_slack, is_of_glibc
         self.order: Indices = np.argsort(start)
         self.start = start[self.order]
         if np.any(self.start[1:] == self.start[:-1]):
@@ -101,7 +107,16 @@ class BlockTable:
         size = self.size[index]
         room = np.maximum(size, np.uint64(_TAGGED))
         if has_slack.any():
-            rounded = (size + np.uint64(8 + 15) & ~np.uint64(15)) - np.uint64(8)
-            room = np.where(has_slack, np.maximum(rounded, np.uint64(_LEAST_CHUNK)), room)
+            room = np.where(has_slack, self._rounded(size), room)
         inside = (index >= 0) & (addresses - self.start[index] < room)
         return np.where(inside, index, -1)
+
+    def _rounded(self, size: Addresses) -> Addresses:
+        """Return what blocks of some sizes may have."""
+        if self._is_of_glibc:
+            chunk: Addresses = (size + np.uint64(8 + 15) & ~np.uint64(15)) - np.uint64(8)
+            return np.maximum(chunk, np.uint64(_LEAST_CHUNK))
+        in_pages = (size + _CLASS_PAGE - np.uint64(1)) // _CLASS_PAGE * _CLASS_PAGE
+        quarter = size + size // np.uint64(4) + np.uint64(16)
+        rounded: Addresses = np.maximum(quarter, np.where(size < _CLASS_PAGE, np.uint64(0), in_pages))
+        return rounded

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.distinct_values import distinct
 from tracer.model.reachability import RootKind
 from tracer.model.snapshot import Records
 
@@ -29,11 +30,14 @@ class RegionKind(IntEnum):
     ENDING_REGISTER = 6
     ALLOCATOR = 7
     """Of an allocator whose blocks are all known: what is not in a block is free, and holds nothing."""
+    BREAK = 8
+    """Of brk(2), and not of glibc's malloc: of the program's making, or another allocator's."""
 
 
 ROOT_KINDS = {
     RegionKind.GLOBAL: RootKind.GLOBAL,
     RegionKind.MAPPING: RootKind.MAPPING,
+    RegionKind.BREAK: RootKind.MAPPING,
     RegionKind.STACK: RootKind.STACK,
     RegionKind.REGISTER: RootKind.REGISTER,
     RegionKind.ENDING_STACK: RootKind.STACK,
@@ -75,6 +79,25 @@ def regions_of(memory: Memory, addresses: Addresses) -> npt.NDArray[np.uint64]:
     """Return the RegionKind of each address; 0 where it is in none."""
     regions = memory.regions
     return picked(regions["kind"], spans_of(regions["start"], regions["end"], addresses))
+
+
+def with_heaps(memory: Memory, heaps: Records, blocks: Addresses, *, has_break: bool) -> Memory:
+    """Return the memory with the regions that are an allocator's besides: of these MAPPED_RECORDs, and, with
+    `has_break`, of brk(2) where one of the blocks lies, by their starts."""
+    starts, ends = heaps["start"], heaps["start"] + heaps["length"]
+    edges = distinct(np.concatenate([memory.regions["start"], memory.regions["end"], starts, ends]))
+    if len(edges) == 0:
+        return memory
+    rows = np.zeros(len(edges) - 1, REGION)
+    rows["start"], rows["end"] = edges[:-1], edges[1:]
+    rows["kind"] = regions_of(memory, rows["start"])
+    order = np.argsort(starts, kind="stable")
+    is_mapped = spans_of(starts[order], ends[order], rows["start"]) >= 0
+    rows["kind"][is_mapped & (rows["kind"] == RegionKind.MAPPING)] = RegionKind.ALLOCATOR
+    if has_break:
+        is_used = np.isin(np.arange(len(rows)), spans_of(rows["start"], rows["end"], blocks))
+        rows["kind"][is_used & (rows["kind"] == RegionKind.BREAK)] = RegionKind.ALLOCATOR
+    return replace(memory, regions=rows[rows["kind"] != 0])
 
 
 def spans_of(start: Addresses, end: Addresses, addresses: Addresses) -> npt.NDArray[np.int64]:

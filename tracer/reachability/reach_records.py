@@ -24,7 +24,7 @@ from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes, DescribedMemory, classify
 from tracer.reachability.edges import ADDRESS_BITS, Edges, Flags, edges_and_traces
 from tracer.reachability.holders import Holders, Surroundings
-from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of, spans_of
+from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of, spans_of, with_heaps
 
 _LAST = 255
 
@@ -42,6 +42,10 @@ class Outstanding:
     memory: npt.NDArray[np.uint8]
     some_hides: bool = False
     """Allocators are described whose memory hides pointers."""
+    heaps: Records | None = None
+    """What allocators that take the place of libc's mapped, where all blocks of theirs are known."""
+    has_break: bool = False
+    """What brk(2) gave is theirs too."""
 
     @cached_property
     def blocks(self) -> Records:
@@ -61,7 +65,9 @@ def reach_and_holders(
     """
     blocks = alive.blocks
     start, size = blocks["address"].astype(np.uint64), blocks["size"].astype(np.uint64)
-    table = BlockTable(start, size, uses_slack=around.uses_slack)
+    if alive.heaps is not None:
+        memory = with_heaps(memory, alive.heaps, start, has_break=alive.has_break)
+    table = BlockTable(start, size, uses_slack=around.uses_slack, is_of_glibc=alive.heaps is None)
     holds, traits = alive.holds[table.order], alive.memory[table.order]
     young = blocks["time_ns"][table.order] > memory.time_ns
     edges, traces = edges_and_traces(

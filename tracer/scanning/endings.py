@@ -25,7 +25,7 @@ from tracer.procfs.process import has_one_thread, thread_ids
 from tracer.reachability.memory import Memory
 from tracer.reachability.reach_records import reach_and_holders
 from tracer.scanning.layout import Layout, layout
-from tracer.scanning.outstanding import OutstandingTable, RowsBySpace
+from tracer.scanning.outstanding import Heaps, OutstandingTable, RowsBySpace
 from tracer.scanning.own_blocks import has_blocks
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
 from tracer.scanning.process_memory import ProcessMemory
@@ -344,14 +344,14 @@ class Endings:
             last = None
         return looked if last is None or (looked is not None and looked.memory is not None) else last
 
-    def judged(self, snapshot: Snapshot, freed: Records) -> Snapshot:
+    def judged(self, snapshot: Snapshot, freed: Records, heaps: Heaps | None = None) -> Snapshot:
         """Return the snapshot with what was looked into, the classes of what is outstanding, and who holds it.
 
         `freed`: FREED_BLOCKs.
         """
         found, holders, scans = [np.zeros(0, REACH_RECORD)], [np.zeros(0, HOLDER_RECORD)], []
         stacks: dict[int, Stack] = {}
-        modules, all_alive, all_freed = ModuleTable(snapshot), OutstandingTable(snapshot), RowsBySpace(freed)
+        modules, all_alive, all_freed = ModuleTable(snapshot), OutstandingTable(snapshot, heaps), RowsBySpace(freed)
         for process in snapshot.processes:
             space = process.pid, process.generation
             alive, own = all_alive.of(space), all_freed.of(space)

@@ -88,7 +88,7 @@ def _ranges(
     if inside and entry.path != _HEAP:
         return [Range(entry.start, entry.end, RegionKind.STACK)]
     if entry.path == _HEAP:
-        kind = RegionKind.ALLOCATOR if _begins_with_chunks(entry, words) else RegionKind.MAPPING
+        kind = RegionKind.ALLOCATOR if _begins_with_chunks(entry, words) else RegionKind.BREAK
         return [Range(entry.start, entry.end, kind)]
     if entry.inode or entry.path:
         return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only)]

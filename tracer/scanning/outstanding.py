@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
@@ -46,11 +47,22 @@ def rows_of(rows: Records, space: Space) -> Records:
     return of_space
 
 
+@dataclass(frozen=True)
+class Heaps:
+    """What allocators that take the place of libc's have, in all address spaces; all blocks of theirs are known."""
+
+    mapped: Records
+    has_break: bool
+    """What brk(2) gave is theirs too, where a block lies in it."""
+
+
 class OutstandingTable:
     """What is outstanding in all address spaces of a snapshot."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, heaps: Heaps | None = None) -> None:
         self._snapshot = snapshot
+        self._heaps = RowsBySpace(heaps.mapped) if heaps is not None else None
+        self._has_break = heaps is not None and heaps.has_break
         self._loaders = {b.id for b in snapshot.binaries if _LOADER.match(PurePath(b.path).name)}
         self._allocations, self._inherited, self._objects, self._mapped = map(
             RowsBySpace, (snapshot.allocations, snapshot.inherited, snapshot.objects, snapshot.mapped)
@@ -71,6 +83,7 @@ class OutstandingTable:
             allocations, inherited, self._objects.of(space), self._mapped.of(space),
             np.array(made_by_loader, np.bool_)[of] if len(of) else np.zeros(0, np.bool_),
             _traits(self._traits, np.concatenate([allocations["site"], inherited["site"]])), self._some_hides,
+            self._heaps.of(space) if self._heaps is not None else None, self._has_break,
         )
 
 

@@ -317,3 +317,10 @@ def test_the_last_unmaps_are_kept() -> None:
     memory.live()
     found = memory.unmapped()
     assert (len(found), found["release"].max()) == (4097, 5000)
+
+
+def test_what_a_call_of_the_heap_mapped_is_marked_and_not_counted() -> None:
+    memory = books(mapped(1, 0, 4), mapped(2, 8, 2, value=0x22 | 1 << 32))
+    flags = [int(row["flags"]) for row in memory.live()]
+    assert flags == [0, 0x22 | int(MappedFlag.BY_HEAP)]
+    assert totals(memory) == MappedTotals(made=1, made_bytes=4 * PAGE, freed=0, freed_bytes=0)

@@ -147,6 +147,14 @@ def test_an_allocators_library_maps_for_itself() -> None:
     assert one_off(leak(("malloc", LIBC), ("f", "srv"))) is None
 
 
+@pytest.mark.parametrize("function", ["mmap", "mmap64", "mremap"])
+def test_mappings_by_a_call_of_the_allocators_library_are_the_programs(function: str) -> None:
+    """tcmalloc has these calls in place of libc's."""
+    library = "libtcmalloc_minimal.so.4"
+    assert one_off(leak((function, library), ("f", "srv"), kind="mapping")) is None
+    assert one_off(leak((function, library), (None, library), ("f", "srv"), kind="mapping")) is not None
+
+
 def test_the_zone_of_a_tail_called_conversion_is_known() -> None:
     rule = one_off(leak(M, ("__tzstring", LIBC), ("__tz_convert", LIBC), ("f", "srv")))
     assert rule is not None
