@@ -339,6 +339,7 @@ enum given {
 	GIVEN_SIZE = 1, /* the block's size */
 	GIVEN_ALIGNMENT = 2, /* the alignment that it was made with */
 	GIVEN_REALLOC = 4, /* none: it was freed by a realloc */
+	GIVEN_INHERITED = 8, /* the block is an ancestor's, freed in a child */
 };
 
 struct free_seen {

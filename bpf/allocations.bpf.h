@@ -210,6 +210,19 @@ INLINE void look_at_described_free(struct thread *thread, struct site *site, str
 	intent->then = PROGRAM_FREED;
 }
 
+/* Have it judged what the free of an ancestor's block, of which the intent is told, was given. */
+INLINE void look_at_inherited(struct pt_regs *ctx, struct thread *thread, struct site *site)
+{
+	READ_REGISTERS(registers, ctx);
+	struct intent *intent = &thread->intent;
+	struct allocation block = { .size = intent->size, .alignment = intent->count_read };
+
+	intent->value = value_at(ctx, registers, &site->size);
+	intent->count = GIVEN_INHERITED | given_with(intent->value, &block);
+	if (site->group)
+		intent->object = 0;
+}
+
 /* Count a pair of stacks, the birth of a block and its free. */
 INLINE void note_free_site(struct thread *thread, struct free_site *key, struct free_seen *first)
 {

@@ -463,7 +463,7 @@ int unknown_free(struct pt_regs *ctx)
 			if (thread->intent.object && is_worth_a_look(thread->totals.unknown_frees))
 				then = PROGRAM_FREED;
 		}
-		thread->intent.object = 0; /* what the function was given is not judged */
+		look_at_inherited(ctx, thread, site);
 	}
 	if (then)
 		walk_from_entry(ctx, thread, site, then);

@@ -181,6 +181,7 @@ INLINE u64 inherits(struct thread *thread, struct allocation *block, u64 started
 	if (block->time_ns <= started_ns) {
 		thread->intent.object = block->stack;
 		thread->intent.size = block->size;
+		thread->intent.count_read = block->alignment;
 	}
 	return INHERITED_BLOCK;
 }
@@ -245,29 +246,56 @@ INLINE u64 find_inherited(struct thread *thread, struct key *key)
 #define AROUND_STEPS 64
 #define AROUND_STEPS_OF_OLDER 8
 
-/* A search for the live block that an address lies in, downwards from it. */
+/* A search for the block that an address lies in, downwards from it: one that is alive, or was at the fork. */
 struct around {
 	struct key key;
 	u64 address;
 	u64 birth; /* 0: none was found */
 	u64 size;
 	u64 distance;
+	u64 until_ns; /* of an ancestor's blocks: until the fork; else 0 */
+	u64 is_over; /* this ancestor has no other block there */
 };
 
 INLINE int find_around_turn(struct around *around, u64 turn)
 {
 	struct allocation *block;
+	struct ghost *ghost;
 
 	around->key.address = ((around->address - 1) & ~15ULL) - (turn << 4);
 	block = map_lookup(LIVE, &around->key);
+	if (!block && around->until_ns) {
+		ghost = map_lookup(GHOSTS, &around->key);
+		block = ghost ? &ghost->allocation : 0;
+	}
 	if (!block)
 		return 0;
 	around->distance = around->address - around->key.address;
-	if (block->size > around->distance) {
+	if (block->size > around->distance && (!around->until_ns || block->time_ns <= around->until_ns)) {
 		around->birth = block->stack;
 		around->size = block->size;
 	}
 	return 1;
+}
+
+/* The same among the blocks of those whose memory this one began as a copy of, each with AROUND_STEPS turns. */
+INLINE int find_around_inherited_turn(struct around *around, u64 turn)
+{
+	u32 pid = around->key.pid;
+	struct process *process;
+
+	if (!(turn & (AROUND_STEPS - 1))) {
+		process = map_lookup(PROCESSES, &pid);
+		if (!process || process->generation != around->key.generation || !process->source)
+			return 1;
+		around->key.pid = process->source;
+		around->key.generation = process->source_generation;
+		around->until_ns = process->started_ns;
+		around->is_over = 0;
+	}
+	if (!around->is_over)
+		around->is_over = find_around_turn(around, turn & (AROUND_STEPS - 1));
+	return around->birth != 0;
 }
 
 INLINE void note_unknown(struct thread *thread, struct key *key, u64 slot, u64 on_stack)
@@ -298,6 +326,8 @@ INLINE int is_invalid_free(struct thread *thread, struct key *key, u64 slot)
 	on_stack = is_on_stack(key->address, slot);
 	note_unknown(thread, key, slot, on_stack);
 	REPEAT(steps, find_around, &around);
+	if (thread->is_copy && !around.birth)
+		REPEAT(ANCESTORS * AROUND_STEPS, find_around_inherited, &around);
 	intent->object = around.birth;
 	intent->value = 0;
 	intent->size = around.size;

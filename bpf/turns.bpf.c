@@ -55,6 +55,11 @@ int turn_find_around(struct turn turn)
 	return bit(find_around_turn(turn.context, turn.index));
 }
 
+int turn_find_around_inherited(struct turn turn)
+{
+	return bit(find_around_inherited_turn(turn.context, turn.index));
+}
+
 int turn_drop_stale(struct turn turn)
 {
 	return bit(drop_stale_turn(turn.context));

@@ -12,6 +12,9 @@ from tracer.analysis.stacks import Lines
 from tracer.model.findings import FrameList, StackCount
 from tracer.model.records import Given
 
+_NOT_ITS_END = np.uint64(Given.REALLOC | Given.INHERITED)
+"""The block went on elsewhere; it was a child's copy of it."""
+
 
 class FreeSites:
     """The frees that the kernel side looked at: some of each allocation stack's."""
@@ -20,7 +23,7 @@ class FreeSites:
         self._table = evidence.stacks
         self._by_stack: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         rows = evidence.snapshot.free_sites
-        rows = rows[rows["given"] & np.uint64(Given.REALLOC) == 0]  # the block went on elsewhere
+        rows = rows[rows["given"] & _NOT_ITS_END == 0]
         for made, freed, count in zip(*(rows[name].tolist() for name in ("made", "freed", "count")), strict=True):
             self._by_stack[made].append((freed, count))
 

@@ -242,6 +242,7 @@ class Given(IntFlag):
     SIZE = 1
     ALIGNMENT = 2
     REALLOC = 4
+    INHERITED = 8
 
 
 MAPPED_RECORD = np.dtype(
