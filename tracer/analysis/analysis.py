@@ -6,7 +6,7 @@ from tracer.analysis.allocations import allocation_leaks, inherited_allocations
 from tracer.analysis.bad_frees import BadFrees
 from tracer.analysis.causes import with_causes
 from tracer.analysis.code_ranges import code_ranges
-from tracer.analysis.coverage_gaps import gaps_of_losses, missing_notes, uncovered_gaps
+from tracer.analysis.coverage_gaps import hidden_ends, missing_notes, uncovered_gaps
 from tracer.analysis.dominator_tree import DominatorTrees
 from tracer.analysis.doubtful_errors import without_doubtful
 from tracer.analysis.errors import error_findings
@@ -56,6 +56,8 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
     errors, suppressed_errors = set_aside_errors(broken, options)
     ranked = [set_aside(leak, options) for leak in sorted(with_below(merged), key=_rank)]
     judged = with_memory(with_causes(suppressed_with_owners(ranked)))
+    occurred = (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"])))
+    gaps = uncovered_gaps(snapshot.coverage, occurred)
     return Findings(
         mode=snapshot.mode,
         duration_ns=snapshot.duration_ns,
@@ -71,12 +73,10 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         suppressed=tuple(leak for leak in judged if leak.suppressed_by is not None),
         coverage_gaps=(
             *missing_notes(snapshot.coverage.missing),
-            *(gaps_of_losses(snapshot.losses, judged) if everything.is_judged else ()),
-            *uncovered_gaps(
-                everything.unseen,
-                (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"]))),
-            ),
+            *(hidden_ends(snapshot.losses, snapshot.coverage, judged) if everything.is_judged else ()),
+            *gaps.values(),
         ),
+        partly_seen=tuple(gaps),
         notes=(
             *everything.crash_notes(), *doubts, *runtime_hints(judged), *notes(snapshot, frees.unjudged),
             *suppressed_errors, *unused_notes(options.suppressions, merged, broken),

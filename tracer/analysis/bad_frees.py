@@ -10,6 +10,7 @@ import numpy as np
 
 from tracer.analysis.address_regions import Places
 from tracer.analysis.evidence import Evidence
+from tracer.analysis.unseen_calls import family, unseen_makes
 from tracer.model.events import AROUND_SHIFT, ErrorKind, Where
 from tracer.model.frames import THROUGH_POINTER
 from tracer.model.records import FRAME_BINARY_SHIFT
@@ -23,7 +24,6 @@ KINDS: Mapping[int, str] = {
 C_LIBRARIES = ("libc.so*", "libc-2.*.so", "ld-musl-*", "libc.musl*")
 """File names of glibc and musl, all of whose allocating functions have probes; those of others that take their place
 may have more."""
-_MAKERS = ("alloc", "realloc")
 _ALIGNMENT = 16
 """Of each block of glibc and musl."""
 _ENDS_OF_THREADS = frozenset({
@@ -49,6 +49,7 @@ class BadFrees:
         self._with_c_library |= {
             (one.pid, one.generation): True for one in evidence.snapshot.mappings if one.binary in libraries
         }
+        self._made_unseen = {family(one) for one in unseen_makes(evidence.snapshot.coverage)}
         self._places = Places(evidence.snapshot)
         events = evidence.snapshot.errors.copy()
         verdicts = [self._judge(event) for event in events]
@@ -113,9 +114,7 @@ class BadFrees:
         """Tell whether a block may have been made at the address unseen: since anything was lost, where no probe is, or
         by a function of a described allocator that the description does not name: such blocks are seen to be freed."""
         snapshot, of_type = self._evidence.snapshot, self.type(event) or ""
-        unresolved = {(one.type, one.operation) for one in snapshot.coverage.unresolved}
-        uncovered = {(one.type, one.operation) for one in snapshot.coverage.uncovered_instances}
-        if not snapshot.complete or any((of_type, maker) in unresolved | uncovered for maker in _MAKERS):
+        if not snapshot.complete or ("allocation", of_type) in self._made_unseen:
             return True
         process = self._evidence.processes.get((int(event["pid"]), int(event["generation"])))
         return bool(of_type and snapshot.mode == "launched" and process is not None and process.unknown_frees

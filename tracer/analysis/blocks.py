@@ -116,7 +116,7 @@ def _measure(
             key, kind, evidence, parts,
             size_min=min(low[span]), size_max=max(high[span]),
             instances=_instances(blocks, rows, evidence.end_ns(key[0], key[1])),
-            state=INHERITED if inherited else evidence.state(key[0], key[1], kind), sample=whole.sample(span),
+            state=INHERITED if inherited else evidence.state(key[0], key[1], kind, key[2]), sample=whole.sample(span),
             root_kinds=_union(roots[span]), holders=evidence.holders.of(blocks.targets[members_of]),
             objects_in=() if within is None else numbers_of(within[members_of]),
         )  # fmt: skip

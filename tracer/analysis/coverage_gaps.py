@@ -1,15 +1,17 @@
-"""Coverage gaps of a type: its functions, and instances of them, that have no probe."""
+"""Coverage gaps of a type or an allocator: its functions, and instances of them, that have no probe."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from tracer.analysis.evidence import OUTSTANDING
+from tracer.analysis.unseen_calls import family, unseen_calls, unseen_frees, unseen_makes
 from tracer.model.findings import Leak
-from tracer.model.snapshot import Loss, Missing, UncoveredInstances
+from tracer.model.snapshot import Coverage, Loss, Missing, UncoveredInstances
 
 _ENDS = ("put", "delete")
+_KINDS = {"allocation": "the heap", "mapping": "the mappings"}
 
 
 def may_have_ended(missed: Iterable[UncoveredInstances], types: Collection[str]) -> bool:
@@ -36,19 +38,34 @@ def doubt_notes(missed: Iterable[UncoveredInstances], types: Collection[str], co
     return [f"{what}; {rests}" for what in said]
 
 
-def uncovered_gaps(missed: Sequence[UncoveredInstances], types: Iterable[str]) -> tuple[str, ...]:
-    """Return what a report says before anything else, a sentence per type that occurred in the trace."""
-    found = []
-    for name in dict.fromkeys(types):
-        parts = [f"{_named(one)} ({one.operation}: {one.reason})" for one in missed if one.type == name]
-        if parts:
-            found.append(f"not all of {name} was seen: no probe on {'; '.join(parts)}")
-    return tuple(found)
+def uncovered_gaps(coverage: Coverage, types: Iterable[str]) -> Mapping[str, str]:
+    """Return what a report says before anything else: a sentence by the name of what not all was seen of.
+
+    `types`: those that occurred in the trace. Of others it is told only what may have made them, or blocks, unseen.
+    """
+    missed: dict[str, list[UncoveredInstances]] = {name: [] for name in types}
+    for one in unseen_calls(coverage):
+        if one.type in missed:
+            missed[one.type].append(one)
+    for one in unseen_makes(coverage):
+        missed.setdefault(_made(one), []).append(one)
+    return {
+        name: f"not all of {name} was seen: no probe on {'; '.join(map(_named, calls))}"
+        for name, calls in missed.items()
+        if calls
+    }
+
+
+def _made(one: UncoveredInstances) -> str:
+    if one.operation == "create":
+        return one.type or "what stubs count"
+    kind, allocator = family(one)
+    return allocator or _KINDS[kind]
 
 
 def _named(one: UncoveredInstances) -> str:
     copies = f"{one.copies:,} inlined {'copy' if one.copies == 1 else 'copies'} of "
-    return f"{copies if one.copies else ''}{one.function}"
+    return f"{copies if one.copies else ''}{one.function} ({one.operation}: {one.reason})"
 
 
 def missing_notes(missing: Iterable[Missing]) -> tuple[str, ...]:
@@ -60,11 +77,12 @@ def missing_notes(missing: Iterable[Missing]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def gaps_of_losses(losses: Iterable[Loss], leaks: Iterable[Leak]) -> tuple[str, ...]:
-    """Return what a report says first of entries that are not called leaks, since their end may have been lost."""
+def hidden_ends(losses: Iterable[Loss], coverage: Coverage, leaks: Iterable[Leak]) -> tuple[str, ...]:
+    """Return what a report says first of entries that are not called leaks, since their end may have been lost, or was
+    where no probe is."""
     kinds = {leak.kind for leak in leaks if leak.state == OUTSTANDING}
-    hiding = [loss for loss in losses if kinds & set(loss.hides)]
+    hiding = [f"{loss.count:,} lost: {loss.reason}" for loss in losses if kinds & set(loss.hides)]
+    hiding += [f"no probe on {_named(one)}" for one in unseen_frees(coverage) if family(one)[0] in kinds]
     if not hiding:
         return ()
-    reasons = "; ".join(f"{loss.count:,} lost: {loss.reason}" for loss in hiding)
-    return (f"what seems to be alive may have been freed unseen, so it is not called a leak ({reasons})",)
+    return (f"what seems to be alive may have been freed unseen, so it is not called a leak ({'; '.join(hiding)})",)

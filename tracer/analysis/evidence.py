@@ -14,7 +14,7 @@ from tracer.analysis.makers import Makers
 from tracer.analysis.own_frame import OwnFrames
 from tracer.analysis.reached import reached, why_unknown
 from tracer.analysis.stacks import SymbolizedStacks
-from tracer.analysis.unseen_calls import unseen_calls
+from tracer.analysis.unseen_calls import freed_unseen, unseen_calls
 from tracer.model.distinct_values import distinct
 from tracer.model.events import ErrorKind
 from tracer.model.frames import Symbols
@@ -43,6 +43,7 @@ class Evidence:
         self.holders = HoldersOfEntries(snapshot, self.stacks)
         self.why_unknown = why_unknown(snapshot)
         self.unseen = unseen_calls(snapshot.coverage)
+        self._freed_unseen = freed_unseen(snapshot.coverage, snapshot.sites)
         self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
         broken = _broken(snapshot)
         self._crashed = {key: p for key, p in self.processes.items() if p.signal in CRASHES and key in broken}
@@ -69,16 +70,16 @@ class Evidence:
         """Whether the end of the trace is that of the target."""
         return self.snapshot.mode == "launched" and self.snapshot.target_ended
 
-    def state(self, pid: int, generation: int, kind: str) -> str:
+    def state(self, pid: int, generation: int, kind: str, allocator: str | None = None) -> str:
         """Judge what was alive in a process: "leaked" only of a launched target that ended, not by exec, and only if
-        nothing was lost that may have ended an entry of this kind. Of what was alive when a process crashed after its
-        counts were broken nobody can tell whether it would have been put."""
+        nothing was lost, and nothing went unseen, that may have ended an entry of this kind and allocator. Of what was
+        alive when a process crashed after its counts were broken nobody can tell whether it would have been put."""
         process = self.processes.get((pid, generation))
         if process is not None and process.by_exec:
             return ALIVE_AT_EXEC
         if (pid, generation) in self._crashed:
             return OUTSTANDING
-        hidden = any(kind in loss.hides for loss in self.snapshot.losses)
+        hidden = any(kind in loss.hides for loss in self.snapshot.losses) or (kind, allocator) in self._freed_unseen
         if self.is_judged and not hidden and process is not None and process.ended_ns is not None:
             return LEAKED
         return OUTSTANDING

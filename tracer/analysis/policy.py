@@ -10,7 +10,8 @@ baseline set aside, what was inherited by fork and what was alive at exec never 
     reachable     memory was not freed, though something points at it; that on the last stack only is `stack`
     errors        a rule of counting or of allocation was broken
     outstanding   anything is alive at the end of a trace that its target outlived
-    incomplete    data were lost, or nothing of a program that ran was probed
+    incomplete    data were lost, nothing of a program that ran was probed, or not all functions of a type or of an
+                  allocator were
     bytes>SIZE    leaked or outstanding blocks and mappings exceed SIZE together (64K, 1M, 2G)
     count>N       leaked or outstanding objects, blocks and mappings are more than N together
     NAME          an object of this type leaked or is outstanding; `*` stands for anything. type:NAME for a type that
@@ -55,10 +56,7 @@ class Condition:
                 outstanding = [leak for leak in counted if leak.state == OUTSTANDING]
                 return _phrase(len(outstanding), "entry outstanding", "entries outstanding")
             case "incomplete":
-                untraced = len(findings.coverage.untraced)
-                return _phrase(untraced, "program not traced", "programs not traced") if findings.complete else (
-                    "data were lost"
-                )
+                return _unseen(findings)
             case "type":
                 return self._type_broken_by(counted)
         amount = sum(leak.bytes or 0 if self.kind == "bytes" else leak.count for leak in counted)
@@ -118,6 +116,13 @@ def _condition(word: str) -> Condition:
     if kind in ("bytes", "count"):
         raise ValueError(f"{word!r} lacks its limit: {kind}>10")
     return Condition("type", name=word.removeprefix("type:"), is_type=word.startswith("type:"))
+
+
+def _unseen(findings: Findings) -> str | None:
+    if not findings.complete:
+        return "data were lost"
+    untraced = _phrase(len(findings.coverage.untraced), "program not traced", "programs not traced")
+    return untraced or (f"not all of {', '.join(findings.partly_seen)} was seen" if findings.partly_seen else None)
 
 
 def _number(text: str, word: str) -> int:

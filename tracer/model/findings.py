@@ -334,6 +334,8 @@ class Findings:
     suppressed: tuple[Leak, ...] = ()
     coverage_gaps: tuple[str, ...] = ()
     """What was not seen of types that occurred; reports say it before anything else."""
+    partly_seen: tuple[str, ...] = ()
+    """Types, and words for kinds of memory, of which calls went unseen: nothing of them is called clean."""
     notes: tuple[str, ...] = ()
     events_seen: int = 0
     code: tuple[CodeRange, ...] = ()

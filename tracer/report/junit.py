@@ -15,7 +15,7 @@ from tracer.model.frames import Frame
 from tracer.model.snapshot import Process
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, stack_text
-from tracer.report.scope import command, end, last_of
+from tracer.report.scope import command, end, last_of, unseen
 from tracer.report.selection_words import rate
 from tracer.report.source_location import main_frame, source_place
 from tracer.report.verdict_line import REMARKS, verdict
@@ -30,7 +30,8 @@ Names = Mapping[int, str]
 def write_junit(findings: Findings, stream: TextIO, source_root: str | None = None) -> None:
     """Write one suite: a case per process, one that fails per cause and per error, one for what was lost.
 
-    What is outstanding but not judged a leak is a skipped case; so is the last one where data were lost.
+    What is outstanding but not judged a leak is a skipped case; so is the last one where data were lost, or not all
+    was seen.
     """
     names = numbered_names(findings)
     entries = cause_entries(reported(findings))
@@ -120,9 +121,9 @@ def _error(error: ErrorFinding, names: Names, root: str | None) -> Element:
 
 def _completeness(findings: Findings) -> Element:
     case = Element("testcase", {"classname": "refleak", "name": "nothing was lost"})
-    if not findings.complete:
-        lost = "; ".join(f"{loss.count} lost: {loss.reason}" for loss in findings.losses)
-        _add(case, "skipped", f"not complete: {lost}", None, [])
+    if doubts := unseen(findings):
+        lost = [f"{loss.count} lost: {loss.reason}" for loss in findings.losses]
+        _add(case, "skipped", f"not complete: {'; '.join([*lost, *doubts[not findings.complete :]])}", None, [])
     elif not findings.is_whole:
         _add(case, "skipped", f"blocks were sampled: {rate(findings.selection)}", None, [])
     return case

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TextIO
 
 from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak
@@ -39,17 +41,19 @@ def _invocation(findings: Findings) -> Json:
     made: Json = {
         # Of the tool, not of the target: what it failed to see are its own failures.
         "executionSuccessful": findings.complete,
-        "toolExecutionNotifications": [
-            {
-                "level": "warning",
-                "message": {"text": f"{o.count} lost: {o.reason}" + (f"; cure: {o.remedy}" if o.remedy else "")},
-            }
-            for o in findings.losses
-        ],
+        "toolExecutionNotifications": [{"level": "warning", "message": {"text": text}} for text in _unseen(findings)],
     }
     if findings.processes and findings.processes[0].command:
         made["properties"] = {"target": visible(shlex.join(findings.processes[0].command))}
     return made
+
+
+def _unseen(findings: Findings) -> Iterator[str]:
+    for loss in findings.losses:
+        yield f"{loss.count} lost: {loss.reason}" + (f"; cure: {loss.remedy}" if loss.remedy else "")
+    yield from findings.coverage_gaps
+    for one in dict.fromkeys(replace(one, pid=0, generation=0) for one in findings.coverage.untraced):
+        yield f"{visible(one.program)} was not traced: {one.reason}"
 
 
 def _leak(entry: CauseEntry, place: Place) -> Json:

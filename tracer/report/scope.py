@@ -19,6 +19,7 @@ from tracer.report.source_location import first_named
 _LABEL = 9
 _MOST_FUNCTIONS = 3
 _MOST_PROGRAMS = 5
+_MOST_NAMES = 3
 
 
 def add_scope(page: Page, findings: Findings) -> None:
@@ -58,6 +59,19 @@ def untraced(findings: Findings) -> str:
     return f"{count:,} of {counted(programs, 'program')} {'was' if count == 1 else 'were'} not traced"
 
 
+def unseen(findings: Findings) -> list[str]:
+    """Return why not all was seen of what was asked for, a clause each; empty where all was."""
+    said = [] if findings.complete else ["data were lost"]
+    if findings.coverage.missing:
+        names = list(map(str, findings.coverage.missing))
+        said.append(f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} found nowhere")
+    if findings.partly_seen:
+        shown = findings.partly_seen[:_MOST_NAMES]
+        more = len(findings.partly_seen) - len(shown)
+        said.append(f"not all of {', '.join(shown)}{f' and {more:,} more' if more else ''} was seen")
+    return [*said, untraced(findings)] if findings.coverage.untraced else said
+
+
 def command(process: Process) -> str:
     return visible(shlex.join(process.command) or process.executable or f"pid {process.pid}")
 
@@ -92,7 +106,7 @@ def _add_completeness(page: Page, findings: Findings) -> None:
     events = counted(findings.events_seen, "event")
     _add_limits(page, findings)
     if findings.complete:
-        said = "complete" if findings.is_whole else "sampled"
+        said = "as far as seen" if unseen(findings) else "complete" if findings.is_whole else "sampled"
         _labelled(page, "data", f"{said}: {events}, 0 lost")
         return
     lost = sum(loss.count for loss in findings.losses)

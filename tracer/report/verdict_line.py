@@ -9,7 +9,7 @@ from tracer.model.snapshot import CRASHES
 from tracer.report.amounts import counted
 from tracer.report.class_words import leaked_amount, outstanding_amount
 from tracer.report.page import Span
-from tracer.report.scope import end, last_of, untraced
+from tracer.report.scope import end, last_of, unseen, untraced
 from tracer.report.selection_words import limits
 
 REMARKS = ("reinitialised", "freed-past-counter")
@@ -41,8 +41,7 @@ def verdict(findings: Findings) -> Span:
     bad = bool(leaked or errors)
     if findings.coverage.untraced and (leaked or errors or outstanding):
         text += f"; {untraced(findings)}"
-    unseen = findings.coverage.missing or findings.coverage.untraced
-    doubtful = bool(outstanding or crash or unseen or not findings.complete)
+    doubtful = bool(outstanding or crash or unseen(findings))
     style = "bad" if bad else "warn" if doubtful else "good"
     return Span(f"refleak: {text}", style)
 
@@ -70,12 +69,8 @@ def _judgement(findings: Findings, outstanding: bool, errors: bool, *, is_classe
         return f"ERROR, and {said}" if errors else said
     if errors:
         return "ERROR"
-    if not findings.complete:
-        return "no leak found, but data were lost"
-    if findings.coverage.missing:
-        return f"no leak found, but {', '.join(map(str, findings.coverage.missing))} was found nowhere"
-    if findings.coverage.untraced:
-        return f"no leak found, but {untraced(findings)}"
+    if doubts := unseen(findings):
+        return f"no leak found, but {' and '.join(doubts)}"
     judged = findings.mode == "launched" and findings.target_ended
     looked_at = limits(findings)
     if looked_at:

@@ -33,7 +33,7 @@ def refinement(groups: Iterable[int], types: Mapping[int, DescribedType], facts:
     """Return what DWARF knows of the types that have functions in a binary."""
     found = {group: _member(types[group], facts) for group in groups if group in types}
     unresolved = tuple(
-        Unresolved("create", types[group].name, member, f"no {member} in DWARF: counts are followed, not read")
+        Unresolved("counter", types[group].name, member, f"no {member} in DWARF: counts are followed, not read")
         for group, (member, location) in found.items()
         if member and not location
     )

@@ -147,11 +147,15 @@ REFUSED = "the kernel refused the probe: Cannot allocate memory"
 @pytest.mark.parametrize(
     ("event", "coverage", "is_told"),
     [
-        ({}, Coverage(unresolved=(Unresolved("alloc", "", "calloc", REFUSED),)), False),
-        ({}, Coverage(unresolved=(Unresolved("realloc", "", "realloc", REFUSED),)), False),
+        ({}, Coverage(unresolved=(Unresolved("alloc", "calloc", "calloc", REFUSED),)), False),
+        ({}, Coverage(unresolved=(Unresolved("realloc", "realloc", "realloc", REFUSED),)), False),
         ({}, Coverage(unresolved=(Unresolved("alloc", "pool", "pool_alloc", REFUSED),)), True),
-        ({}, Coverage(unresolved=(Unresolved("free", "", "cfree", REFUSED),)), True),
-        ({"site": POOL_FREE, "group": 2}, Coverage(unresolved=(Unresolved("alloc", "", "calloc", REFUSED),)), True),
+        ({}, Coverage(unresolved=(Unresolved("free", "cfree", "cfree", REFUSED),)), True),
+        (
+            {"site": POOL_FREE, "group": 2},
+            Coverage(unresolved=(Unresolved("alloc", "calloc", "calloc", REFUSED),)),
+            True,
+        ),
         (
             {"site": POOL_FREE, "group": 2},
             Coverage(uncovered_instances=(UncoveredInstances("alloc", "pool", "pool_alloc", 3, "optimised away"),)),

@@ -9,7 +9,7 @@ from hand_made import server
 
 from tracer.analysis.analysis import analyse
 from tracer.errors import NothingFound
-from tracer.model.snapshot import Missing, SiteInfo, Snapshot, Unresolved
+from tracer.model.snapshot import Coverage, Missing, SiteInfo, Snapshot, Unresolved
 from tracer.pipeline.missing import check_found, find_missing
 from tracer.report.verdict_line import verdict
 from tracer.specs.catalogue import Catalogue
@@ -72,7 +72,7 @@ def test_of_a_preset_one_type_is_enough_and_auto_needs_none() -> None:
 
 def test_the_verdict_is_not_clean_and_the_report_says_why() -> None:
     snapshot, code = server()
-    coverage = replace(snapshot.coverage, missing=(Missing("conn"),))
+    coverage = Coverage(missing=(Missing("conn"),))
     findings = replace(analyse(replace(snapshot, coverage=coverage), code.symbols), leaks=(), errors=())
     assert "conn was found nowhere" in findings.coverage_gaps[0]
     assert verdict(findings).text == "refleak: no leak found, but conn was found nowhere"

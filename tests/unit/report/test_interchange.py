@@ -23,6 +23,7 @@ from sarif_pydantic import Sarif
 from tracer.analysis import analyse
 from tracer.model.findings import Findings
 from tracer.model.frames import Frame
+from tracer.model.snapshot import Coverage, Unresolved, Untraced
 from tracer.report.flame_svg import write_flame_svg
 from tracer.report.junit import write_junit
 from tracer.report.markdown import code, plain, write_markdown
@@ -151,6 +152,20 @@ def test_what_was_lost_is_a_notification() -> None:
     }
 
 
+def test_what_was_not_seen_is_a_notification_and_no_passed_case(tmp_path: Path) -> None:
+    gap = Unresolved("create", "conn", "conn_new", "is an IFUNC")
+    static = [Untraced(pid, 1, "/bin/static", "it is static and has no symbols") for pid in (813, 814)]
+    found = analyse(snapshot(coverage=Coverage(3, (gap,), untraced=tuple(static))), {})
+    (invocation,) = sarif(found)["invocations"]
+    assert [one["message"]["text"] for one in invocation["toolExecutionNotifications"]] == [
+        "not all of conn was seen: no probe on conn_new (create: is an IFUNC)",
+        "/bin/static was not traced: it is static and has no symbols",
+    ]
+    (whole,) = junit(found, tmp_path)[-1].result
+    assert isinstance(whole, Skipped)
+    assert whole.message == "not complete: not all of conn was seen; 2 of 3 programs were not traced"
+
+
 def junit(found: Findings, directory: Path) -> list[Any]:
     path = directory / "leaks.xml"
     with open(path, "w", encoding="utf-8") as stream:
@@ -167,7 +182,7 @@ def junit(found: Findings, directory: Path) -> list[Any]:
 def test_junit_has_a_case_per_process_leak_and_error(tmp_path: Path) -> None:
     cases = junit(findings(), tmp_path)
     outcomes = [type(case.result[0]).__name__ if case.result else "passed" for case in cases]
-    assert outcomes == ["passed"] * 2 + ["Failure"] * 5 + ["Error", "passed"]
+    assert outcomes == ["passed"] * 2 + ["Failure"] * 5 + ["Error", "Skipped"]
     assert cases[0].name == "./srv --port 80: exited with status 0"
     assert (cases[3].classname, cases[3].name) == ("refleak.srv", "allocation malloc ca22a120ac9f")
     sentence = "28.0 KiB (28,672 bytes) leaked in 7 blocks (malloc) from parse_body (body.c:118)"

@@ -68,7 +68,7 @@ refleak: LEAK: 2 objects of 1 type, 28.1 KiB in 9 blocks, 1.0 MiB in 1 mapping,
 target   ./srv --port 80
          pid 812, launched, traced for 61.0 s, exited with status 0
          and 1 child process
-data     complete: 2,204,117 events, 0 lost
+data     as far as seen: 2,204,117 events, 0 lost
 probes   34 attached; 1 function not covered: map__get (inlined everywhere);
          inlined copies not covered: map__get (3)
 
