@@ -87,14 +87,3 @@ def test_children_that_are_older_than_the_trace(refleak: Refleak, live_target: L
     reasons = [untraced["reason"] for untraced in run.report["probes"]["untraced"]]
     assert reasons == ["it ran before refleak attached to its parent: -p PID --tree traces it too"] * 3
     assert alone.report["probes"]["untraced"] == []
-
-
-def test_a_child_of_32_bits(tmp_path: Path) -> None:
-    """What it maps is none of our binaries, so that it says so and nothing of it is called clean."""
-    ends_with_5 = ".globl _start\n_start:\n\tmovl $1, %eax\n\tmovl $5, %ebx\n\tint $0x80\n"
-    program, code = tmp_path / "small", tmp_path / "small.o"
-    subprocess.run(["as", "--32", "-o", code, "-"], input=ends_with_5, text=True, check=True, timeout=60)
-    subprocess.run(["ld", "-m", "elf_i386", "-o", program, code], check=True, timeout=60)
-    lines = said("sh", "-c", f"{program}; true")
-    assert f"NOT SEEN {program}: it is no 64-bit x86 ELF program, or was gone" in " ".join(map(str.strip, lines))
-    assert lines[0].startswith("refleak: no leak found, but")

@@ -36,7 +36,6 @@ from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.processes import ProcessTable
 
 _SLOW = (ControlKind.FORK, ControlKind.FORKS)
-
 _ARRIVAL_SECONDS = 0.02
 """A forked child that was not held by then will not be."""
 
@@ -272,6 +271,7 @@ class Follower:
                 binaries = start_up_binaries(self._binaries, path, path, root_of(pid), environment)
             if not self._prober.starts(pid, binaries, int(control["thread"])):
                 self._renumbered.add(pid)
+            self.unfollowed.executes(pid, "" if binaries else path)
             if binaries:
                 self._expected.add(pid)
                 current = self._processes.current(pid)
@@ -310,7 +310,7 @@ class Follower:
         is_expected = pid in self._expected
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)
         if not (is_held and (binaries or is_expected)) and not (is_expected and not self._can_hold):
-            self.unfollowed.programs += 1
+            self.unfollowed.begins((pid, generation), binaries)
             self._link(pid, generation, binaries)
         self._expected.discard(pid)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
+from tracer.binaries.foreign import why_foreign
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.capture.aggregated_events import AggregatedEvents
 from tracer.capture.beside import beside
@@ -204,6 +205,8 @@ class Session:
         space = pid, 0
         self._follower.began(space)
         binaries = self.spaces.refresh(*space, 0)
+        if not binaries and (why := why_foreign(f"/proc/{pid}/exe")):
+            self._follower.unfollowed.foreign[space] = why
         self._prober.check_code(pid, self.spaces.executable(space))
         self._prober.joins(pid, binaries)
         with self.mishaps.attempt():
@@ -353,7 +356,8 @@ class Session:
         known = {process.pid for process in processes}
         untraced = tuple(one for one in self._older_children if one.pid not in known)
         with self.mishaps.attempt():
-            untraced = (*untraced_programs(processes, mappings, binaries, self.sites.infos[1:]), *untraced)
+            foreign = self._follower.unfollowed.foreign
+            untraced = (*untraced_programs(processes, mappings, binaries, self.sites.infos[1:], foreign), *untraced)
         return replace(self.sites.coverage, untraced=untraced)
 
     @property

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from tracer.binaries.foreign import why_foreign
+from tracer.binaries.open_binaries import OpenBinary
 from tracer.model.addresses import Space
 from tracer.model.snapshot import EVERY_KIND, Loss
 
@@ -29,6 +31,24 @@ class Unfollowed:
         """Processes that turn system calls into signals, those that end a return probe too: they lost their probes."""
         self.patching: set[Space] = set()
         """Processes that write to probed code, over breakpoints too, and their children: they lost their probes."""
+        self.foreign: dict[Space, str] = {}
+        """Processes whose program is of another kind than those that can be probed: why, as a clause."""
+        self._next: dict[int, str] = {}
+        """The same of the program that a process is about to execute: a short one is gone before it is looked at."""
+
+    def executes(self, pid: int, path: str) -> None:
+        """A process is about to execute a program at a path of ours; empty where that can be probed."""
+        self._next.pop(pid, None)
+        if path and (why := why_foreign(path)):
+            self._next[pid] = why
+
+    def begins(self, space: Space, binaries: Sequence[OpenBinary]) -> None:
+        """A process has begun a program without being held, and maps these."""
+        executed = self._next.pop(space[0], None)
+        if not binaries and (why := why_foreign(f"/proc/{space[0]}/exe") or executed):
+            self.foreign[space] = why
+        else:
+            self.programs += 1
 
     def is_left(self, space: Space) -> bool:
         """Tell whether a process must have no probes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tracer.binaries.open_binaries import OpenBinary
+from tracer.model.addresses import Space
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Mapping as MappedRange
 from tracer.model.snapshot import Process, SiteInfo, Untraced
@@ -17,14 +18,14 @@ _MEMORY = frozenset(
 )
 _OLDER = "it ran before refleak attached to its parent: -p PID --tree traces it too"
 _FORKED_MEANWHILE = "it was forked while refleak attached to its parent"
-_NOT_READ = "it is no 64-bit x86 ELF program, or was gone before it was looked into"
+_NOT_READ = "it was gone before it was looked into, or is no ELF program"
 
 
 def untraced_programs(
     processes: Sequence[Process], mappings: Sequence[MappedRange], binaries: Mapping[int, OpenBinary],
-    sites: Sequence[SiteInfo],
+    sites: Sequence[SiteInfo], foreign: Mapping[Space, str],
 ) -> Iterator[Untraced]:
-    """Yield the programs none of whose binaries has a probe.
+    """Yield the programs none of whose binaries has a probe. `foreign`: why those that are of another kind have none.
 
     Where references alone are counted, most programs have nothing to count: they are yielded only if all are so.
     """
@@ -39,7 +40,8 @@ def untraced_programs(
         if any(map(_is_probed, space)) or (not space and process.forked_from is not None):
             continue
         program = process.executable or (process.command[0] if process.command else f"pid {process.pid}")
-        yield Untraced(process.pid, process.generation, program, why_untraced(space))
+        why = foreign.get((process.pid, process.generation)) or why_untraced(space)
+        yield Untraced(process.pid, process.generation, program, why)
 
 
 def descendants_of(pids: Sequence[int]) -> tuple[int, ...]:
