@@ -22,13 +22,14 @@ from tracer.cli.standard_streams import stdout_is_stderr
 from tracer.dwarf.debug_facts import DebugFacts, read_debug_facts
 from tracer.elf.debug_files import DebugFiles, has_dwarf
 from tracer.elf.image import Image
-from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
+from tracer.elf.symbol_table import STT_FUNC, Symbol, read_symbol_table
 from tracer.errors import NothingToProbe, UsageError
 from tracer.model.trial import Trial
 from tracer.model.visible import visible
 from tracer.pipeline.report_file import report_file
-from tracer.specs.discovery import Proposal, discover
+from tracer.specs.discovery import Proposal, discover, without_numbers
 from tracer.specs.headers import read_prototypes
+from tracer.specs.returned_numbers import returns_number
 from tracer.specs.toml_text import spec_text
 from tracer.specs.trial_verdict import TypeVerdict, disproved, judge_proposal
 
@@ -51,23 +52,27 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.trial is not None and not arguments.trial:
         raise UsageError("--try without a command", "give it last: refleak discover LIBRARY --try CMD ...")
     with Image.open(arguments.binary) as image:
-        names = {symbol.name for symbol in read_symbol_table(image).matching("*") if symbol.kind == STT_FUNC}
+        symbols = {one.name: one for one in read_symbol_table(image).matching("*") if one.kind == STT_FUNC}
+        names = set(symbols)
         pattern = image.soname.partition(".so")[0] + ".so*" if image.soname else arguments.binary.name
         facts = _facts(image, arguments.debug_dir)
         library = image.soname.partition(".so")[0].removeprefix("lib") if image.soname else ""
-    declared = {} if facts.functions or not library or arguments.no_headers else read_prototypes(names, library)
-    facts.functions.update(declared)
-    proposals = [p for p in discover(names, facts, declared) if p.gets or not arguments.counted]
-    if not proposals:
+        declared = {} if facts.functions or not library or arguments.no_headers else read_prototypes(names, library)
+        facts.functions.update(declared)
+        found = [p for p in discover(names, facts, declared) if p.gets or not arguments.counted]
+        found = list(without_numbers(found, facts, lambda name: _is_number(image, symbols.get(name))))
+    proposals = [p for p in found if not p.doubt]
+    doubted = [p for p in found if p.doubt]
+    if not found or (arguments.trial and not proposals):
         raise NothingToProbe(
             f"{arguments.binary} has no functions that pair", "describe them yourself: see docs/specs.md"
         )
-    text = spec_text(arguments.binary.name, pattern, proposals)
-    _summarise(proposals, facts, declared)
+    text = spec_text(arguments.binary.name, pattern, [*proposals, *doubted])
+    _summarise(proposals, len(doubted), facts, declared)
     if arguments.trial:
         trial = _tried(arguments, text)
         verdicts = [judge_proposal(proposal, trial) for proposal in proposals]
-        text = spec_text(arguments.binary.name, pattern, proposals, verdicts, _how_it_went(trial))
+        text = spec_text(arguments.binary.name, pattern, [*proposals, *doubted], verdicts, _how_it_went(trial))
         _summarise_trial(trial, verdicts)
     _write(text, arguments.output)
     return 0
@@ -120,9 +125,17 @@ def _write(text: str, path: Path | None) -> None:
         file.write(text.encode())
 
 
-def _summarise(proposals: list[Proposal], facts: DebugFacts, declared: Collection[str]) -> None:
+def _is_number(image: Image, symbol: Symbol | None) -> bool:
+    at = image.file_offset_of(symbol.address) if symbol is not None else None
+    if symbol is None or at is None:
+        return False
+    return returns_number(bytes(image.data[at : at + symbol.size]), symbol.address)
+
+
+def _summarise(proposals: list[Proposal], doubted: int, facts: DebugFacts, declared: Collection[str]) -> None:
     counted, confirmed = sum(bool(p.gets) for p in proposals), sum(p.confirmed for p in proposals)
     how = f"{confirmed} confirmed by {'headers' if declared else 'DWARF'}"
     if not facts.functions:
         how = "by name alone: the binary has no DWARF, and no headers of its library were found"
-    print(f"refleak: {len(proposals)} types proposed, {counted} of them counted; {how}", file=sys.stderr)
+    out = f"; {doubted} more {'is' if doubted == 1 else 'are'} commented out" if doubted else ""
+    print(f"refleak: {len(proposals)} types proposed, {counted} of them counted; {how}{out}", file=sys.stderr)

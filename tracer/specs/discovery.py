@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tracer.dwarf.debug_facts import DebugFacts, FunctionFacts, Member, Pointee
@@ -35,11 +35,38 @@ class Proposal:
     """Functions that were inlined somewhere, and how often."""
     is_declared: bool = False
     """Headers tell its types, not DWARF."""
+    numbers: tuple[str, ...] = ()
+    """Functions that are no creates, since their code shows that they return a number."""
 
     @property
     def confirmed(self) -> bool:
         """Whether DWARF or headers bear the names out: the functions work on one struct."""
         return bool(self.struct)
+
+    @property
+    def doubt(self) -> str:
+        """Return why it is no type that could be counted, as far as names and code tell; empty where it may be one."""
+        if self.confirmed or self.is_declared:
+            return ""
+        if self.creates and not self.gets and all(name.endswith("_init") for name in self.creates):
+            return "names alone do not tell whether an init makes an object, or sets up what the caller has"
+        if self.creates:
+            return ""
+        if not self.numbers:
+            return "no function that makes one is known: add its create"
+        named = ", ".join(self.numbers)
+        return f"{named} returns a number" if len(self.numbers) == 1 else f"{named} return numbers"
+
+
+def without_numbers(
+    proposals: Iterable[Proposal], facts: DebugFacts, is_number: Callable[[str], bool]
+) -> Iterator[Proposal]:
+    """Yield the proposals without the creates that return a number, of those whose types nothing tells."""
+    for proposal in proposals:
+        unknown = (name for name in proposal.creates if name.isidentifier() and name not in facts.functions)
+        numbers = tuple(filter(is_number, unknown))
+        creates = tuple(name for name in proposal.creates if name not in numbers)
+        yield replace(proposal, creates=creates, numbers=numbers) if numbers else proposal
 
 
 def discover(functions: Collection[str], facts: DebugFacts, declared: Collection[str] = ()) -> list[Proposal]:

@@ -48,7 +48,7 @@ BORROWS = _words(
 )  # fmt: skip
 """Of functions that return an object which stays somebody else's."""
 ENDS = re.compile(
-    r"_(?:free|delete|destroy|close|cleanup|finali[sz]e|finish|disconnect|unref|release|end|put)(?:_v\d+)?$"
+    r"_(?:free|delete|destroy|close|cleanup|finali[sz]e|finish|disconnect|unref|release|end|put|deinit)(?:_v\d+)?$"
 )
 CAMEL_ENDS = re.compile(r"(?<=[a-z0-9])(?:Free|Destroy|Delete|Close|Release|Unref)(?=[A-Z]|$)")
 BORROWS_FIRST = re.compile(r"_(?:get\d*|peek|find|lookup)_(?:.*_)?(?:new|copy|dup|create)", re.IGNORECASE)

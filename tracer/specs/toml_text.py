@@ -31,6 +31,8 @@ def spec_text(
                 table += _list(key, names) if verdict is None else _remarked(key, names, verdict)
         if verdict is not None and verdict.disproved:
             table = [f"# disproved: {verdict.disproved}", *(f"# {line}" for line in table)]
+        elif proposal.doubt:
+            table = [f"# commented out: {_plain(proposal.doubt)}", *(f"# {line}" for line in table)]
         lines += ["", *_reasons(proposal), *table]
     return "\n".join(lines) + "\n"
 
@@ -45,6 +47,8 @@ def _reasons(proposal: Proposal) -> Iterator[str]:
         yield f"# struct {proposal.struct}"
     else:
         yield "# by the names alone: check that they mean what they say"
+    if proposal.numbers and not proposal.doubt:
+        yield f"# no create, since it returns a number: {_plain(', '.join(proposal.numbers))}"
     if proposal.inlined:
         copies = ", ".join(f"{name} {count} times" if count > 1 else f"{name} once" for name, count in proposal.inlined)
         yield f"# inlined: {copies}"
