@@ -91,7 +91,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         type_names=type_names(snapshot, rows),
         periods=periods(everything),
         scans=snapshot.scans,
-        growing=retainers(judged, growing(judged)),
+        growing=retainers(judged, *growing(judged)),
         dominators=DominatorTrees(judged),
         heap_tops=tuple(heap_tops(everything)),
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tracer.analysis.comparison import compare
-from tracer.analysis.retained import retainers
+from tracer.analysis.retained import lost_bytes_of, more, retainers
 from tracer.api import Trace
 from tracer.cli.choices import is_recording, is_stream, judge_options
 from tracer.cli.reporting import text_color, text_width, write_report
@@ -84,10 +84,12 @@ def _report(
     symbols = symbols_so_far(snapshot, judging, known)
     report = report_of(snapshot, symbols, judging)
     findings = report.findings
-    comparison = compare(_NOTHING if before is None else before.findings, findings, with_held=True)
+    old = _NOTHING if before is None else before.findings
+    comparison = compare(old, findings, with_held=True)
     usual: TextIO = sys.stdout if arguments.command is None else sys.stderr
     grown = {change.id: change.grown.bytes or 0 for word in ("new", "grown") for change in comparison.of(word)}
-    growing = retainers(findings.leaks, {id_: size for id_, size in grown.items() if size > 0})
+    lost = more(lost_bytes_of(findings.leaks), lost_bytes_of(old.leaks))
+    growing = retainers(findings.leaks, {id_: size for id_, size in grown.items() if size > 0}, lost)
     file = numbered(arguments.output, number)
     if file is not None:
         write_report(report, arguments, usual, file)
