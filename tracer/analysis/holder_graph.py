@@ -67,13 +67,16 @@ class HolderGraph:
             above = self._entry(holder)
             if above is not None and above.id == leak.id:
                 continue
-            node: Node = (above.id,) if above is not None else (
-                holder.kind, holder.name, holder.module, holder.offset, holder.thread,
-                self._lines_of(holder.stack or ()),
-            )  # fmt: skip
+            node = (above.id,) if above is not None else holder_node(holder, self._lines_of(holder.stack or ()))
             if above is None or holder.name is not None:
                 self.described[node] = holder
             yield node
+
+
+def holder_node(holder: Holder, lines: Node | None = None) -> Node:
+    """Return the node of what holds entries and is none. `lines`: of its stack, where they are known."""
+    lines = _lines(holder.stack or ()) if lines is None else lines
+    return holder.kind, holder.name, holder.module, holder.offset, holder.thread, lines
 
 
 def _lines(stack: FrameList) -> Node:

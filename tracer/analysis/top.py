@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tracer.analysis.evidence import INHERITED
+from tracer.analysis.looks import look_of, scans_of_living
 from tracer.analysis.verdict import failing_errors
 from tracer.model.findings import Findings, Holder, Leak
 from tracer.model.top import TopRow, TopSample
@@ -89,17 +91,36 @@ def top_sample(findings: Findings, before: TopSample | None) -> TopSample:
 
 
 def _looked(sample: TopSample, findings: Findings, before: TopSample | None) -> TopSample:
-    """Say when the memory was looked into. Where it was not this time, classes and holders stay as they were found."""
-    if findings.scans:
-        reasons = [scan.reason for scan in findings.scans if scan.reason is not None]
-        held = max(scan.held_ns for scan in findings.scans)
-        if len(reasons) < len(findings.scans):
-            return replace(sample, looked_ns=findings.duration_ns, held_ns=held)
-        sample = replace(sample, not_looked=reasons[0])
-    if before is None:
-        return sample
-    found = {row.id: (row.classes, row.holders) for row in before.rows}
-    rows = [replace(row, classes=found[row.id][0], holders=found[row.id][1]) if row.id in found else row
-            for row in sample.rows]  # fmt: skip
-    not_looked = sample.not_looked if findings.scans else before.not_looked
-    return replace(sample, rows=tuple(rows), looked_ns=before.looked_ns, held_ns=before.held_ns, not_looked=not_looked)
+    """Say what a look at the memory found. Where there was none this time, what the last one found stays."""
+    last = None if before is None else before.look
+    scans = scans_of_living(findings)
+    reasons = [scan.reason for scan in scans if scan.reason is not None]
+    if len(reasons) < len(scans):
+        rows = _compared(sample.rows, before.rows) if before is not None and last is not None else sample.rows
+        return replace(sample, rows=rows, look=look_of(findings, scans, last))
+    not_looked = reasons[0] if reasons else "" if before is None else before.not_looked
+    if before is None or last is None:
+        return replace(sample, not_looked=not_looked)
+    found = {row.id: row for row in before.rows}
+    rows = tuple(_kept(row, found[row.id]) if row.id in found else row for row in sample.rows)
+    return replace(sample, rows=rows, look=last, not_looked=not_looked)
+
+
+def _compared(rows: Sequence[TopRow], before: Sequence[TopRow]) -> tuple[TopRow, ...]:
+    """Add to each entry what the look before this one found of it: nothing, where it was not there. Of a sample that
+    left entries out that is not known."""
+    known = {row.id: row for row in before}
+    absent = None if len(before) >= MOST_ROWS else ()
+    found = []
+    for row in rows:
+        old = known.get(row.id)
+        holders = absent if old is None else old.holders or ()
+        found.append(replace(row, classes_before=old.classes if old else (), holders_before=holders))
+    return tuple(found)
+
+
+def _kept(row: TopRow, old: TopRow) -> TopRow:
+    return replace(
+        row, classes=old.classes, holders=old.holders, classes_before=old.classes_before,
+        holders_before=old.holders_before,
+    )  # fmt: skip

@@ -4,8 +4,9 @@ A live view in the terminal: outstanding bytes and objects over time, what grows
 left of. Keys: `?` shows all; up and down select an entry, Enter shows its whole stack, `s` sorts by another column,
 `t` shows the counted types, `e` the errors, `m` sets a mark (a checkpoint: the column "since mark" counts what is
 newer), `p` pauses, `l` looks into the memory: the target is stopped for as long as reading it takes, and each entry
-says what is lost and, below its stack, who holds it. `q` ends the trace and leaves the report. The target runs on. A
-narrow terminal shows fewer columns.
+says what is lost and, below its stack, who holds it. `h` shows what holds memory as a tree, from variables down, with
+what each alone retains; after a second look also what that grew by since the first, and who retains what grew. `q`
+ends the trace and leaves the report. The target runs on. A narrow terminal shows fewer columns.
 
 A launched command gets no terminal: its standard input is /dev/null and its output goes to a file, unless they were
 redirected.
@@ -40,7 +41,7 @@ from tracer.model.top import TopSample
 from tracer.pipeline.analyst import Analyst
 from tracer.pipeline.judgement import judge
 from tracer.pipeline.naming import symbols_so_far
-from tracer.report.top_screen import DETAILS, ENTRIES, ERRORS, HELP, SORTS, TYPES, TopState, render
+from tracer.report.top_screen import DETAILS, ENTRIES, ERRORS, HELD, HELP, TYPES, TopState, render
 from tracer.symbols.holder_names import with_holder_names
 
 NAME = "top"
@@ -129,10 +130,14 @@ class TopView:
         if not self._waits or self._analyst.busy:
             return False
         self._waits = False
+        was_looking, self._state.looking = self._state.looking, self._scans
         result = self._analyst.result()
         if result is None or self._state.paused:
-            return False
-        self._state.samples = [*self._state.samples[1 - _MOST_SAMPLES :], result.sample]
+            return was_looking
+        older = self._state.samples[1 - _MOST_SAMPLES :]
+        if older:  # of those only the sums are drawn
+            older[-1] = replace(older[-1], rows=(), types=(), errors=(), look=None)
+        self._state.samples = [*older, result.sample]
         return True
 
     def _send(self, running: Trace) -> None:
@@ -155,15 +160,17 @@ class TopView:
         elif key == "m":
             running.ask_for_checkpoint()
         elif key == "s":
-            state.sort = SORTS[(SORTS.index(state.sort) + 1) % len(SORTS)]
+            state.sort_by_next()
         elif key == "l":
-            self._scans, self._next = True, 0.0
+            self._scans, self._next, state.looking = True, 0.0, True
         elif key == "p":
             state.paused = not state.paused
         elif key == "t":
             state.view = ENTRIES if state.view == TYPES else TYPES
         elif key == "e":
             state.view, state.scroll = ENTRIES if state.view == ERRORS else ERRORS, 0
+        elif key == "h":
+            state.view, state.scroll = ENTRIES if state.view == HELD else HELD, 0
         elif key == "?":
             state.view, state.scroll = ENTRIES if state.view == HELP else HELP, 0
         elif key in ("enter", "escape"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from tracer.model.findings import ErrorFinding, FrameList, Holder, TypeRow
+from tracer.model.findings import ErrorFinding, FrameList, Growing, Holder, TypeRow
+from tracer.model.reachability import Scan
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,52 @@ class TopRow:
     """Words of REACHABILITY, with how many there were at the last look at the memory, most first."""
     holders: tuple[Holder, ...] | None = None
     """Who held it then; None where nobody looked."""
+    classes_before: tuple[tuple[str, int], ...] = ()
+    """At the look before that one."""
+    holders_before: tuple[Holder, ...] | None = None
+    """At the look before that one; None where there was none, or where it is not known."""
+
+
+@dataclass(frozen=True)
+class HeldNode:
+    """Something that holds memory, as a DominatorNode has it, and what its memory grew by between two looks."""
+
+    holder: Holder
+    id: str | None
+    count: int
+    bytes: int
+    retained: int
+    grown: int | None
+    """Of `retained`, bytes; None where the look before did not see the process."""
+    below: tuple[HeldNode, ...] = ()
+
+
+@dataclass(frozen=True)
+class HeldTree:
+    """What holds the memory of one process."""
+
+    pid: int
+    nodes: tuple[HeldNode, ...]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found when the memory was looked into, and how that differs from the look before."""
+
+    time_ns: int
+    scans: tuple[Scan, ...]
+    trees: tuple[HeldTree, ...] = ()
+    growing: Growing | None = None
+    """Who retains what has grown since `before_ns`; where that is None, what the trends call growing."""
+    before_ns: int | None = None
+    sizes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """Bytes of entries by id, of each process that was looked into."""
+    lost_sizes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """Of these what nothing holds any more."""
+    lost: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """By process that was looked into: blocks and bytes that nothing holds any more, with what is lost with them."""
+    lost_before: Mapping[int, tuple[int, int]] | None = None
+    """At the look before; None where there was none."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +95,7 @@ class TopSample:
     types: tuple[TypeRow, ...] = ()
     errors: tuple[ErrorFinding, ...] = ()
     """Rules that were broken so far, the most frequent first; without remarks."""
-    looked_ns: int | None = None
-    """When the memory was last looked into; None before the first time."""
-    held_ns: int = 0
-    """How long the target stood for it; the longest of several."""
+    look: Look | None = None
+    """The last at the memory; None before the first."""
     not_looked: str = ""
-    """Why it was not, as a clause, where that was tried last."""
+    """Why it was not looked into, as a clause, where that was tried last."""

@@ -68,12 +68,13 @@ def _at(word: str, stack: FrameList | None) -> str:
     return f"{word} {shorten(name(frame), _MOST_NAME)} {place(frame)}".rstrip() if frame is not None else ""
 
 
-def growing_lines(growing: Growing | None) -> list[str]:
-    """Return "91 % of the 2.1 MiB that grow are retained by cache.table [session]", one line for each."""
+def growing_lines(growing: Growing | None, grow: str = "grow") -> list[str]:
+    """Return "91 % of the 2.1 MiB that grow are retained by cache.table [session]", one line for each. `grow`: how that
+    is said."""
     if growing is None or not growing.bytes:
         return []
     return [
-        f"{100 * one.bytes // growing.bytes} % of the {size(growing.bytes)} that grow are retained by "
+        f"{100 * one.bytes // growing.bytes} % of the {size(growing.bytes)} that {grow} are retained by "
         f"{holder_words(one.holder)}"
         for one in growing.retainers
     ]
@@ -89,6 +90,21 @@ def held_by(holders: tuple[Holder, ...] | None) -> list[str]:
     live, freed = _apart(holders)
     lines = [("held by", *row) for row in live] + [("last held by", *row) for row in freed]
     return [f"{words} {holder}: {count:,}" for words, holder, count in lines]
+
+
+def held_by_since(holders: tuple[Holder, ...] | None, before: tuple[Holder, ...] | None) -> list[str]:
+    """Return the same lines with what each count grew by: "held by cache.table [srv]: 90 (+50)". `before`: who held it
+    then, None where that is not known."""
+    if holders is None or before is None:
+        return held_by(holders)
+    lines = []
+    for words, now, then in zip(("held by", "last held by"), _apart(holders), _apart(before), strict=True):
+        counts, old = dict(now), dict(then)
+        counts |= {holder: 0 for holder in old if holder not in counts}
+        for holder, count in counts.items():
+            more = count - old.get(holder, 0)
+            lines.append(f"{words} {holder}: {count:,}{f' ({more:+,})' if more else ''}")
+    return lines
 
 
 def add_holders(page: Page, holders: tuple[Holder, ...] | None) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TextIO
 
 from tracer.model.comparison import Amount, Change, Comparison
 from tracer.model.findings import Findings, Growing, Leak
-from tracer.model.reachability import Scan
 from tracer.report.amounts import counted, duration
 from tracer.report.class_words import CLASSES, outstanding_amount
 from tracer.report.comparison_report import comparison_document
@@ -15,6 +13,7 @@ from tracer.report.entry_sentence import short_place
 from tracer.report.holder_words import growing_lines, held_by
 from tracer.report.json_report import frame_document, growing_document, holder_document, scan_document
 from tracer.report.json_text import JsonText
+from tracer.report.look_words import look_lines
 from tracer.report.page import Page, page_for
 from tracer.report.weights import reported
 
@@ -34,7 +33,7 @@ def write_interval(
     what = outstanding_amount(reported(findings)) or "nothing"
     lost = "" if findings.complete else "; data were lost"
     page.heading(f"refleak: {number}: outstanding after {duration(findings.duration_ns)}: {what}{lost}")
-    for line in _looked(findings.scans):
+    for line in look_lines(findings.scans):
         page.line(f"  {line}")
     for line in growing_lines(growing):
         page.paragraph(line, "    ", "  ")
@@ -52,16 +51,6 @@ def write_interval(
         page.line(f"  and {counted(len(rows) - top, 'more entry', 'more entries')}")
     page.write(stream, color)
     stream.flush()
-
-
-def _looked(scans: Sequence[Scan]) -> list[str]:
-    """Return how long the processes stood whose memory was read, and why that of others was not."""
-    read = [scan for scan in scans if scan.reason is None]
-    why = dict.fromkeys(scan.reason for scan in scans if scan.reason is not None)
-    stood = [scan.held_ns for scan in read if scan.why_running is None]
-    held = [f"held {duration(max(stood))} while its memory was read"] if stood else []
-    ran = sorted({f"read {scan.passes} times while it ran: {scan.why_running}" for scan in read if scan.why_running})
-    return [*held, *ran, *(f"not looked into: {reason}" for reason in why)]
 
 
 def _reached(leak: Leak) -> str:

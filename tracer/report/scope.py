@@ -12,6 +12,7 @@ from tracer.model.snapshot import Process, Unresolved
 from tracer.model.visible import visible
 from tracer.report.amounts import counted, duration, size
 from tracer.report.entry_sentence import short_place
+from tracer.report.look_words import how_it_was_read
 from tracer.report.page import Page
 from tracer.report.selection_words import limits, rate
 from tracer.report.source_location import first_named
@@ -125,7 +126,7 @@ def _add_scans(page: Page, findings: Findings) -> None:
         held_ns = sum(scan.held_ns for scan in done)
         _labelled(page, "memory", f"{text}; held {duration(held_ns)} for it" if held_ns else text)
     for reason, passes in sorted({(scan.why_running, scan.passes) for scan in done if scan.why_running is not None}):
-        _labelled(page, "", f"{_how_it_was_read(passes)}, not stopped: {reason}")
+        _labelled(page, "", f"{how_it_was_read(passes)}, not stopped: {reason}")
     known = {scan.pid: scan.resident for scan in done if scan.resident is not None}
     pid, largest = max(known.items(), key=lambda known: known[1].total, default=(0, None))
     if largest is not None:
@@ -140,10 +141,6 @@ def _add_scans(page: Page, findings: Findings) -> None:
         of = f" of {counted(count, 'process', 'processes')}" if len(findings.scans) > 1 else ""
         means = ", so that leaked means not freed" if findings.mode == "launched" and findings.target_ended else ""
         _labelled(page, "memory", f"not looked into{of}{means}: {reason}")
-
-
-def _how_it_was_read(passes: int) -> str:
-    return "read while all its threads slept" if passes == 1 else f"read {passes} times while it ran"
 
 
 def _resident(resident: Resident, of: str) -> str:

@@ -15,24 +15,29 @@ from tracer.model.top import TopRow, TopSample
 from tracer.report.amounts import counted, duration, size
 from tracer.report.class_words import CLASSES
 from tracer.report.entry_sentence import error_sentence, short_place, stack_text
-from tracer.report.holder_words import held_by
+from tracer.report.top_held import HELD_SORTS, held_lines, held_words, looked, reached_lines
 
 SORTS = ("bytes", "count", "growth", "since mark")
-ENTRIES, TYPES, DETAILS, ERRORS, HELP = "entries", "types", "details", "errors", "help"
+ENTRIES, TYPES, DETAILS, ERRORS, HELD, HELP = "entries", "types", "details", "errors", "held", "help"
 _BARS = " ▁▂▃▄▅▆▇█"
 _HEAD = 6
 """Lines above the rows."""
-_KEYS = "q quit  ? help  enter stack  s sort  l lost/held  t types  e errors  m mark  p pause"
+_KEYS = "q quit  ? help  enter stack  s sort  l look  h held  t types  e errors  m mark  p pause"
 _HELP = (
     ("up, down, k, j", "select an entry, or scroll"), ("page up, page down", "ten at a time"),
     ("enter", "the whole stack of the entry, and who holds it"), ("escape", "back to the entries"),
     ("s", f"sort by the next of {', '.join(SORTS)}"),
     ("l", "look into the memory: what is lost, who holds the rest; the target stands meanwhile"),
+    ("h", "what holds memory, and what that grew by since the look before; s sorts by that"),
     ("t", "counted types"), ("e", "broken rules, with their stacks"),
     ("m", "set a mark: \"since mark\" counts what is newer"), ("p", "pause the view; the target runs on"),
     ("?", "this help"), ("q", "end the trace and write the report"),
 )  # fmt: skip
-_OF_WIDTH = ((80, (*SORTS, "trend")), (60, ("bytes", "count", "growth")), (0, ("bytes", "count")))
+_MADE_IN, _HELD_BY = "made in", "held by"
+_OF_WIDTH = (
+    (120, (*SORTS, "trend", _HELD_BY)), (80, (*SORTS, "trend")), (60, ("bytes", "count", "growth")),
+    (0, ("bytes", "count")),
+)  # fmt: skip
 """From so many columns on these are shown, and what is sorted by; the rest is for the function."""
 
 
@@ -46,9 +51,13 @@ class TopState:
     sort: str = SORTS[0]
     selected: str | None = None
     """Id of an entry; None for the first."""
+    held_sort: str = HELD_SORTS[0]
+    """Of the view of what holds memory."""
     scroll: int = 0
-    """Of the details or the errors: lines above the screen."""
+    """Of a view that is longer than the screen: lines above it."""
     paused: bool = False
+    looking: bool = False
+    """The memory is being looked into."""
 
     @property
     def last(self) -> TopSample:
@@ -68,13 +77,20 @@ class TopState:
         return next((i for i, row in enumerate(self.rows()) if row.id == self.selected), 0)
 
     def move(self, by: int) -> None:
-        """Select another entry, or scroll the details."""
-        if self.view in (DETAILS, ERRORS, HELP):
+        """Select another entry, or scroll."""
+        if self.view in (DETAILS, ERRORS, HELD, HELP):
             self.scroll = max(0, self.scroll + by)
             return
         rows = self.rows()
         if rows:
             self.selected = rows[min(max(self.index() + by, 0), len(rows) - 1)].id
+
+    def sort_by_next(self) -> None:
+        """Sort by the next column: of what holds memory in its view, else of the entries."""
+        if self.view == HELD:
+            self.held_sort = HELD_SORTS[(HELD_SORTS.index(self.held_sort) + 1) % len(HELD_SORTS)]
+        else:
+            self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
 
 
 def render(state: TopState, width: int, height: int, *, color: bool = True) -> str:
@@ -115,22 +131,16 @@ def _head(state: TopState, width: int) -> list[Text]:
     lost = f"  {now.lost:,} lost" if now.lost else ""
     total = [sample.bytes for sample in state.samples]
     count = [sample.blocks + sample.objects for sample in state.samples]
+    parts = [_broken_rules(now), Text("looking into the memory ..." if state.looking else looked(now))]
+    if state.looking or state.view == HELD:  # what is waited for comes first
+        parts.reverse()
     return [
         Text(f"refleak top  {state.title}", style="bold"),
         Text(f"{duration(now.time_ns)}: {blocks}{objects}, {growth}; {mark}{lost}"),
         Text(f"bytes    {sparkline(total, width - 10)}", style="cyan"),
         Text(f"objects  {sparkline(count, width - 10)}", style="cyan"),
-        Text.assemble(_broken_rules(now), _looked(now)),
+        Text("; ").join(part for part in parts if part),
     ]
-
-
-def _looked(now: TopSample) -> str:
-    end = "; " if now.errors else ""
-    if now.not_looked:
-        return f"{end}not looked into: {now.not_looked}"
-    if now.looked_ns is None:
-        return ""
-    return f"{end}looked into at {duration(now.looked_ns)}, held {duration(now.held_ns)}"
 
 
 def _broken_rules(now: TopSample) -> Text:
@@ -156,6 +166,8 @@ def _body(state: TopState, width: int, room: int) -> list[Text]:
         return _details(state, room)
     if state.view == ERRORS:
         return _errors(state, room)
+    if state.view == HELD:
+        return _scrolled(state, [Text(line) for line in held_lines(state.last, state.held_sort, width)], room)
     if state.view == HELP:
         return _help(state, width, room)
     return _entries(state, width, room)
@@ -164,11 +176,14 @@ def _body(state: TopState, width: int, room: int) -> list[Text]:
 def _entries(state: TopState, width: int, room: int) -> list[Text]:
     shown = next(names for least, names in _OF_WIDTH if width >= least)
     shown = shown if state.sort in shown else (*shown, state.sort)
+    head = _head_line(shown, state.sort)
+    apart = (width - cell_len(head)) // 2 if _HELD_BY in shown and state.last.look is not None else 0
     rows, at = state.rows(), state.index()
     first = max(0, min(at - room // 2, len(rows) - room))
-    lines = [Text(_head_line(shown, state.sort), style="bold")]
+    lines = [Text(f"{head}{'':{apart}}{_HELD_BY if apart else ''}", style="bold")]
     for index, row in enumerate(rows[first : first + room], start=first):
-        lines.append(Text(_fitted(_row(row, shown), width), style="reverse" if index == at else ""))
+        text = _row(row, shown, apart + len(_MADE_IN) if apart else 0)
+        lines.append(Text(_fitted(text, width), style="reverse" if index == at else ""))
     return lines if rows else [*lines, Text("  nothing is outstanding")]
 
 
@@ -178,10 +193,12 @@ _WIDTHS = {"bytes": 10, "count": 9, "growth": 11, "since mark": 12}
 def _head_line(shown: Sequence[str], sort: str) -> str:
     names = {name: "per s" if name == "growth" else name for name in SORTS}
     heads = (f"{names[name] + '*' * (name == sort):>{_WIDTHS[name]}}" for name in shown if name in SORTS)
-    return f"{''.join(heads)}  {'trend    ' if 'trend' in shown else ''}made in"
+    return f"{''.join(heads)}  {'trend    ' if 'trend' in shown else ''}{_MADE_IN}"
 
 
-def _row(row: TopRow, shown: Sequence[str]) -> str:
+def _row(row: TopRow, shown: Sequence[str], place_width: int) -> str:
+    """Return a line of the list. `place_width`: columns for where it was made, before who holds it; 0: this is not
+    shown."""
     place = short_place(row.stack[row.own_frame or 0] if row.stack else None)
     if row.kind == "reference":
         amount, growth, since = "", f"{row.count_per_second:+,.1f}", f"{row.count_since_mark:,}"
@@ -189,11 +206,19 @@ def _row(row: TopRow, shown: Sequence[str]) -> str:
     else:
         amount, since = _short(row.bytes or 0), _short(row.bytes_since_mark)
         growth = f"{'+' if row.bytes_per_second >= 0 else '-'}{_short(abs(round(row.bytes_per_second)))}"
-    class_ = f", {CLASSES[row.classes[0][0]]}" if row.classes else ""
     texts = {"bytes": amount, "count": f"{row.count:,}", "growth": growth, "since mark": since}
     cells = "".join(f"{texts[name]:>{_WIDTHS[name]}}" for name in shown if name in SORTS)
     trend = f"{row.word or '':<8} " if "trend" in shown else ""
-    return f"{cells}  {trend}{place}{class_}"
+    if place_width:
+        place = f"{_cut(place, place_width - 2)}  {held_words(row)}"
+    elif row.classes:
+        place = f"{place}, {CLASSES[row.classes[0][0]]}"
+    return f"{cells}  {trend}{place}"
+
+
+def _cut(text: str, width: int) -> str:
+    """Return a text of just this width."""
+    return set_cell_size(text, width) if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
 
 
 def _short(size_bytes: int) -> str:
@@ -220,15 +245,9 @@ def _details(state: TopState, room: int) -> list[Text]:
     nouns = ("mapping", "mappings") if row.kind == "mapping" else ("block", "blocks")
     amount = f"{counted(row.count, *nouns)}, {size(row.bytes or 0)} by {row.type}"
     what = f"{row.count:,} x {row.type}" if row.kind == "reference" else amount
-    lines = [Text(f"  {line}") for line in [*stack_text(row.stack), *_reached(row)]]
+    lines = [Text(f"  {line}") for line in [*stack_text(row.stack), *reached_lines(row, state.last.look)]]
     head = Text(f"id {row.id}: {what}{f', {row.word}' if row.word else ''}", style="bold")
     return [head, *_scrolled(state, lines, room)]
-
-
-def _reached(row: TopRow) -> list[str]:
-    """Return lines on what was lost and who held the rest when the memory was looked into last."""
-    classes = ", ".join(f"{count:,} {CLASSES[word]}" for word, count in row.classes)
-    return [*([classes] if classes else []), *held_by(row.holders)]
 
 
 def _errors(state: TopState, room: int) -> list[Text]:

@@ -47,10 +47,10 @@ def pane(tmp_path: Path) -> Iterator[Pane]:
         pane.tmux("kill-server")
 
 
-def start(pane: Pane, targets: Path, tmp_path: Path) -> Path:
-    """Watch targets/periods, whose steps are a byte of a pipe each; return the pipe."""
+def start(pane: Pane, targets: Path, tmp_path: Path, name: str = "periods") -> Path:
+    """Watch a target, whose steps are a byte of a pipe each; return the pipe."""
     pipe = tmp_path / "steps"
-    command = f"{REFLEAK} top --interval 0.2 --exec {targets / 'periods'} < {pipe}; echo status=$?"
+    command = f"{REFLEAK} top --interval 0.2 --exec {targets / name} < {pipe}; echo status=$?"
     pane.keys(f"export TMPDIR={shlex.quote(str(tmp_path))} LC_ALL=C.UTF-8; mkfifo {pipe}; exec 9<>{pipe}", "Enter")
     pane.keys(command, "Enter")
     pane.wait_for(r"^refleak top  ")
@@ -106,3 +106,41 @@ def test_a_target_that_ends_ends_it(pane: Pane, targets: Path, tmp_path: Path) -
         step(pane, pipe)
     screen = pane.wait_for(r"^status=0$")
     assert "refleak: LEAK" in screen
+
+
+def test_who_retains_what_grew_between_two_looks(pane: Pane, targets: Path, tmp_path: Path) -> None:
+    """A list that a member of a global holds grows; a lost block may be held from the stack still."""
+    pipe = start(pane, targets, tmp_path, "retains")
+    pane.wait_for(r"in 36 blocks")
+    pane.keys("h")
+    pane.wait_for(r"^ +not looked into yet$")
+    pane.keys("l")
+    first = pane.wait_for(r"^ +1\.6 KiB +cache\.table\.head \[retains\]$")
+    assert re.search(r"^ +1\.4 KiB +first\[\] \[retains\]$", first, re.M), first
+    assert re.search(r"^ +1\.6 KiB +13 x a block from make_node retains\.c:\d+$", first, re.M), first
+    assert re.search(r"^ +312 B +13 x a block from make_name retains\.c:\d+$", first, re.M), first
+    step(pane, pipe)
+    pane.wait_for(r"in 65 blocks")
+    pane.keys("l")
+    second = pane.wait_for(r"of the 1\.8 KiB that grew since the look at")
+    assert re.search(r"^  9\d % of the 1\.8 KiB that grew since the look at .* are retained by$", second, re.M), second
+    assert re.search(r"^ +3\.[123] KiB +\+1\.6 KiB  cache\.table\.head \[retains\]$", second, re.M), second
+    assert re.search(r"^ +1\.4 KiB +\+0 B  first\[\] \[retains\]$", second, re.M), second
+    assert re.search(r"^  lost: \d+ bytes in \d blocks \(\+\d+ B\)$", second, re.M), second
+    pane.keys("Escape")
+    pane.keys("Enter")
+    pane.wait_for(r"^  26 still reachable \(\+13\)$")
+    pane.wait_for(r"^  without cache\.table\.head \[retains\] it would be lost$")
+    pane.tmux("resize-window", "-x", "200", "-y", "24")
+    pane.keys("Escape")
+    pane.wait_for(r"^ +bytes\* .* made in +held by$")
+    pane.wait_for(r" make_kept \(retains.c:\d+\) +first\[\] \[retains\]$")
+    pane.tmux("resize-window", "-x", "40", "-y", "24")
+    pane.keys("h")
+    pane.wait_for(r"^ +retained\*  by$")
+    pane.keys("s")
+    pane.wait_for(r"^ +\+1\.6 KiB  cache\.table\.head \[retains\]$")
+    pane.keys("q")
+    pane.wait_for(r"^status=0$")
+    for _ in range(2):
+        step(pane, pipe)

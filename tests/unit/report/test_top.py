@@ -17,10 +17,12 @@ from tracer.analysis.top import top_sample
 from tracer.cli.terminal import Terminal
 from tracer.errors import UsageError
 from tracer.model.events import ErrorKind
+from tracer.model.findings import Growing, Holder, Retainer
 from tracer.model.frames import Frame
 from tracer.model.periods import Checkpoint
-from tracer.model.top import TopRow, TopSample
-from tracer.report.top_screen import DETAILS, ERRORS, HELP, TYPES, TopState, render, sparkline
+from tracer.model.reachability import Scan
+from tracer.model.top import HeldNode, HeldTree, Look, TopRow, TopSample
+from tracer.report.top_screen import DETAILS, ERRORS, HELD, HELP, TYPES, TopState, render, sparkline
 
 
 def samples() -> list[TopSample]:
@@ -96,7 +98,7 @@ def test_a_narrow_terminal_has_room_for_the_function() -> None:
 def test_the_keys_are_explained() -> None:
     state = TopState("srv", samples(), view=HELP)
     shown = "\n".join(lines(state))
-    assert all(f"  {key} " in shown for key in ("?", "q", "s", "l", "t", "e", "m", "p", "enter", "escape"))
+    assert all(f"  {key} " in shown for key in ("?", "q", "s", "l", "h", "t", "e", "m", "p", "enter", "escape"))
     assert "end the trace and write the report" in shown
     narrow = [line.strip() for line in lines(state, 40, 40)]
     assert "page up, page down  ten at a time" in narrow and not any("…" in line for line in narrow[6:-1])
@@ -104,9 +106,10 @@ def test_the_keys_are_explained() -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 8), (20, 3), (300, 90), (1, 2)])
-@pytest.mark.parametrize("view", [HELP, "entries", TYPES, DETAILS])
+@pytest.mark.parametrize("view", [HELP, "entries", TYPES, DETAILS, HELD])
 def test_it_fits_any_size(width: int, height: int, view: str) -> None:
     lines(TopState("a command with a long name " * 5, samples(), view=view), width, height)
+    lines(TopState("looked into", [after_two_looks()], view=view), width, height)
     lines(TopState("nothing yet", view=view), width, height)
 
 
@@ -207,3 +210,83 @@ def test_without_a_terminal_it_is_said() -> None:
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+TABLE = Holder(1, "global", "cache.table", module="srv")
+NODE = Holder(7, "block", stack=(Frame("make_node", "srv", file="a.c", line=5),))
+
+
+def after_two_looks() -> TopSample:
+    """The second sample of the server, as if 7 pages had been found to be held, and 4 of them before."""
+    sample, scan = samples()[1], Scan(812, 1, held_ns=2_000_000)
+    page = max(sample.rows, key=lambda row: row.count)
+    now, then = (TABLE, replace(NODE, count=6)), (TABLE, replace(NODE, count=3))
+    rows = tuple(
+        replace(row, classes=(("reachable", 7),), holders=now, classes_before=(("reachable", 4),), holders_before=then)
+        if row is page else row for row in sample.rows
+    )  # fmt: skip
+    below = HeldNode(NODE, page.id, 7, 28672, 28672, 12288), HeldNode(replace(NODE, count=1), "x", 1, 13, 13, -1)
+    other = HeldNode(replace(TABLE, name="other"), None, 0, 0, 90000, 0)
+    nodes = other, HeldNode(TABLE, None, 0, 0, 28685, 12287, below)
+    look = Look(
+        60 * SECOND, (scan,), (HeldTree(812, nodes),), Growing(12440, (Retainer(TABLE, 12288),)), 50 * SECOND,
+        lost={812: (3, 400)}, lost_before={812: (1, 248)},
+    )  # fmt: skip
+    return replace(sample, rows=rows, look=look)
+
+
+def test_what_holds_memory_and_what_that_grew_by() -> None:
+    state = TopState("./srv", [after_two_looks()], view=HELD)
+    screen = [line.rstrip() for line in lines(state)]
+    assert screen[4].startswith("looked into at 60.0 s, held 2.0 ms while its memory was read; 2 errors: ")
+    assert screen[5:14] == [
+        "  98 % of the 12.1 KiB that grew since the look at 50.0 s are retained by",
+        "    cache.table [srv]",
+        "  lost: 400 bytes in 3 blocks (+152 B)",
+        "  retained*      grown  by (with what is below)",
+        "   87.9 KiB       +0 B  other [srv]",
+        "   28.0 KiB  +12.0 KiB  cache.table [srv]",
+        "   28.0 KiB  +12.0 KiB    7 x a block from make_node a.c:5",
+        "       13 B       -1 B    a block from make_node a.c:5",
+        "",
+    ]
+    state.sort_by_next()
+    screen = [line.rstrip() for line in lines(state)]
+    assert [line.split("  ")[-1] for line in screen[8:11]] == [
+        "by (with what is below)", "cache.table [srv]", "7 x a block from make_node a.c:5",
+    ]  # fmt: skip
+    assert state.sort == "bytes"  # that of the entries is another
+
+
+def test_what_holds_memory_in_40_columns() -> None:
+    state = TopState("./srv", [after_two_looks()], view=HELD, held_sort="grown")
+    screen = [line.rstrip() for line in lines(state, 40)]
+    assert screen[5:7] == ["  98 % of the 12.1 KiB that grew since", "    the look at 50.0 s are retained by"]
+    assert screen[9:12] == [
+        "     grown*  by", "  +12.0 KiB  cache.table [srv]", "  +12.0 KiB    7 x a block from make_no…",
+    ]  # fmt: skip
+    none = "\n".join(line.strip() for line in lines(TopState("./srv", samples(), view=HELD), 40))
+    assert "not looked into yet\npress l: the target stands while its\nmemory is read\n" in none
+
+
+def test_a_wide_screen_says_who_holds_an_entry() -> None:
+    head, _, page = (line.rstrip() for line in lines(TopState("./srv", [after_two_looks()]), 200)[5:8])
+    assert head.split()[-4:] == ["made", "in", "held", "by"]
+    assert page[head.index("made in") :].startswith("parse_body (body.c:118)  ")
+    assert page[head.index("held by") :] == "cache.table [srv] and 1 more"
+    assert lines(TopState("./srv", samples()), 200)[5].rstrip().endswith("made in")  # nobody looked
+
+
+def test_the_details_say_who_holds_it_and_since_when() -> None:
+    sample = after_two_looks()
+    page = max(sample.rows, key=lambda row: row.count)
+    screen = [line.rstrip() for line in lines(TopState("x", [sample], view=DETAILS, selected=page.id))]
+    at = screen.index("  7 still reachable (+3)")
+    assert screen[at + 1 : at + 4] == [
+        "  held by a block from make_node a.c:5: 6 (+3)", "  held by cache.table [srv]: 1",
+        "  without cache.table [srv] it would be lost",
+    ]  # fmt: skip
+
+
+def test_it_says_that_it_looks() -> None:
+    assert "looking into the memory ...; 2 errors" in lines(TopState("x", samples(), looking=True))[4]
