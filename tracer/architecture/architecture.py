@@ -71,6 +71,16 @@ class Architecture(Protocol):
     def program_counter_word(self) -> int: ...
 
     @property
+    def system_call_word(self) -> int:
+        """Return where ptrace says which system call a thread is in: -1 outside of one."""
+        ...
+
+    @property
+    def vector_registers(self) -> tuple[int, int]:
+        """Return the number of ptrace's set of registers with the vectors, and bytes that are enough for it."""
+        ...
+
+    @property
     def red_zone_bytes(self) -> int:
         """Return how much below the stack pointer a function may use."""
         ...

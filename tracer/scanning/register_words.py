@@ -7,7 +7,7 @@ import numpy as np
 from tracer.architecture.current import ARCHITECTURE
 from tracer.model.snapshot import Records
 from tracer.reachability.memory import REGION, THREAD, WORD, RegionKind
-from tracer.scanning.stopped_threads import REGISTERS, Words, stack_pointer
+from tracer.scanning.stopped_threads import Words, stack_pointer
 
 _ENDING_AT, _RUNNING_AT = 8, 0x1000
 """Where registers are made to stand, in the page that nothing can be mapped to."""
@@ -16,8 +16,10 @@ _ENDING_AT, _RUNNING_AT = 8, 0x1000
 def thread_rows(thread: int, own: Words, others: dict[int, Words]) -> Records:
     """Return THREADs: of the one that ends the process, and of the others."""
     rows = [(thread, stack_pointer(own), _ENDING_AT)] if len(own) else []
-    places = range(_RUNNING_AT, _RUNNING_AT + (len(others) << 16), 8 * REGISTERS)
-    rows += [(tid, stack_pointer(r), at) for (tid, r), at in zip(others.items(), places, strict=False)]
+    at = _RUNNING_AT
+    for tid, registers in others.items():
+        rows.append((tid, stack_pointer(registers), at))
+        at += 8 * len(registers)
     return np.array(rows, THREAD)
 
 

@@ -16,14 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.architecture.current import ARCHITECTURE
+from tracer.model.distinct_values import distinct
 from tracer.procfs.process import is_running, thread_ids
 
-_SEIZE, _INTERRUPT, _DETACH, _GETREGS = 0x4206, 0x4207, 17, 12
+_SEIZE, _INTERRUPT, _DETACH, _GETREGS, _GETREGSET = 0x4206, 0x4207, 17, 12, 0x4204
 _EVENT_STOP = 128
 _WALL = 0x40000000
 REGISTERS = 27
 """Words of struct user_regs_struct (sys/user.h)."""
 _STACK_POINTER_WORD = ARCHITECTURE.register_words[ARCHITECTURE.stack_pointer]
+_VECTORS, _VECTOR_BYTES = ARCHITECTURE.vector_registers
+_LEAST_POINTER = np.uint64(1 << 16)
+"""The kernel lets nothing be mapped below (vm.mmap_min_addr)."""
+_ADDRESS_BITS = np.uint64((1 << 48) - 1)
 _PATIENCE_SECONDS = 0.5
 _POLL_SECONDS = 0.0002
 
@@ -51,7 +56,8 @@ def _no_service() -> None:
 def stopped_threads(
     pid: int, but: int, left: set[int], serve: Callable[[], None] = _no_service
 ) -> Iterator[dict[int, Words]]:
-    """Stop all threads of a process but one, which is held; give the registers of each. Raises NotStopped.
+    """Stop all threads of a process but one, which is held; give the registers of each: struct user_regs_struct, and
+    behind it what of the vector registers may be pointers. Raises NotStopped.
 
     Those that cannot be let go of at the end are added to `left`: they did not stop in time, or died. `serve` is called
     while a thread is waited for: one that is held in the kernel for this process stops only once it is answered.
@@ -143,4 +149,22 @@ def _due_signal(status: int) -> int:
 
 def _registers(tid: int) -> Words | None:
     words = np.zeros(REGISTERS, np.uint64)
-    return words if _libc.ptrace(_GETREGS, tid, None, words.ctypes.data) == 0 else None
+    if _libc.ptrace(_GETREGS, tid, None, words.ctypes.data) != 0:
+        return None
+    return words if _is_in_system_call(words) else np.append(words, _vector_words(tid))
+
+
+def _is_in_system_call(registers: Words) -> bool:
+    """Whether vectors hold nothing: the functions of libc that make system calls need not preserve any."""
+    return int(registers[ARCHITECTURE.system_call_word]) >> 63 == 0
+
+
+def _vector_words(tid: int) -> Words:
+    """Return what of the vector registers may be pointers. While memory is moved one of them may have the only one:
+    memmove reads all that is short before it writes."""
+    state = np.zeros(_VECTOR_BYTES // 8, np.uint64)
+    into = np.array([state.ctypes.data, state.nbytes], np.uint64)  # struct iovec
+    if _libc.ptrace(_GETREGSET, tid, _VECTORS, into.ctypes.data) != 0:
+        return np.zeros(0, np.uint64)
+    found = state[: int(into[1]) // 8]
+    return distinct(found[found & _ADDRESS_BITS >= _LEAST_POINTER])

@@ -21,6 +21,8 @@ class X86:
     preserved_registers = registers.PRESERVED
     register_words: Mapping[int, int] = {int(register): word for register, word in registers.WORDS.items()}
     program_counter_word = registers.PROGRAM_COUNTER_WORD
+    system_call_word = registers.SYSTEM_CALL_WORD
+    vector_registers = registers.VECTOR_REGISTERS
     red_zone_bytes = registers.RED_ZONE_BYTES
     plt_expression = (frames.PLT, frames.PLT_LIMIT_AT)
     signal_frame = frames.SIGNAL_FRAME

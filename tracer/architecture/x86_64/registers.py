@@ -38,5 +38,10 @@ WORDS = {
 }  # fmt: skip
 """Of the preserved ones, their places in struct user_regs_struct and in struct pt_regs (sys/user.h)."""
 PROGRAM_COUNTER_WORD = 16
+SYSTEM_CALL_WORD = 15
+"""orig_rax: the number of the system call that the thread is in, -1 outside of one."""
+VECTOR_REGISTERS = 0x202, 1 << 14
+"""NT_X86_XSTATE of ptrace(2) (elf.h), and bytes that are enough for it, tiles of AMX included: the vectors stand at
+multiples of 8 (Intel SDM 1, 13.4)."""
 RED_ZONE_BYTES = 128
 """Below the stack pointer, that a leaf function may use (System V ABI for x86-64, 3.2.2)."""
