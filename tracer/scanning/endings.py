@@ -24,6 +24,7 @@ from tracer.procfs.maps import read_maps
 from tracer.procfs.process import has_one_thread, thread_ids
 from tracer.reachability.memory import Memory
 from tracer.reachability.reach_records import reach_and_holders
+from tracer.scanning.epoll_words import epoll_words, with_epoll_words
 from tracer.scanning.layout import Layout, layout
 from tracer.scanning.outstanding import Heaps, OutstandingTable, RowsBySpace
 from tracer.scanning.own_blocks import has_blocks
@@ -305,7 +306,7 @@ class Endings:
         ending = stack_pointer(own) if len(own) else 0
         stacks = [stack_pointer(r) for r in others.values()]
         plan = layout(read_maps(space[0]), stacks, ending, memory.words_by_page(), unsure=unsure)
-        registers, regions = register_words(own, list(others.values()))
+        registers, regions = with_epoll_words(*register_words(own, list(others.values())), epoll_words(space[0]))
         deadline = (since_ns + _PATIENCE_NS) / 1e9
         return PointerScan(memory, plan, deadline, self.most_bytes).run(registers, regions), plan
 

@@ -14,6 +14,8 @@ _HEAP, _STACK = "[heap]", "[stack]"
 _ARENA_BYTES = 1 << 26
 """HEAP_MAX_SIZE of glibc (malloc/arena.c): where its other arenas begin is a multiple of it."""
 _ARENA_HEADER_MOST = 0x100
+_MOST_SEALED = 1 << 26
+"""Of memory that may not be read: what is larger is reserved for later, as heaps of managed languages do."""
 _CHUNK_STEPS = 64
 _SIZE_BITS = ~7
 _DESCRIPTOR_REACH, _SELF_WORD, _TID_WORD = 0x4000, 2, 0x2D0 // 8
@@ -74,7 +76,8 @@ def _ranges(
     unsure: Collection[int],
 ) -> list[Range]:  # fmt: skip
     if not entry.readable:
-        return []
+        is_sealed = not is_module and entry.end - entry.start <= _MOST_SEALED
+        return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only=True)] if is_sealed else []
     if is_module:
         if entry.executable and not entry.writable:
             return []

@@ -37,10 +37,13 @@ class ProcessMemory:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._pagemap = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+        self._forced = -1
         self.bytes_read = 0
 
     def close(self) -> None:
         os.close(self._pagemap)
+        if self._forced >= 0:
+            os.close(self._forced)
 
     def _read(self, pieces: npt.NDArray[np.void], into: int, size: int) -> int:
         local = np.array([(into, size)], _PIECE)
@@ -50,8 +53,18 @@ class ProcessMemory:
     def read(self, address: int, buffer: npt.NDArray[np.uint64]) -> int:
         """Fill a buffer from an address on; return how many bytes could be read."""
         done = self._read(np.array([(address, buffer.nbytes)], _PIECE), buffer.ctypes.data, buffer.nbytes)
+        done = done or self._read_by_force(address, buffer)
         self.bytes_read += done
         return done
+
+    def _read_by_force(self, address: int, buffer: npt.NDArray[np.uint64]) -> int:
+        """Read what the process itself may not read at the moment: /proc/PID/mem asks for no rights of pages."""
+        try:
+            if self._forced < 0:
+                self._forced = os.open(f"/proc/{self._pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+            return os.preadv(self._forced, [buffer.data.cast("B")], address)
+        except (OSError, OverflowError):  # nothing is there, or the kernel was told to permit it to nobody
+            return 0
 
     def read_all(self, ranges: Sequence[tuple[int, int]], buffer: npt.NDArray[np.uint64]) -> bool:
         """Fill a buffer with at most MOST_PIECES ranges, all of which together are as long; False where some of it

@@ -1,0 +1,26 @@
+"""Blocks that are held where the process itself cannot look."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+from conftest import Refleak
+
+
+def test_what_is_held_out_of_sight_is_not_lost(refleak: Refleak, tmp_path: Path) -> None:
+    """A block that only epoll had was called lost, with all below it; so was what stands in memory without rights."""
+    source = Path(__file__).with_name("out_of_sight.c")
+    command = ["gcc", "-O1", "-g", "-fno-builtin", "-Wall", "-o", str(tmp_path / source.stem), str(source)]
+    subprocess.run(command, check=True, timeout=100)
+    run = refleak("--reachability", "auto", target=(tmp_path / source.stem,))
+    makers = ("make_in_kernel", "make_below", "make_sealed", "make_write_only", "make_lost")
+    found: Counter[tuple[str, str]] = Counter()
+    for maker in makers:
+        for leak in run.below(maker):
+            found[leak["reachability"], maker] += leak["count"]
+    assert found == {
+        ("reachable", "make_in_kernel"): 8, ("reachable", "make_below"): 8, ("reachable", "make_sealed"): 5,
+        ("reachable", "make_write_only"): 11, ("lost", "make_lost"): 3,
+    }  # fmt: skip
