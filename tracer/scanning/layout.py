@@ -44,6 +44,8 @@ class Layout:
     constants: tuple[tuple[int, int], ...]
     """Read-only data of binaries: tables of virtual functions are there."""
     code: tuple[tuple[int, int], ...]
+    sealed: tuple[tuple[int, int], ...] = ()
+    """What of `scanned` the program may not read at the moment."""
 
 
 def layout(
@@ -68,7 +70,8 @@ def layout(
             targets.append((entry.start, entry.end))
         scanned += _ranges(entry, before, is_module, stacks, ending, words, unsure)
         before = entry
-    return Layout(tuple(scanned), tuple(targets), tuple(constants), tuple(code))
+    sealed = tuple((entry.start, entry.end) for entry in entries if _is_sealed(entry))
+    return Layout(tuple(scanned), tuple(targets), tuple(constants), tuple(code), sealed)
 
 
 def _ranges(
@@ -76,8 +79,7 @@ def _ranges(
     unsure: Collection[int],
 ) -> list[Range]:  # fmt: skip
     if not entry.readable:
-        is_sealed = not is_module and entry.end - entry.start <= _MOST_SEALED
-        return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only=True)] if is_sealed else []
+        return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only=True)] if _is_sealed(entry) else []
     if is_module:
         if entry.executable and not entry.writable:
             return []
@@ -99,6 +101,12 @@ def _ranges(
     if follows:  # .bss, and perhaps more
         return [Range(entry.start, entry.end, RegionKind.GLOBAL, own_only)]
     return _without_arenas(entry, own_only, words)
+
+
+def _is_sealed(entry: MapsEntry) -> bool:
+    """Whether it is memory of the program's own that it may not read at the moment. Of a file or a device it is passed
+    over: to read what a device has there may have effects."""
+    return not (entry.readable or entry.inode or entry.path) and entry.end - entry.start <= _MOST_SEALED
 
 
 def _is_guard(before: MapsEntry | None, entry: MapsEntry) -> bool:

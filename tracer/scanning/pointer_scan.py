@@ -65,6 +65,7 @@ class PointerScan:
 
     def __init__(self, memory: ProcessMemory, plan: Layout, deadline: float, most_bytes: int | None = None) -> None:
         self._memory, self._plan, self._deadline, self._most_bytes = memory, plan, deadline, most_bytes
+        memory.sealed = plan.sealed
         targets = [(start, end, _TARGET) for start, end in plan.targets]
         self._spans = _Spans([*targets, *((start, end, _CONSTANT) for start, end in plan.constants)])
         self._buffer = np.zeros(0, np.uint64)

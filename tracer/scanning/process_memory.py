@@ -38,6 +38,8 @@ class ProcessMemory:
         self._pid = pid
         self._pagemap = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
         self._forced = -1
+        self.sealed: Sequence[tuple[int, int]] = ()
+        """Ranges that the process itself may not read, and which are read all the same."""
         self.bytes_read = 0
 
     def close(self) -> None:
@@ -53,12 +55,13 @@ class ProcessMemory:
     def read(self, address: int, buffer: npt.NDArray[np.uint64]) -> int:
         """Fill a buffer from an address on; return how many bytes could be read."""
         done = self._read(np.array([(address, buffer.nbytes)], _PIECE), buffer.ctypes.data, buffer.nbytes)
-        done = done or self._read_by_force(address, buffer)
+        if not done and any(start <= address < end for start, end in self.sealed):
+            done = self._read_by_force(address, buffer)
         self.bytes_read += done
         return done
 
     def _read_by_force(self, address: int, buffer: npt.NDArray[np.uint64]) -> int:
-        """Read what the process itself may not read at the moment: /proc/PID/mem asks for no rights of pages."""
+        """Read what the process itself may not read: /proc/PID/mem asks for no rights of pages."""
         try:
             if self._forced < 0:
                 self._forced = os.open(f"/proc/{self._pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
