@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from program import Program
+from program import Calls, Program
 from recordings import Run, as_calls
 from sites import GET_TWICE, Site
 
@@ -16,13 +16,18 @@ from tracer.model.findings import Leak, UnpairedGet
 
 Words = Counter[tuple[bool, str]]
 """Objects by whether the first reference is the right one, and by its word."""
+_Taken = tuple[Calls, frozenset[tuple[Calls, int]]]
+"""Where an object was made, and how often it was taken where."""
 NAMED = 6
 """Frames that are shown of a stack."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Of one run: its own objects (whose put was left out, or whose get was made twice) and what they keep alive."""
+    """Of one run: its own objects (whose put was left out, or whose get was made twice) and what they keep alive.
+
+    Both may be of one type, as a container and what it contains.
+    """
 
     own: Words
     several: Words
@@ -38,9 +43,10 @@ class Scored:
 def score(program: Program, kind_of_mutant: str, site: Site, recording: Path, unmodified: Path) -> Scored | None:
     """Score a run; None where it proves nothing: data were lost, it crashed, or nothing of the family was left."""
     found = Run(program, recording).analysed()
-    known = {leak.id for leak in Run(program, unmodified).analysed().leaks}
+    plain = Run(program, unmodified)
+    known = {leak.id for leak in plain.analysed().leaks}
     leaks = [leak for leak in found.leaks if leak.kind == "reference" and leak.id not in known]
-    truth = GetTwice(program, site) if kind_of_mutant == GET_TWICE else LeftOut(program, site)
+    truth = GetTwice(program, site) if kind_of_mutant == GET_TWICE else LeftOut(program, site, plain)
     kinds = [program.family(leak.type or "") for leak in leaks]
     is_own = [truth.is_own(kind, leak) for kind, leak in zip(kinds, leaks, strict=True)]
     if not found.complete or found.crashed or not any(is_own):
@@ -65,15 +71,52 @@ def score(program: Program, kind_of_mutant: str, site: Site, recording: Path, un
 
 
 class LeftOut:
-    """A put was left out: right is a reference that fills the slot which that put empties."""
+    """A put was left out: right is a reference that fills the slot which that put empties.
 
-    def __init__(self, program: Program, site: Site) -> None:
+    Objects of that type may live by others of it, as what a container contains. They are not the mutant's own: what
+    they lack is told by the slots, and by what such objects of the program as it is give back.
+    """
+
+    def __init__(self, program: Program, site: Site, plain: Run) -> None:
         self._program = program
         self._kind = site.kind
         self._slot = program.slots.put_slot(site.kind, site.stack)
+        self._plain: defaultdict[_Taken, list[Counter[Calls]]] = defaultdict(list)
+        for kind, life in plain.lives():
+            if kind == self._kind:
+                gets, puts = (
+                    _calls((plain.calls(stack), round(count)) for stack, count in zip(stacks, counts, strict=True))
+                    for stacks, counts in ((life.gets[1:], life.taken[1:].tolist()), (life.puts, life.given.tolist()))
+                )
+                self._plain[plain.calls(life.gets[0]), frozenset(gets.items())].append(puts)
 
     def is_own(self, kind: str, leak: Leak) -> bool:
-        return kind == self._kind
+        return kind == self._kind and self._may_lack_the_put(leak) and not self._is_held(leak)
+
+    def _may_lack_the_put(self, leak: Leak) -> bool:
+        """Tell whether more was taken for the slot than given back."""
+        slots = self._program.slots
+        births = leak.count * (self._slot in slots.get_slots(self._kind, as_calls(leak.callers), birth=True))
+        gets = sum(
+            get.count
+            for get in leak.gets
+            if self._slot in slots.get_slots(self._kind, as_calls(get.stack), birth=False)
+        )
+        puts = sum(put.count for put in leak.puts if slots.put_slot(self._kind, as_calls(put.stack)) == self._slot)
+        return births + gets > puts
+
+    def _is_held(self, leak: Leak) -> bool:
+        """Tell whether objects that lived so lack, in the program as it is, the put of what another one holds."""
+        if any(one.count % leak.count for one in (*leak.gets, *leak.puts)):
+            return False  # not all of them lived alike
+        gets, puts = (
+            _calls((as_calls(one.stack), one.count // leak.count) for one in some) for some in (leak.gets, leak.puts)
+        )
+        lives = self._plain.get((as_calls(leak.callers), frozenset(gets.items())), [])
+        lacking = {
+            self._program.slots.put_slot(self._kind, put) for given in lives if not puts - given for put in given - puts
+        }
+        return bool(lacking) and lacking <= self._program.held.get(self._kind, set()) - {self._slot}
 
     def is_right(self, leak: Leak) -> bool:
         return self._slot in _first(self._program, self._kind, leak)
@@ -97,6 +140,13 @@ class GetTwice:
 
     def __str__(self) -> str:
         return " < ".join(f"{function}:{line}" for function, line in self._site.stack)
+
+
+def _calls(counted: Iterable[tuple[Calls, int]]) -> Counter[Calls]:
+    found = Counter[Calls]()
+    for calls, count in counted:
+        found[calls] += count
+    return found
 
 
 def _is_held(program: Program, kind: str, leak: Leak) -> bool:
