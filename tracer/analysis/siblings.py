@@ -204,6 +204,10 @@ class Siblings:
         """Return what puts of the same line have in common."""
         return self.put_places.key(put, Level.CALL)
 
+    def put_path(self, put: int) -> Hashable:
+        """Return what puts by the same way have in common."""
+        return self.put_places.key(put, Level.PATH)
+
     def deaths(self, birth: int) -> dict[FrameList, int]:
         """Return where healthy objects that were created at the same place ended, and how many."""
         for level in Level:

@@ -148,7 +148,7 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
 
 def _by_numbers(siblings: Siblings, one: Representative, never: Floats) -> Floats:
     """Return how many references of each get were never put, weighed by whether the numbers come out with that."""
-    likely = by_whole_places(one.life, siblings.depth)
+    likely = by_whole_places(one.life, siblings.depth, siblings.put_path)
     if likely.min() == 1:
         return never
     weighed = never * likely

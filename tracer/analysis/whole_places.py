@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +24,13 @@ Depth = Callable[[int, int], int | None]
 """How many calls deeper than a put's function a get is, in one call of it; None if it is not."""
 
 
-def by_whole_places(life: Life, depth: Depth) -> Floats:
-    """Return how likely each get is what was never put, as far as the numbers tell; shape (gets).
+def by_whole_places(life: Life, depth: Depth, place: Callable[[int], Hashable]) -> Floats:
+    """Return how likely each get is what was never put, as far as the numbers tell; shape (gets). `place`: of a put.
 
     Where all that lacks is of one get, and each of the others went one way, the numbers come out; else those of some
     get must have gone several ways.
     """
+    life = _with_one_put_a_place(life, place)
     likely = np.ones(len(life.gets))
     missing = life.remaining
     taken, given = [round(one) for one in life.taken.tolist()], [round(one) for one in life.given.tolist()]
@@ -44,6 +46,21 @@ def by_whole_places(life: Life, depth: Depth) -> Floats:
             rest = [*taken[:row], taken[row] - missing, *taken[row + 1 :]]
             fits[row] = _comes_out(rest, given, life.possible)
     return np.where(fits, 1.0, _SPLIT) if fits.any() and (settled or not fits.all()) else likely
+
+
+def _with_one_put_a_place(life: Life, place: Callable[[int], Hashable]) -> Life:
+    """Return a life whose puts of one place are one: a compiler may have made several calls of one line."""
+    places: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for column, put in enumerate(life.puts):
+        places[place(put)].append(column)
+    if len(places) == len(life.puts):
+        return life
+    columns = list(places.values())
+    return replace(
+        life, puts=tuple(life.puts[some[0]] for some in columns),
+        given=np.array([life.given[some].sum() for some in columns]),
+        possible=np.stack([life.possible[:, some].any(axis=1) for some in columns], axis=1),
+    )  # fmt: skip
 
 
 def by_whole_puts(life: Life, depth: Depth, place: Callable[[int], Hashable]) -> Floats:

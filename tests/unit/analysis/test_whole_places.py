@@ -35,19 +35,25 @@ def life(taken: Sequence[int], given: Sequence[int]) -> Life:
 def test_gets_with_which_the_numbers_come_out(
     taken: Sequence[int], given: Sequence[int], one_call: Pairs, meant: set[int]
 ) -> None:
-    found = by_whole_places(life(taken, given), lambda get, put: 0 if (get - 10, put - 20) in one_call else None)
+    found = by_whole_places(life(taken, given), lambda get, put: 0 if (get - 10, put - 20) in one_call else None, int)
     assert set(np.flatnonzero(found == 1).tolist()) == meant
 
 
 def test_what_is_given_back_before_it_was_taken_is_not() -> None:
     one = life((1, 1, 1), (1, 1))
     one.possible[0] = False
-    assert by_whole_places(one, lambda get, put: None).tolist()[0] == 1
-    assert by_whole_places(one, lambda get, put: None)[1:].max() < 1
+    assert by_whole_places(one, lambda get, put: None, int).tolist()[0] == 1
+    assert by_whole_places(one, lambda get, put: None, int)[1:].max() < 1
+
+
+def test_what_a_line_puts_by_several_instructions_went_one_way() -> None:
+    one = life((1, 2, 1), (1, 1, 1))
+    found = by_whole_places(one, lambda get, put: 0 if (get, put) == (11, 20) else None, lambda put: max(put, 21))
+    assert set(np.flatnonzero(found == 1).tolist()) == {0, 2}
 
 
 def test_what_has_too_many_places_is_left_alone() -> None:
-    assert by_whole_places(life([2] + [1] * 40, [1] * 41), lambda get, put: None).min() == 1
+    assert by_whole_places(life([2] + [1] * 40, [1] * 41), lambda get, put: None, int).min() == 1
 
 
 @pytest.mark.parametrize(
