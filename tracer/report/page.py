@@ -51,7 +51,11 @@ class Page:
         self.lines[at:] = [tuple(Span(span.text, style) for span in line) for line in self.lines[at:]]
 
     def ends(self, left: str, right: str) -> None:
-        """Add a line with text at both ends."""
+        """Add a line with text at both ends; where it is too narrow, the right one ends the line after the left one."""
+        if len(left) + 2 + len(right) > self.width:
+            indent = " " * (len(left) - len(left.lstrip(" ")))
+            self.paragraph(left.strip(" "), indent + "  ", indent)
+            left = ""
         self.line(left, " " * max(2, self.width - len(left) - len(right)), Span(right, "dim"))
 
     def write(self, stream: TextIO, color: bool | None) -> None:

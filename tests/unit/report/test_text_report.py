@@ -455,6 +455,15 @@ def test_children_that_crashed_are_said(numbers: tuple[int, ...], said: str) -> 
 
 
 @pytest.mark.parametrize("width", [40, 52, 80])
+def test_text_at_both_ends_of_a_line_fits_the_terminal(width: int) -> None:
+    page = Page(width)
+    page.ends("    their memory: 72 bytes lost: 3 blocks of 24 (calloc)", "id 2ddd7d3c9e66")
+    lines = ["".join(span.text for span in line) for line in page.lines]
+    assert max(map(len, lines)) <= width
+    assert (lines[-1].endswith("id 2ddd7d3c9e66"), len(lines) == 1) == (True, width == 80)
+
+
+@pytest.mark.parametrize("width", [40, 52, 80])
 def test_the_table_of_types_fits_the_terminal(width: int) -> None:
     """At 40 columns the terminal broke its lines."""
     page = Page(width)
