@@ -1,4 +1,4 @@
-"""Score refleak, memcheck and AddressSanitizer on all generated programs: `python -m score` in this folder, as root.
+"""Score refleak, memcheck and AddressSanitizer on all generated programs: `python -m heap_score` here, as root.
 
 Prints the table of docs/heap-errors.md: of each kind and half, how many bad programs were told at the right lines, and
 how many correct twins were told of.
