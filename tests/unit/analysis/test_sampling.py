@@ -167,7 +167,7 @@ def test_lost_data_are_said_besides() -> None:
     assert not findings.complete and not findings.is_whole
     assert "NOT COMPLETE" in text(findings)
     assert parse_policy("incomplete").broken_by(findings)
-    assert not parse_policy("incomplete").broken_by(replace(findings, complete=True, losses=()))
+    assert not parse_policy("incomplete").broken_by(replace(findings, complete=True, losses=(), partly_seen=()))
 
 
 def test_json_keeps_what_was_drawn_apart_from_what_is_estimated() -> None:
