@@ -41,7 +41,7 @@ def whole_replacements(binaries: Iterable[OpenBinary]) -> set[int]:
 def moves_break(binaries: Iterable[OpenBinary]) -> bool:
     """Tell whether a program or library besides allocators and the C library asks for memory by brk(2)."""
     others = (binary for binary in binaries if not is_replacement(binary) and not _is_of_libc(binary))
-    return any(name in _BREAKS for binary in others for name in binary.symbols.lacking())
+    return any(binary.symbols.lacks(name) for binary in others for name in _BREAKS)
 
 
 def _is_of_libc(binary: OpenBinary) -> bool:

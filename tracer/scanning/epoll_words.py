@@ -17,19 +17,17 @@ from tracer.model.distinct_values import distinct
 from tracer.model.joined_rows import joined_rows
 from tracer.model.snapshot import Records
 from tracer.reachability.memory import REGION, WORD, RegionKind
-from tracer.scanning.stopped_threads import Words
+from tracer.scanning.stopped_threads import LEAST_POINTER, Words
 
 _LINE = re.compile(r"tfd:\s*(\d+) events:.* data:\s*([0-9a-f]{1,16})\b", re.ASCII)
 _EPOLL = "anon_inode:[eventpoll]"
-_LEAST_POINTER = np.uint64(1 << 16)
-"""Below are numbers, of descriptors or of a table's rows."""
 
 
 def epoll_words(pid: int) -> Words:
     """Return what may be pointers of the data in all epoll instances that a process has open; none where /proc does not
     say it."""
     found = np.array([word for fd in _instances(pid) for word in _data(_text(pid, fd))], np.uint64)
-    return distinct(found[found >= _LEAST_POINTER])
+    return distinct(found[found >= LEAST_POINTER])
 
 
 def _instances(pid: int) -> Iterator[str]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from tracer.architecture.current import ARCHITECTURE
 from tracer.model.distinct_values import distinct
 from tracer.procfs.process import is_running, thread_ids
+from tracer.reachability.edges import ADDRESS_BITS
 
 _SEIZE, _INTERRUPT, _DETACH, _GETREGS, _GETREGSET = 0x4206, 0x4207, 17, 12, 0x4204
 _EVENT_STOP = 128
@@ -26,9 +27,8 @@ REGISTERS = 27
 """Words of struct user_regs_struct (sys/user.h)."""
 _STACK_POINTER_WORD = ARCHITECTURE.register_words[ARCHITECTURE.stack_pointer]
 _VECTORS, _VECTOR_BYTES = ARCHITECTURE.vector_registers
-_LEAST_POINTER = np.uint64(1 << 16)
-"""The kernel lets nothing be mapped below (vm.mmap_min_addr)."""
-_ADDRESS_BITS = np.uint64((1 << 48) - 1)
+LEAST_POINTER = np.uint64(1 << 16)
+"""The kernel lets nothing be mapped below (vm.mmap_min_addr): what is less is a number."""
 _PATIENCE_SECONDS = 0.5
 _POLL_SECONDS = 0.0002
 
@@ -167,4 +167,4 @@ def _vector_words(tid: int) -> Words:
     if _libc.ptrace(_GETREGSET, tid, _VECTORS, into.ctypes.data) != 0:
         return np.zeros(0, np.uint64)
     found = state[: int(into[1]) // 8]
-    return distinct(found[found & _ADDRESS_BITS >= _LEAST_POINTER])
+    return distinct(found[found & ADDRESS_BITS >= LEAST_POINTER])
