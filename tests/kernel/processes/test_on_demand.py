@@ -100,16 +100,22 @@ def is_stopped(pid: int) -> bool:
     return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
 
 
+def built_and_ended(process: subprocess.Popen[bytes], folder: Path) -> Run:
+    """Trace a target while it builds what it has, end the trace, and see that the target goes on."""
+    with live_refleak(folder / "r.json", "--reachability", "auto", "-p", process.pid) as refleak:
+        refleak.wait_until_attached()
+        answers(process, b"built\n")
+        refleak.signal(signal.SIGINT)
+        run = refleak.end()
+    answers(process, b"alive\n")
+    return run
+
+
 def test_what_only_vector_registers_point_at(tmp_path: Path) -> None:
     """Of a pointer that memmove or a swap moves a vector register has the only copy for an instruction or two; such
     blocks were called lost where a thread stopped just then. Here some stay there."""
     with target(built(SOURCE.with_name("vectors.c"), tmp_path)) as process:
-        with live_refleak(tmp_path / "r.json", "--reachability", "auto", "-p", process.pid) as refleak:
-            refleak.wait_until_attached()
-            answers(process, b"built\n")
-            refleak.signal(signal.SIGINT)
-            run = refleak.end()
-        answers(process, b"alive\n")
+        run = built_and_ended(process, tmp_path)
     assert classes(run) == {("reachable", "make_held"): 5, ("reachable", "make_moved"): 13, ("lost", "make_lost"): 7}
 
 
@@ -117,12 +123,7 @@ def test_what_only_vector_registers_point_at(tmp_path: Path) -> None:
 def test_what_is_lost_in_a_process_that_runs_on(program: Path, tmp_path: Path, threads: int) -> None:
     """What is older than the trace holds; what was freed since does not, unless a block is on the move."""
     with target(program, threads) as process:
-        with live_refleak(tmp_path / "r.json", "--reachability", "auto", "-p", process.pid) as refleak:
-            refleak.wait_until_attached()
-            answers(process, b"built\n")
-            refleak.signal(signal.SIGINT)
-            run = refleak.end()
-        answers(process, b"alive\n")
+        run = built_and_ended(process, tmp_path)
     found = classes(run)
     (scan,) = run.report["scans"]
     assert (scan["looked_into"], scan["held_ns"] > 0) == (True, True), scan
