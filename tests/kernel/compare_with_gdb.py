@@ -33,8 +33,8 @@ from bpf_residue import all_ids
 
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.capture_options import CaptureOptions
+from tracer.capture.kernel_start import open_session
 from tracer.capture.launch import find_command, launch
-from tracer.capture.session import Session
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import read_symbol_table
 from tracer.files.cache_folder import cache_directory
@@ -77,7 +77,7 @@ def traced(command: Sequence[str]) -> Snapshot:
     path = find_command(command[0])
     ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
     held = launch(command, None)
-    session = Session(CaptureOptions(finder, cache_directory(), follow=False, interpreters=False))
+    session = open_session(CaptureOptions(cache_directory(), follow=False, interpreters=False), lambda: finder)
     try:
         session.launch(held, path)
         session.run()

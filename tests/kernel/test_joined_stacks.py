@@ -13,11 +13,11 @@ from random_stacks import program
 
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.capture_options import CaptureOptions
+from tracer.capture.kernel_start import open_session
 from tracer.capture.launch import launch
-from tracer.capture.session import Session
 from tracer.capture.statistics import read_statistics
 from tracer.files.cache_folder import cache_directory
-from tracer.kernel.maps import Constants, Limits
+from tracer.kernel.maps import Constants
 from tracer.model.records import StackStatus
 from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot
@@ -45,7 +45,7 @@ def traced(command: Sequence[str], *, joins: bool) -> Run:
     finder = SiteFinder(cost_model(cache_directory()), references=False, heap=True, mappings=False)
     held = launch(command, None)
     constants = Constants(counts=True, joins=joins)
-    session = Session(CaptureOptions(finder, cache_directory(), Limits(), follow=False, constants=constants))
+    session = open_session(CaptureOptions(cache_directory(), follow=False, constants=constants), lambda: finder)
     try:
         session.launch(held, command[0])
         session.run()

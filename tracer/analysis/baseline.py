@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracer.analysis.comparison import compare, error_id
-from tracer.analysis.evidence import INHERITED
 from tracer.analysis.verdict import failing_errors
 from tracer.model.comparison import Amount, Change
-from tracer.model.findings import Findings, Leak
+from tracer.model.findings import INHERITED, Findings, Leak
 
 
 def against_baseline(findings: Findings, baseline: Findings, name: str) -> Findings:

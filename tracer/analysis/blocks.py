@@ -11,12 +11,12 @@ import numpy as np
 
 from tracer.analysis.births import Births, births
 from tracer.analysis.estimates import estimated
-from tracer.analysis.evidence import INHERITED, Evidence
+from tracer.analysis.evidence import Evidence
 from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.holders import Targets
 from tracer.analysis.object_memory import NumberedObjects, Numbers, numbers_of
 from tracer.analysis.reached import Reached, reachability
-from tracer.model.findings import Holder, Instance, Leak
+from tracer.model.findings import INHERITED, Holder, Instance, Leak
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
 from tracer.model.selection import KEEPS_ALL, Sample
 from tracer.model.snapshot import Records

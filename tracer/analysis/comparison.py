@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracer.analysis.evidence import INHERITED
 from tracer.analysis.identity import keys_of, stable_id
 from tracer.analysis.own_frame import own_frame
 from tracer.analysis.stacks import CallSite, lines_of
 from tracer.analysis.verdict import failing_errors
 from tracer.model.comparison import Amount, Change, Comparison
-from tracer.model.findings import ErrorFinding, Findings, FrameList
+from tracer.model.findings import INHERITED, ErrorFinding, Findings, FrameList
 from tracer.model.selection import Sample
 
 _Row = tuple["_Entry", int, int | None, Sample | None]

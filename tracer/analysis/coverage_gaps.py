@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from tracer.analysis.evidence import OUTSTANDING
 from tracer.analysis.unseen_calls import family, unseen_calls, unseen_frees, unseen_makes
-from tracer.model.findings import Leak
+from tracer.model.findings import OUTSTANDING, Leak
 from tracer.model.snapshot import Coverage, Loss, Missing, UncoveredInstances
 
 _ENDS = ("put", "delete")

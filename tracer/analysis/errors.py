@@ -14,14 +14,10 @@ from tracer.analysis.groups import group_rows
 from tracer.analysis.identity import keys_of
 from tracer.analysis.mismatches import Mismatches
 from tracer.model.events import COUNTED_EVENT, ErrorKind, Where
-from tracer.model.findings import ErrorFinding, FrameList, Holder
+from tracer.model.findings import FREED_PAST_COUNTER, REINITIALISED, REMARKS, ErrorFinding, FrameList, Holder
 from tracer.model.holders import KIND_GONE
 from tracer.model.snapshot import Records
 
-REINITIALISED = "reinitialised"
-FREED_PAST_COUNTER = "freed-past-counter"
-REMARKS = (REINITIALISED, FREED_PAST_COUNTER)
-"""Kinds that are worth a look but break no rule."""
 _KINDS: Mapping[int, str] = {
     ErrorKind.OVER_PUT: "over-put",
     ErrorKind.USE_AFTER_ZERO: "use-after-zero",

@@ -17,6 +17,7 @@ from tracer.analysis.stacks import SymbolizedStacks
 from tracer.analysis.unseen_calls import freed_unseen, unseen_calls
 from tracer.model.distinct_values import distinct
 from tracer.model.events import ErrorKind
+from tracer.model.findings import ALIVE_AT_EXEC, LEAKED, OUTSTANDING
 from tracer.model.frames import Symbols
 from tracer.model.operations import Operation
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
@@ -24,7 +25,6 @@ from tracer.model.snapshot import CRASHES, Process, Snapshot
 
 _BREAKS = (ErrorKind.OVER_PUT, ErrorKind.USE_AFTER_ZERO, ErrorKind.DELETE_WHILE_REFERENCED)
 _COUNTING = (Operation.GET, Operation.PUT)
-LEAKED, OUTSTANDING, INHERITED, ALIVE_AT_EXEC = "leaked", "outstanding", "inherited", "alive-at-exec"
 
 
 class Evidence:

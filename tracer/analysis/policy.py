@@ -24,9 +24,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from tracer.analysis.evidence import LEAKED, OUTSTANDING
 from tracer.analysis.verdict import failing_errors
-from tracer.model.findings import INDIRECT, LOST, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
+from tracer.model.findings import INDIRECT, LEAKED, LOST, OUTSTANDING, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
 
 _CLASSES = {"lost": (LOST, INDIRECT), "possible": (POSSIBLE,), "reachable": (REACHABLE,), "stack": (STACK_ONLY,)}
 WORDS = ("leaks", "errors", "outstanding", "incomplete", *_CLASSES)

@@ -11,7 +11,7 @@ from tracer.analysis.births import births
 from tracer.analysis.call_paths import call_path
 from tracer.analysis.coverage_gaps import doubt_notes, may_have_ended
 from tracer.analysis.drift import drifted
-from tracer.analysis.evidence import INHERITED, LEAKED, OUTSTANDING, Evidence
+from tracer.analysis.evidence import Evidence
 from tracer.analysis.groups import Column, Indices, group_rows, oldest, sorted_runs
 from tracer.analysis.history import Calls, calls, owners
 from tracer.analysis.holders import compared
@@ -26,7 +26,7 @@ from tracer.analysis.turnover import Turnovers, object_turnover
 from tracer.analysis.unpaired import Verdict
 from tracer.model.balance import Balance, CallPath
 from tracer.model.events import EVENT
-from tracer.model.findings import Instance, Leak, StackCount, UnpairedGet
+from tracer.model.findings import INHERITED, LEAKED, OUTSTANDING, Instance, Leak, StackCount, UnpairedGet
 from tracer.model.operations import Operation
 from tracer.model.reachability import KIND_REFERENCE
 from tracer.model.records import ObjectFlag

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tracer.analysis.evidence import INHERITED
 from tracer.analysis.one_offs import is_of_python
 from tracer.analysis.qualified_name import qualified_name
 from tracer.analysis.runtime import ALLOCATOR_MODULE, is_allocator
-from tracer.model.findings import FrameList, Leak
+from tracer.model.findings import INHERITED, FrameList, Leak
 
 _ARENAS = (1 << 18, 1 << 20)
 """ARENA_SIZE of CPython (Objects/obmalloc.c, Include/internal/pycore_obmalloc.h): before 3.10, and since."""

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tracer.analysis.evidence import INHERITED
 from tracer.analysis.one_offs import BUILT_IN, OneOff, keeps_to_itself, one_off
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import matching
-from tracer.model.findings import ErrorFinding, Findings, Leak
+from tracer.model.findings import INHERITED, ErrorFinding, Findings, Leak
 
 
 def set_aside(leak: Leak, options: AnalysisOptions) -> Leak:

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tracer.analysis.evidence import INHERITED
 from tracer.analysis.looks import look_of, scans_of_living
 from tracer.analysis.verdict import failing_errors
-from tracer.model.findings import Findings, Holder, Leak
+from tracer.model.findings import INHERITED, Findings, Holder, Leak
 from tracer.model.top import TopRow, TopSample
 
 MOST_ROWS = 500

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.analysis.errors import REMARKS
-from tracer.model.findings import ErrorFinding, Findings
+from tracer.model.findings import REMARKS, ErrorFinding, Findings
 
 
 def failing_errors(findings: Findings) -> tuple[ErrorFinding, ...]:

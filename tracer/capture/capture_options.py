@@ -9,7 +9,6 @@ from pathlib import Path
 from tracer.kernel.maps import Constants, Limits
 from tracer.model.preload_names import PreloadLibrary
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.probing.site_finder import SiteFinder
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,6 @@ class Progress:
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    site_finder: SiteFinder
     cache: Path
     limits: Limits = field(default_factory=Limits)
     follow: bool = True
@@ -40,5 +38,3 @@ class CaptureOptions:
     constants: Constants = field(default_factory=Constants)
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
-    meanwhile: Callable[[], None] = lambda: None
-    """Called while the kernel makes maps and looks at programs: 0.2 s on another processor, if there is one."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 from tracer.binaries.foreign import why_foreign
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.capture.aggregated_events import AggregatedEvents
-from tracer.capture.beside import beside
 from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.collected_stacks import CollectedStacks
@@ -19,7 +18,7 @@ from tracer.capture.first_program import first_program
 from tracer.capture.follower import Follower
 from tracer.capture.heap_course import HeapCourse
 from tracer.capture.hold_counts import HoldCounts
-from tracer.capture.kernel_side import KernelSide
+from tracer.capture.kernel_start import KernelStart
 from tracer.capture.launch import Launched
 from tracer.capture.losses import Losing
 from tracer.capture.map_walk import MapWalk
@@ -27,20 +26,18 @@ from tracer.capture.trace_clock import TraceClock
 from tracer.capture.wakes import Wakes
 from tracer.interpreters.runtimes import InterpreterRuntimes
 from tracer.jit.generated_code import GeneratedCode
-from tracer.kernel.closer import Closer
 from tracer.kernel.kernel_records import UnknownFrees
 from tracer.kernel.links import Attacher
 from tracer.kernel.releases import SOON_SECONDS, Releases
-from tracer.kernel.uprobe_events import UprobeEvents
 from tracer.mishaps import Mishaps
 from tracer.model.records import ProcessState
 from tracer.model.snapshot import Coverage, Loss, Process, Untraced
 from tracer.model.snapshot import Mapping as MappedRange
 from tracer.probing.prober import Prober
+from tracer.probing.site_finder import SiteFinder
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import descendants_of, older_children, untraced_programs
 from tracer.procfs import process as proc
-from tracer.procfs.busy import is_busy
 from tracer.scanning.aborted_frees import AbortedFrees
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces
@@ -70,21 +67,9 @@ class Session:
     (tracer.capture.assembly), then `close`.
     """
 
-    def __init__(self, options: CaptureOptions) -> None:
-        self._opened = ExitStack()
-        """Closes, the last first, what was opened."""
-        try:
-            self._open(options)
-        except BaseException:
-            self._opened.close()
-            raise
-
-    def _open(self, options: CaptureOptions) -> None:
-        self._uprobe_events = UprobeEvents()
-        self._closer = Closer(self._uprobe_events)
-        self._leaves_rest = False
-        self._opened.callback(self._end_closer)
-        self._uprobe_events.claim()
+    def __init__(self, options: CaptureOptions, site_finder: SiteFinder, start: KernelStart) -> None:
+        """What this opens beside what the start has opened is closed by whoever made that, if it fails."""
+        self._start, self._opened, self.kernel = start, start.opened, start.kernel
         self.options = options
         self.mode = "attached"
         self.stopped = self._is_closed = False
@@ -93,8 +78,6 @@ class Session:
         self.mishaps = Mishaps()
         self.binaries = Binaries()
         self._opened.callback(self.binaries.close)
-        with beside(lambda: self._make_kernel_side(options)):
-            options.meanwhile()
         maps, can_hold = self.kernel.maps, self.kernel.programs.can_hold
         self.clock = TraceClock()
         self.holds = HoldCounts(enabled=options.constants.counts)
@@ -106,9 +89,9 @@ class Session:
         self._interpreters = InterpreterRuntimes(maps, self.kernel.programs.interpreters, self.mishaps)
         tables = MappingTables(maps, self._interpreters)
         self.spaces = Spaces(self.binaries, rows, tables, self.mishaps)
-        self._attacher = Attacher(self.kernel.programs, self._uprobe_events, maps)
+        self._attacher = Attacher(self.kernel.programs, start.uprobe_events, maps)
         self._prober = Prober(
-            options.site_finder, self.sites, rows, self._attacher, self.mishaps, follow=options.follow,
+            site_finder, self.sites, rows, self._attacher, self.mishaps, follow=options.follow,
             misses_ends=self._interpreters.misses_ends, holds_ends=options.reachability and options.hindrance is None,
             preload=options.preload,
         )
@@ -137,10 +120,6 @@ class Session:
         """Of those that were attached to: they are not traced, unless they are known by their fork."""
         self._launched: Launched | None = None
         self._pids: tuple[int, ...] = ()
-
-    def _make_kernel_side(self, options: CaptureOptions) -> None:
-        by_events = options.follow and self._uprobe_events.can_be_added and is_busy()
-        self.kernel = KernelSide(options, self._opened, by_events=by_events)
 
     def _arm(self) -> None:
         before = os.getpriority(os.PRIO_PROCESS, 0)
@@ -379,18 +358,13 @@ class Session:
         the kernel, 0.4 s and more, is of no use to anybody.
         """
         self._is_closed = True
-        self._leaves_rest = exits and self._closer.is_ready
+        self._start.leaves_rest = exits and self._start.closer.is_ready
         self.kernel.shared["armed"] = 0
         self._opened.close()
         self.mishaps.calm()
 
     def _detach(self) -> None:
-        if self._leaves_rest and self.target_ended:
+        if self._start.leaves_rest and self.target_ended:
             self._attacher.leave_all()
         else:
-            self._attacher.detach_all(leaves_places=self._leaves_rest)
-
-    def _end_closer(self) -> None:
-        """End it, unless it has something to close, or to remove names that the kernel still has in use."""
-        if not self._leaves_rest and self._uprobe_events.close():
-            self._closer.stop()
+            self._attacher.detach_all(leaves_places=self._start.leaves_rest)

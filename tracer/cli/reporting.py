@@ -18,7 +18,6 @@ from tracer.model.visible import visible
 from tracer.pipeline.judge_options import JudgeOptions, check
 from tracer.report.formats import ReportOptions, format_for
 from tracer.report.page import Page, Span, stream_color, stream_width
-from tracer.report.verdict_line import verdict
 
 if TYPE_CHECKING:
     from tracer.model.findings import Findings
@@ -52,6 +51,8 @@ def write_report(
         report.print(usual, arguments.format or "text", _report_options(arguments))
         usual.flush()
     if announces:
+        from tracer.report.verdict_line import verdict
+
         announce(verdict(report.findings), arguments)
 
 
@@ -81,7 +82,7 @@ def _report_output(arguments: argparse.Namespace) -> Path | None:
 
 
 def _report_options(arguments: argparse.Namespace) -> ReportOptions:
-    from tracer.report.text import TextOptions
+    from tracer.report.text_options import TextOptions
 
     color = None if arguments.color == "auto" else arguments.color == "always"
     text = TextOptions(arguments.width, color, top=arguments.top, tree=arguments.balance, show=arguments.show)

@@ -159,7 +159,8 @@ def _write(report: Report, arguments: argparse.Namespace) -> CannotWrite | None:
     try:
         write_report(report, arguments, usual)
     except CannotWrite as error:
-        from tracer.report.text import TextOptions, write_text
+        from tracer.report.text import write_text
+        from tracer.report.text_options import TextOptions
 
         write_text(report.findings, sys.stderr, TextOptions(top=arguments.top, tree=arguments.balance))
         return error

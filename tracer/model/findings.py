@@ -18,6 +18,11 @@ FrameList = tuple[Frame, ...]
 REACHABLE, POSSIBLE, STACK_ONLY, LOST, INDIRECT = "reachable", "possible", "stack", "lost", "indirect"
 REACHABILITY = (None, REACHABLE, POSSIBLE, STACK_ONLY, LOST, INDIRECT)
 """Of an entry, by Reach."""
+LEAKED, OUTSTANDING, INHERITED, ALIVE_AT_EXEC = "leaked", "outstanding", "inherited", "alive-at-exec"
+"""States of an entry."""
+REINITIALISED, FREED_PAST_COUNTER = "reinitialised", "freed-past-counter"
+REMARKS = (REINITIALISED, FREED_PAST_COUNTER)
+"""Kinds of error that are worth a look but break no rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +149,7 @@ class Leak:
     type: str | None
     pid: int
     state: str
-    """"leaked", "outstanding", "inherited" or "alive-at-exec"."""
+    """LEAKED, OUTSTANDING, INHERITED or ALIVE_AT_EXEC."""
     count: int
     """Of all there are: estimated where blocks were sampled, and so are `bytes`, `made` and `freed`."""
     bytes: int | None

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from tracer.binaries.open_files import raise_limit
 from tracer.capture.capture_options import CaptureOptions, Progress
+from tracer.capture.kernel_start import open_session
 from tracer.capture.launch import Launched, find_command, launch, user_of
-from tracer.capture.session import Session
-from tracer.capture.statistics import read_statistics
 from tracer.errors import CannotWrite, NothingToProbe, UsageError
 from tracer.files.cache_folder import cache_directory
 from tracer.kernel.maps import Constants
@@ -22,28 +21,23 @@ from tracer.model.preload_names import PreloadLibrary
 from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline.preload import library_for
-from tracer.pipeline.site_finder import site_finder
 from tracer.pipeline.steps import OnStep, step, unseen
 from tracer.pipeline.target_check import check_pids, check_privileges, check_program
 from tracer.pipeline.trace_options import TraceOptions
-from tracer.symbols.holder_names import with_holder_names
 
 if TYPE_CHECKING:
     from tracer.pipeline.analyst import Analyst, Job
     from tracer.pipeline.judge_options import JudgeOptions
     from tracer.pipeline.recorder import Recorder
     from tracer.pipeline.report import Report
+    from tracer.probing.site_finder import SiteFinder
 
 Turn = Callable[[], None]
-_OF_THE_END = ("tracer.capture.assembly", "tracer.pipeline.missing", "tracer.pipeline.naming", "tracer.pipeline.report",
-               "tracer.analysis.analysis", "tracer.report.text")  # fmt: skip
-"""Imported while the kernel looks at the programs: what a trace needs only when its target has ended."""
-
-
-def _import_the_rest() -> None:
-    for module in _OF_THE_END:
-        import_module(module)
-
+_LATER = (
+    "tracer.capture.assembly", "tracer.pipeline.missing", "tracer.pipeline.naming", "tracer.pipeline.report",
+    "tracer.analysis.analysis", "tracer.report.text", "tracer.symbols.holder_names",
+)  # fmt: skip
+"""What a trace needs only when its target has ended: imported while the kernel looks at the programs."""
 
 
 class Trace:
@@ -66,7 +60,8 @@ class Trace:
         self._is_main, self._has_begun = True, False
         try:
             with step(on_step, "loading the BPF programs"):
-                self._session = Session(_capture_options(options, on_step, preload, launched=child is not None))
+                capture = _capture_options(options, on_step, preload, launched=child is not None)
+                self._session = open_session(capture, lambda: _site_finder(options))
             self._session.endings.stops, self._session.endings.most_bytes = options.stops, options.max_scan
         except BaseException:
             self._abandon()
@@ -169,6 +164,7 @@ class Trace:
         """
         from tracer.pipeline.naming import symbols_of
         from tracer.pipeline.report import report_of
+        from tracer.symbols.holder_names import with_holder_names
 
         snapshot = self.snapshot()
         try:
@@ -212,6 +208,8 @@ class Trace:
     @property
     def statistics(self) -> RunStatistics:
         """What the trace had to do so far, where its options ask for that; else most of it is 0."""
+        from tracer.capture.statistics import read_statistics
+
         return read_statistics(self._session)
 
     @property
@@ -242,12 +240,20 @@ def _capture_options(
 ) -> CaptureOptions:  # fmt: skip
     follow = options.follow_forks if options.follow_forks is not None else launched or options.tree
     return CaptureOptions(
-        site_finder(options), cache_directory(), options.limits, follow, options.duration_s, options.selection,
+        cache_directory(), options.limits, follow, options.duration_s, options.selection,
         preload=preload, interpreters=options.interpreters, reachability=options.reachability,
         hindrance=_hindrance(options),
         constants=Constants(counts=options.statistics),
-        on_compile=lambda: on_step("compiling the BPF programs, which is done once"), meanwhile=_import_the_rest,
+        on_compile=lambda: on_step("compiling the BPF programs, which is done once"),
     )
+
+
+def _site_finder(options: TraceOptions) -> SiteFinder:
+    from tracer.pipeline.site_finder import site_finder
+
+    for module in _LATER:
+        import_module(module)
+    return site_finder(options)
 
 
 def _hindrance(options: TraceOptions) -> str | None:

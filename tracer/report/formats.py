@@ -11,7 +11,7 @@ from typing import BinaryIO, TextIO
 from tracer.errors import UsageError
 from tracer.lazy_names import called_later
 from tracer.model.findings import Findings
-from tracer.report.text import TextOptions, write_text
+from tracer.report.text_options import TextOptions
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _plain(module: str, name: str) -> TextWriter:
 
 FORMATS = (
     Format("text", (".txt",), "for people",
-           lambda findings, stream, options: write_text(findings, stream, options.text)),
+           lambda findings, stream, options: _later("text", "write_text")(findings, stream, options.text)),
     Format("json", (".json",), "for programs: docs/report.schema.json", _plain("json_report", "write_json")),
     Format("html", (".html", ".htm"), "one interactive page", _plain("html_page", "write_html")),
     Format("markdown", (".md",), "for a merge request",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tracer.model.findings import DominatorNode, ErrorFinding, Findings, Leak, StackCount
+from tracer.model.findings import REMARKS, DominatorNode, ErrorFinding, Findings, Leak, StackCount
 from tracer.report.address_words import address_word, counts_references
 from tracer.report.amount_words import amount
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, same_cause_words
@@ -17,7 +17,7 @@ from tracer.report.scope import command, end
 from tracer.report.selection_words import limits, rate
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.unpaired_sentence import unpaired_sentence
-from tracer.report.verdict_line import REMARKS, verdict
+from tracer.report.verdict_line import verdict
 from tracer.report.weights import process_names, reported
 
 Json = dict[str, object]

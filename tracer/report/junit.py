@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TextIO
 from xml.etree import ElementTree
 
-from tracer.model.findings import ErrorFinding, Findings
+from tracer.model.findings import REMARKS, ErrorFinding, Findings
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Process
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
@@ -18,7 +18,7 @@ from tracer.report.entry_sentence import error_sentence, leak_sentence, offender
 from tracer.report.scope import command, end, last_of, unseen
 from tracer.report.selection_words import rate
 from tracer.report.source_location import main_frame, source_place
-from tracer.report.verdict_line import REMARKS, verdict
+from tracer.report.verdict_line import verdict
 from tracer.report.weights import numbered_names, reported
 from tracer.report.xml_text import xml_safe
 

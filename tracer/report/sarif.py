@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TextIO
 
-from tracer.model.findings import ErrorFinding, Findings, FrameList, Leak
+from tracer.model.findings import REMARKS, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.visible import visible
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, short_place
 from tracer.report.sarif_parts import Json, Place, fingerprints, head, locations, places, stack_document, write_log
 from tracer.report.source_location import main_frame
 from tracer.report.stack_lines import name
-from tracer.report.verdict_line import REMARKS
 from tracer.report.weights import reported
 
 _LEVELS = {"leaked": "error", "alive-at-exec": "warning"}

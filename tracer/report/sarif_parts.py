@@ -12,12 +12,11 @@ from pathlib import PurePosixPath
 from typing import TextIO
 
 from tracer import __version__
-from tracer.model.findings import FrameList
+from tracer.model.findings import REMARKS, FrameList
 from tracer.model.frames import Frame
 from tracer.report.entry_sentence import short_place
 from tracer.report.sarif_rules import RULES
 from tracer.report.source_location import SourceLocation, source_place
-from tracer.report.verdict_line import REMARKS
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "SRCROOT"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TextIO
 
 from tracer.model.findings import INDIRECT, LOST, ErrorFinding, Findings, Leak
 from tracer.report.alike_processes import ProcessEntries, add_inherited, add_others, alike
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
-from tracer.report.balance import PRUNED
 from tracer.report.cause_entries import cause_entries
-from tracer.report.class_words import SHOWN, held_lines
+from tracer.report.class_words import held_lines
 from tracer.report.entries import add_error, add_leak
 from tracer.report.entry_sentence import offender, short_place
 from tracer.report.holder_words import growing_lines
@@ -21,26 +19,11 @@ from tracer.report.nameless import add_nameless
 from tracer.report.page import Page, Span, page_for
 from tracer.report.period_table import add_periods
 from tracer.report.scope import add_scope, command, end, last_of
+from tracer.report.text_options import TextOptions
 from tracer.report.type_table import add_types
 from tracer.report.verdict_line import verdict
 
 _MOST_PLACES = 3
-
-
-@dataclass(frozen=True)
-class TextOptions:
-    width: int | None = None
-    """Columns; None: the terminal's, or 80 where the output is none."""
-    color: bool | None = None
-    """None: as the terminal and NO_COLOR say."""
-    top: int = 10
-    """Most entries listed of each process, and most errors."""
-    tree: str = PRUNED
-    """How much of the balance trees: one of tracer.report.balance.TREES."""
-    show: tuple[str, ...] = SHOWN
-    """Classes of memory whose entries are listed; those that were not looked into always are."""
-    next_command: str | None = None
-    """What to type for more; printed where something was found."""
 
 
 _DEFAULTS = TextOptions()

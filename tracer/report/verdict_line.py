@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tracer.model.findings import POSSIBLE, Findings, Leak
+from tracer.model.findings import POSSIBLE, REMARKS, Findings, Leak
 from tracer.model.snapshot import CRASHES
 from tracer.report.amounts import counted
 from tracer.report.class_words import leaked_amount, outstanding_amount
@@ -12,8 +12,6 @@ from tracer.report.page import Span
 from tracer.report.scope import end, last_of, unseen, untraced
 from tracer.report.selection_words import limits
 
-REMARKS = ("reinitialised", "freed-past-counter")
-"""Kinds of error that are worth a look but break no rule."""
 
 def verdict(findings: Findings) -> Span:
     """Return the verdict: "LEAK" only for a launched target that ended, and in doubt where data were lost."""

@@ -15,7 +15,8 @@ from tracer.model.findings import Findings
 from tracer.model.operations import Operation
 from tracer.model.records import LossKind
 from tracer.model.snapshot import EVERY_KIND, Loss
-from tracer.report.text import TextOptions, write_text
+from tracer.report.text import write_text
+from tracer.report.text_options import TextOptions
 
 HIDES = {
     LossKind.LIVE_FULL: "", LossKind.STACKS_FULL: "", LossKind.TOTALS_FULL: "", LossKind.TYPES_FULL: "",

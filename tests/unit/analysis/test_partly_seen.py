@@ -22,7 +22,8 @@ from tracer.model.snapshot import (
     Unresolved,
     Untraced,
 )
-from tracer.report.text import TextOptions, write_text
+from tracer.report.text import write_text
+from tracer.report.text_options import TextOptions
 from tracer.report.verdict_line import verdict
 
 WHY = "the kernel refused the probe: Cannot allocate memory"

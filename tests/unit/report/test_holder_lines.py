@@ -19,7 +19,8 @@ from tracer.report.holder_words import held_by
 from tracer.report.html_document import html_document
 from tracer.report.json_report import document, frame_document
 from tracer.report.json_text import JsonText
-from tracer.report.text import TextOptions, write_text
+from tracer.report.text import write_text
+from tracer.report.text_options import TextOptions
 
 
 def reported(code: Code, maker: int) -> Findings:

@@ -20,7 +20,7 @@ from tracer.model import balance
 from tracer.model.balance import BalanceNode, CallPath, balance_tree
 from tracer.model.frames import Frame
 from tracer.report import write_text
-from tracer.report.text import TextOptions
+from tracer.report.text_options import TextOptions
 
 
 def test_balance_trees_are_made_for_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:

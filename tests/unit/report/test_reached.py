@@ -31,7 +31,8 @@ from tracer.model.reachability import (
 from tracer.model.snapshot import Loss, Snapshot
 from tracer.report.json_report import document, frame_document
 from tracer.report.json_text import JsonText
-from tracer.report.text import TextOptions, write_text
+from tracer.report.text import write_text
+from tracer.report.text_options import TextOptions
 from tracer.report.verdict_line import verdict
 
 LOST_AT, BELOW_AT, HELD_AT, MIDDLE_AT, STACK_AT = 0x1000, 0x2000, 0x3000, 0x4000, 0x5000
