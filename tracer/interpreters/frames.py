@@ -25,6 +25,10 @@ _HEAD = struct.Struct("<QIIQII")
 _PLACES_AT = _HEAD.size
 _FRAMES_AT = _PLACES_AT + (records.MAX_FRAMES + 1) * _PLACE_BYTES
 _KIND = struct.Struct("<QI")
+_FRAME = struct.Struct("<QII")
+"""INTERPRETER_FRAME: its code, where in it, and its place."""
+_MOST_RUNS = 1 << 17
+"""Of those that are remembered, some 250 bytes each."""
 _LOST = Frame(None, kind="guest", why_unknown="its code was not kept")
 _NONE: Mapping[int, tuple[int, ...]] = {}
 _HIDDEN = -1
@@ -41,6 +45,8 @@ class InterpreterFrames:
         self._sent: dict[int, bytes] = {}
         """Codes as they came, until one of their frames is met."""
         self._calls: dict[_Call, tuple[int, bool]] = {}
+        self._runs_met: dict[bytes, Run] = {}
+        """By their frames as they were sent."""
         self._shown: list[_Call] = []
         """By the numbers of their frames."""
         self._waiting: deque[bytes] = deque()
@@ -80,11 +86,10 @@ class InterpreterFrames:
             places = completed.get(native_number)
             if places is None:
                 places = struct.unpack_from(f"<{native_depth}I", blob, _HEAD.size)
-            words = struct.unpack_from(f"<{2 * depth}Q", blob, behind)
-            stacks[number] = self._merged(native, places, words, bool(is_cut))
+            stacks[number] = self._merged(native, places, self._runs(blob[behind:], depth), bool(is_cut))
 
-    def _merged(self, native: Stack, places: Sequence[int], words: Sequence[int], is_cut: bool) -> Stack:
-        frames, missed = merged(native.frames, places[: len(native.frames)], list(self._runs(words)))
+    def _merged(self, native: Stack, places: Sequence[int], runs: Iterable[Run], is_cut: bool) -> Stack:
+        frames, missed = merged(native.frames, places[: len(native.frames)], runs)
         if missed:
             self._troubles["whose place on the C stack was not found"] += 1
         status = native.status
@@ -93,28 +98,34 @@ class InterpreterFrames:
             status = StackStatus.TRUNCATED if native.complete else status
         return Stack(frames, status)
 
-    def _runs(self, words: Sequence[int]) -> Iterator[Run]:
-        """Split at the ends of runs; one with a frame that could not be told, or without an end, is left out.
+    def _runs(self, frames: bytes, depth: int) -> Iterator[Run]:
+        """Split at the ends of runs; one without an end is left out.
 
-        `words`: two for each frame, its code and, in the upper half, its place.
+        `frames`: as many INTERPRETER_FRAMEs as `depth` says. Most runs are those of a stack before.
         """
-        calls: list[_Call] = []
-        is_whole = True
-        for code, word in zip(words[::2], words[1::2], strict=True):
-            place = word >> 32
-            if code:
-                calls.append((code, word & 0xFFFFFFFF))
-            elif not place:
-                is_whole = False
+        met, begin, end = self._runs_met.get, 0, 0
+        for place in struct.unpack(f"<{4 * depth}I", frames)[3::4]:
+            end += _FRAME_BYTES
             if place:
-                if is_whole:
-                    yield self._run(calls, place & ~1)
-                calls, is_whole = [], True
+                sent = frames[begin:end]
+                begin = end
+                yield met(sent) or self._kept(sent)
 
-    def _run(self, calls: Sequence[_Call], place: int) -> Run:
+    def _kept(self, sent: bytes) -> Run:
+        if len(self._runs_met) >= _MOST_RUNS:
+            self._runs_met.clear()
+        run = self._runs_met[sent] = self._run(list(_FRAME.iter_unpack(sent)))
+        return run
+
+    def _run(self, frames: Sequence[tuple[int, int, int]]) -> Run:
+        """Return the run of these frames (code, where in it, place): of none where one of them could not be told."""
+        *_, (last, _, place) = frames
+        calls = [(code, at) for code, at, _ in frames if code]
+        if len(calls) < len(frames) - (not last):  # a mark that ends a run has no code
+            return Run((), place & ~1, replaces_loop=True)
         known = [self._calls.get(call) or self._met(call) for call in calls]
         keys = tuple([key for key, _ in known if key != _HIDDEN])
-        return Run(keys, place, all(replaces_loop for _, replaces_loop in known))
+        return Run(keys, place & ~1, all(replaces_loop for _, replaces_loop in known))
 
     def _met(self, call: _Call) -> tuple[int, bool]:
         """Number a frame that was not met before; return its key, and whether it stands for an evaluation loop."""

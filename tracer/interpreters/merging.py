@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Run:
     """The frame of the evaluation loop, as Python's do."""
 
 
-def merged(native: Sequence[int], places: Sequence[int], runs: Sequence[Run]) -> tuple[tuple[int, ...], int]:
+def merged(native: Sequence[int], places: Sequence[int], runs: Iterable[Run]) -> tuple[tuple[int, ...], int]:
     """Return the frame keys of both, leaf first, and the number of runs whose place was not found.
 
     Those beyond the end of a native stack that was cut are not counted.
@@ -30,17 +31,25 @@ def merged(native: Sequence[int], places: Sequence[int], runs: Sequence[Run]) ->
     run stands before the function that entered Lua, behind all that this called.
     """
     frames, reach, end = list(native), max(places, default=0), _descent(places)
-    found = [(index, run) for run in runs if (index := _index(places, end, run)) is not None]
-    missed = sum(bool(run.frames) and run.place <= reach for run in runs) - sum(bool(run.frames) for _, run in found)
-    for index, run in sorted(found, key=lambda pair: pair[0], reverse=True):
+    found, missed = [], 0
+    for run in runs:
         if run.frames:
-            frames[index : index + run.replaces_loop] = run.frames
+            index = _index(places, end, run)
+            if index is not None:
+                found.append((index, run))
+            elif run.place <= reach:
+                missed += 1
+    found.sort(key=itemgetter(0), reverse=True)
+    for index, run in found:
+        frames[index : index + run.replaces_loop] = run.frames
     return tuple(frames), missed
 
 
 def _descent(places: Sequence[int]) -> int:
     """Return the index of the first stack pointer that is below the one before."""
-    return next((at for at, (before, here) in enumerate(pairwise(places), 1) if here < before), len(places))
+    if sorted(places) == list(places):  # nearly always, and sooner told
+        return len(places)
+    return next(at for at, (before, here) in enumerate(pairwise(places), 1) if here < before)
 
 
 def _index(places: Sequence[int], end: int, run: Run) -> int | None:

@@ -147,6 +147,20 @@ def test_a_run_with_a_frame_that_could_not_be_told_is_left_out() -> None:
     assert stacks[9].frames == (1, 2, 3, FIRST, 5, 6)
 
 
+@pytest.mark.parametrize("most", [1, 2, 1000])
+def test_runs_that_are_met_again_are_the_same(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(frames, "_MOST_RUNS", most)
+    book, stacks = InterpreterFrames(), {5: Stack(NATIVE)}
+    outer = [(77, 2, 0), (0, 0, 257)]
+    runs = ([(77, 1, 73)], [(77, 1, 0), (77, 2, 73)], [(0, 0, 0), (77, 1, 73)])
+    book.add([code(77), *(stack(9 + at, 5, [*run, *outer]) for at, run in enumerate((*runs, *runs)))])
+    book.settle(stacks)
+    for number in (9, 12):
+        assert stacks[number].frames == (1, 2, FIRST, FIRST | 1, 5, 6)
+        assert stacks[number + 1].frames == (1, 2, FIRST, FIRST | 1, FIRST | 1, 5, 6)
+        assert stacks[number + 2].frames == (1, 2, 3, FIRST | 1, 5, 6)
+
+
 def test_a_mark_behind_the_frames_ends_a_run() -> None:
     book, stacks = InterpreterFrames(), {5: Stack(NATIVE)}
     book.add([code(77), stack(9, 5, [(77, 0, 0), (0, 0, 73), (77, 2, 0), (0, 0, 257)])])
