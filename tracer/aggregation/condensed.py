@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tracer.aggregation.grouping import Indices
 from tracer.aggregation.pairing import pair
 from tracer.aggregation.tally import Tally, changes
-from tracer.model.distinct_values import distinct
+from tracer.model.distinct_values import distinct, is_in
 from tracer.model.events import CREATE_EVENT, IDENTITY
 from tracer.model.snapshot import Records
 from tracer.model.statistics import CONDENSED, PAIR
@@ -47,10 +47,10 @@ class Condensed:
     def remove(self, creates: Records) -> Records:
         """Forget the objects that `creates` (their CREATE events) began; return what was kept of them, as PAIRs."""
         rows = self._tally.unordered()
-        gone = np.isin(rows["serial"], creates["serial"])
+        gone = is_in(rows["serial"], creates["serial"])
         if not bool(gone.any()):
             return np.zeros(0, dtype=PAIR)
-        creates = creates[np.isin(creates["serial"], rows["serial"])]
+        creates = creates[is_in(creates["serial"], rows["serial"])]
         owner = _owners(rows, creates)
         gone = owner >= 0
         pairs = np.zeros(int(gone.sum()), dtype=PAIR)

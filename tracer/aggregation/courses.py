@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from tracer.aggregation.grouping import Indices
 from tracer.aggregation.tally import changes
+from tracer.model.distinct_values import is_in
 from tracer.model.events import CREATE_EVENT
 from tracer.model.hashing import Hashes, mixed
 from tracer.model.operations import Operation
@@ -71,7 +72,7 @@ class Courses:
         types = events.view(CREATE_EVENT)["type"][starts[objects]]
         full = [type_ for type_, number in self._of_type.items() if number >= self._most_of_type]
         added = []
-        for place in np.flatnonzero(~np.isin(types, np.array(full, dtype=np.uint64))).tolist():
+        for place in np.flatnonzero(~is_in(types, np.array(full, dtype=np.uint64))).tolist():
             type_ = int(types[place])
             if len(self._steps) >= self._most:
                 break

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tracer.aggregation.grouping import Grouping, Indices
 from tracer.aggregation.tally import changes
+from tracer.model.distinct_values import is_in
 from tracer.model.events import EventFlag
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
@@ -72,7 +73,7 @@ def _superseded(events: Records, grouping: Grouping, create: Indices, last: Indi
     born = np.flatnonzero(create != ABSENT)
     rows = grouping.order[create[born]]
     endless = last[born] == ABSENT
-    shared = np.isin(events["address"][rows], events["address"][rows[endless]])
+    shared = is_in(events["address"][rows], events["address"][rows[endless]])
     born, rows, endless = born[shared], rows[shared], endless[shared]
     if len(rows) < 2:
         return np.zeros(0, dtype=np.int64)

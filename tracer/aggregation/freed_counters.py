@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tracer.model.distinct_values import is_in
 from tracer.model.events import COUNTED_EVENT, ERROR_EVENT, IDENTITY, ErrorKind
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records, Snapshot
@@ -26,7 +27,7 @@ def without_moved(freed: Records, snapshot: Snapshot) -> Records:
     """Leave out the blocks that a realloc freed: it has made another one, by the same stack."""
     totals = snapshot.totals[snapshot.totals["made"] > 0]
     made = np.concatenate([totals["stack"], snapshot.allocations["stack"], freed["stack"]])
-    left: Records = freed[~np.isin(freed["release"], made)]
+    left: Records = freed[~is_in(freed["release"], made)]
     return left
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.aggregation.tally import changes
+from tracer.model.distinct_values import is_in
 from tracer.model.events import IDENTITY
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
@@ -90,7 +91,7 @@ def _separated(events: Records, order: Indices) -> npt.NDArray[np.bool_]:
     if not bool(mixed.any()):
         return apart
     serial_run = np.cumsum(serial_changes) - 1
-    places = np.flatnonzero(np.isin(serial_run, serial_run[mixed]))
+    places = np.flatnonzero(is_in(serial_run, serial_run[mixed]))
     rows = order[places]
     columns = [events[name][rows] for name in ("address", "group", "generation", "pid", "serial")]
     order[places] = rows[np.lexsort([rows, *columns])]

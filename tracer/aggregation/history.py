@@ -16,6 +16,7 @@ from tracer.aggregation.fates import ABSENT, Fate, Fates, judge
 from tracer.aggregation.grouping import REORDER_NS, Grouping, Indices, chosen, group, in_time_order
 from tracer.aggregation.site_calls import SiteCalls
 from tracer.aggregation.suspects import Suspects
+from tracer.model.distinct_values import is_in
 from tracer.model.events import ERROR_EVENT, EVENT, EventFlag
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records, TypeTotals
@@ -178,7 +179,7 @@ class History:
         create, last = place[fates.create[ended]], place[fates.last[ended]]
         self._balance.fold(folded, owner, create, last)
         creates = folded.take(create)
-        whole = ~np.isin(creates["serial"], self._condensed.serials())
+        whole = ~is_in(creates["serial"], self._condensed.serials())
         healthy = ~self._suspects.take(folded, owner, creates)
         self._courses.fold(folded, owner, create, whole & healthy)
         self._balance.add_pairs(self._condensed.remove(creates))

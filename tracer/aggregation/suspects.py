@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.aggregation.grouping import Indices, in_time_order
+from tracer.model.distinct_values import is_in
 from tracer.model.events import EVENT, IDENTITY, MEMORY, ErrorKind
 from tracer.model.snapshot import Records
 
@@ -42,7 +43,7 @@ class Suspects:
         if not self._accused:
             return accused
         serials = np.array([identity[-1] for identity in self._accused], dtype=np.uint32)
-        for place in np.flatnonzero(np.isin(creates["serial"], serials)).tolist():
+        for place in np.flatnonzero(is_in(creates["serial"], serials)).tolist():
             if creates[list(IDENTITY)][place].item() in self._accused:
                 accused[place] = True
         if bool(accused.any()):

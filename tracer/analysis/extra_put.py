@@ -20,6 +20,7 @@ from tracer.analysis.representatives import last_in_first_out, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
 from tracer.analysis.whole_places import by_whole_puts
+from tracer.model.distinct_values import is_in
 from tracer.model.events import CREATE_EVENT, IDENTITY, MEMORY, ErrorKind
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
@@ -107,10 +108,10 @@ class ExtraPuts:
         history = self._history
         in_memory = history[list(MEMORY)] == create[list(MEMORY)]
         rows = np.flatnonzero(in_memory & (history["time_ns"] < create["time_ns"]))
-        rows = rows[~np.isin(history["serial"][rows], self._errors["serial"])]  # not those with errors of their own
+        rows = rows[~is_in(history["serial"][rows], self._errors["serial"])]  # not those with errors of their own
         creates = history[rows].view(CREATE_EVENT)
         of_type = creates[(creates["operation"] == Operation.CREATE) & (creates["type"] == create["type"])]
-        return history[rows[np.isin(history["serial"][rows], of_type["serial"])]]
+        return history[rows[is_in(history["serial"][rows], of_type["serial"])]]
 
     def _same(self, row: int) -> Indices:
         """Return the rows of all gets and puts of the same object that came after its end."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from tracer.binaries.open_binaries import OpenBinary
+from tracer.model.distinct_values import is_in
 from tracer.model.records import FRAME_BINARY_SHIFT, MappedFlag
 from tracer.model.snapshot import Records, Stack
 from tracer.probing.replacements import moves_break, whole_replacements
@@ -25,7 +26,7 @@ def heaps_of(mapped: Records, stacks: Mapping[int, Stack], binaries: Sequence[Op
     if not allocators:
         return None
     callers = set(_called_from(allocators, stacks))
-    chosen = mapped[np.isin(mapped["stack"], np.array(sorted(callers), np.uint64))]
+    chosen = mapped[is_in(mapped["stack"], np.array(sorted(callers), np.uint64))]
     return Heaps(chosen, has_break=not moves_break(binaries))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from tracer.binaries.open_binaries import OpenBinary
+from tracer.model.distinct_values import is_in
 from tracer.model.preload_names import SONAME
 from tracer.model.records import FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records, Stack
@@ -19,5 +20,5 @@ def outside_wrappers(rows: Records, stacks: Mapping[int, Stack], binaries: Itera
         return rows
     inside = [number for number, stack in stacks.items()
               if any(frame >> FRAME_BINARY_SHIFT in ours for frame in stack.frames)]  # fmt: skip
-    kept: Records = rows[~np.isin(rows["stack"], np.array(inside, np.uint64))]
+    kept: Records = rows[~is_in(rows["stack"], np.array(inside, np.uint64))]
     return kept

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tracer.elf.image import Image
 from tracer.elf.raw_symbols import SHN_UNDEF, RawSymbols, read_raw_symbols
+from tracer.model.distinct_values import is_any_of
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_TLS, STT_GNU_IFUNC = 0, 1, 2, 6, 10
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
@@ -62,7 +63,7 @@ class SymbolTable:
         """Tell whether the binary refers to `name` without defining it."""
         for table in reversed(self._tables):  # the dynamic one is the smaller one
             places = [*_hits(table.strings, name.encode() + b"\0"), *_hits(table.strings, name.encode() + b"@")]
-            for row in table.array[np.isin(table.array["name"], np.array(places, np.uint32))] if places else ():
+            for row in table.array[is_any_of(table.array["name"], places)] if places else ():
                 if row["section"] == SHN_UNDEF and table.text(int(row["name"])).partition("@")[0] == name:
                     return True
         return False
@@ -84,7 +85,7 @@ class SymbolTable:
             offsets = [*_hits(table.strings, name.encode() + b"\0"), *_hits(table.strings, name.encode() + b"@")]
             if not offsets:
                 continue
-            indexes = np.flatnonzero(np.isin(table.array["name"], np.array(offsets, np.uint32)))
+            indexes = np.flatnonzero(is_any_of(table.array["name"], offsets))
             kinds = table.kinds[indexes]
             wanted = (kinds == STT_FUNC) | (kinds == STT_GNU_IFUNC) | (kinds == STT_OBJECT)
             found += _decode(table, indexes[wanted])

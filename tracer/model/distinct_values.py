@@ -22,3 +22,13 @@ def is_any_of(values: npt.NDArray[Any], few: Sequence[int]) -> npt.NDArray[np.bo
     for value in few[1:]:
         found |= values == value
     return found
+
+
+def is_in(values: npt.NDArray[Any], many: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which values are among many, as numpy.isin does for integers of one type, which imports numpy.ma too."""
+    ordered = np.sort(many, axis=None)
+    if not len(ordered):
+        return np.zeros(values.shape, bool)
+    at = np.searchsorted(ordered, values)
+    found: npt.NDArray[np.bool_] = ordered[np.minimum(at, len(ordered) - 1)] == values
+    return found

@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from tracer.model.distinct_values import distinct
+from tracer.model.distinct_values import distinct, is_in
 from tracer.model.reachability import RootKind
 from tracer.model.snapshot import Records
 
@@ -95,7 +95,7 @@ def with_heaps(memory: Memory, heaps: Records, blocks: Addresses, *, has_break: 
     is_mapped = spans_of(starts[order], ends[order], rows["start"]) >= 0
     rows["kind"][is_mapped & (rows["kind"] == RegionKind.MAPPING)] = RegionKind.ALLOCATOR
     if has_break:
-        is_used = np.isin(np.arange(len(rows)), spans_of(rows["start"], rows["end"], blocks))
+        is_used = is_in(np.arange(len(rows)), spans_of(rows["start"], rows["end"], blocks))
         rows["kind"][is_used & (rows["kind"] == RegionKind.BREAK)] = RegionKind.ALLOCATOR
     return replace(memory, regions=rows[rows["kind"] != 0])
 
