@@ -773,10 +773,10 @@ enum count {
 struct constants {
 	u32 counts;
 	u32 joins; /* walks end where they come to a frame that is remembered */
+	u64 hold_ns; /* so long is a thread held at most */
 };
 
-/* How long a thread is held at most, and how old the tracer's heartbeat may be meanwhile. */
-#define HOLD_NS 5000000000LL
+/* How old the tracer's heartbeat may be while a thread is held. */
 #define HEARTBEAT_NS 700000000LL
 
 /* In the upper half of a cookie: of an event that all who have probes at the place have in common. */

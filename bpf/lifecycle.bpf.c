@@ -251,7 +251,7 @@ INLINE int hold_turn(u64 index)
 	MASK(slot, HOLD_SLOTS);
 	if (!hold || SHARED->released[slot] == hold->ticket || !SHARED->armed)
 		return 1;
-	if (now - hold->ticket > HOLD_NS || patience(now) < 0)
+	if (now - hold->ticket > CONSTANTS->hold_ns || patience(now) < 0)
 		return 1;
 	code = hold->code;
 #pragma unroll

@@ -3,7 +3,7 @@
 _refleak()
 {
     local current=$2 previous=$3 command= word index is_value=0 target=0
-    local valued=" -p --pid --user --interpreters --guest --duration --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --max-scan --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
+    local valued=" -p --pid --user --interpreters --guest --duration --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --max-scan --hold --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
@@ -88,6 +88,9 @@ _refleak()
             COMPREPLY=()
             return ;;
         :--max-scan)
+            COMPREPLY=()
+            return ;;
+        :--hold)
             COMPREPLY=()
             return ;;
         :--ring-size)
@@ -309,6 +312,9 @@ _refleak()
         top:--max-scan)
             COMPREPLY=()
             return ;;
+        top:--hold)
+            COMPREPLY=()
+            return ;;
         top:--ring-size)
             COMPREPLY=()
             return ;;
@@ -361,7 +367,7 @@ _refleak()
     case $command in
         "")
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --no-stop --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --max-scan --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval --scan-live" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --no-stop --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --max-scan --hold --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode --interval --scan-live" -- "$current")
             else
                 ((COMP_CWORD > 1)) || mapfile -t COMPREPLY < <(compgen -W "diff discover doctor probes report specs top run" -- "$current")
                 ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -c -- "$current")
@@ -404,7 +410,7 @@ _refleak()
             fi ;;
         top)
             if [[ $current == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet --interval -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --no-stop --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --max-scan --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version --allow-missing --stats -v --verbose -q --quiet --interval -p --pid --tree --exec --preload --user --follow-forks --no-follow-forks --interpreters --guest --duration --refs-only --heap-only --mappings --no-mappings --reachability --no-stop --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --max-scan --hold --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --no-default-suppressions --no-demangle --debug-dir --force --no-symbols --baseline --fail-on --error-exitcode" -- "$current")
             else
                 mapfile -t COMPREPLY < <(compgen -c -- "$current")
             fi ;;

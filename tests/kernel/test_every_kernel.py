@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from conftest import CHECKOUT, REFLEAK, LiveTarget
-from patience import TIMEOUT_SECONDS
+from patience import PATIENCE, TIMEOUT_SECONDS
 from traced_perf import built
 
 import tracer
@@ -42,6 +42,8 @@ PIPELINE = "seq 1000 | sed s/7/x/ | grep -c x"
 SQL = "create table t(a, b); insert into t values (7, 'x'), (11, 'y'); select sum(a), max(b) from t group by b;"
 PYTHON = "import json; print(json.dumps({str(n): [n] * n for n in range(23)})[-5:])"
 
+HOLD = ("--hold", "20") if PATIENCE > 1 else ()
+"""A processor that is many times slower takes as much longer to have a child's probes in place."""
 TURNS = 4
 """On a busy machine a hold can expire, which is said: only where all runs are incomplete something is wrong."""
 
@@ -85,7 +87,7 @@ def traced(recorded: Recorded, folder: Path) -> Traced:
         for turn in range(TURNS):
             work, recording = folder / f"{turn}", folder / f"{turn}.refleak"
             work.mkdir()
-            words = [REFLEAK, "--user", "root", *options, "-o", recording, "--exec", *command]
+            words = [REFLEAK, "--user", "root", *HOLD, *options, "-o", recording, "--exec", *command]
             done = subprocess.run(
                 list(map(str, words)), cwd=work, env=variables(work),
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False,

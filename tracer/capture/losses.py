@@ -43,7 +43,8 @@ _WORDS: dict[LossKind, tuple[str, str, tuple[str, ...]]] = {
     ),
     # Its probes come one after the other: that of malloc may be in place before that of free.
     LossKind.HOLD_EXPIRED: (
-        "a process ran on before its probes were in place", "run refleak with a higher priority", EVERY_KIND
+        "a process ran on before its probes were in place", "--hold 20, or run refleak with a higher priority",
+        EVERY_KIND,
     ),
     LossKind.TYPES_FULL: ("type name not kept: too many types", "--type", _NOTHING),
     LossKind.UNWIND_REFUSED: (

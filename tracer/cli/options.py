@@ -81,6 +81,14 @@ def seconds(text: str) -> float:
     return value
 
 
+def hold_seconds(text: str) -> float:
+    """A hold ends by its turns too: HOLD_TURNS of tracer.kernel.programs."""
+    value = seconds(text)
+    if not 1 <= value <= 20:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 1 to 20")
+    return value
+
+
 _DURATIONS = {"": 10**9, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 
 
@@ -201,6 +209,10 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--max-scan", type=block_size, metavar="BYTES",
         help="do not read the memory of a process, for what is lost, if it is more (what can be read in 4 s)",
+    )
+    limits.add_argument(
+        "--hold", type=hold_seconds, default=5.0, metavar="SECONDS",
+        help="do not hold a process for longer than this, until its probes are in place or its memory is read (5)",
     )
     limits.add_argument(
         "--ring-size", type=count_or_size, default=1 << 26, metavar="BYTES", help="of the ring of events (64M)"

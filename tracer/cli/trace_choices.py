@@ -21,6 +21,7 @@ def trace_options(arguments: argparse.Namespace) -> TraceOptions:
     limits = Limits(
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
         event_ring_bytes=_power_of_two(arguments.ring_size), freed=arguments.keep_freed,
+        hold_seconds=arguments.hold,
     )
     return TraceOptions(
         **_probed(arguments), allow_missing=arguments.allow_missing, interpreters=arguments.interpreters == "auto",

@@ -23,7 +23,7 @@ from tracer.model import records
 
 @dataclass(frozen=True)
 class Limits:
-    """How much can be kept. Each is an option that a loss report names."""
+    """How much can be kept, and how long who is held. Each is an option that a loss report names."""
 
     objects: int = 1 << 22
     """Live allocations; a quarter of it counted objects."""
@@ -35,6 +35,8 @@ class Limits:
     interpreter_ring_bytes: int = 1 << 24
     freed: int = 100_000
     """Blocks that were freed lately; 0: none."""
+    hold_seconds: float = 5.0
+    """So long is a process held at most, until its probes are in place."""
 
     @property
     def freed_sets(self) -> int:
@@ -105,7 +107,8 @@ class Maps:
         return maps
 
     def _fix(self, constants: Constants) -> None:
-        values = np.array([(constants.counts, constants.joins)], records.CONSTANTS)
+        hold_ns = round(self.limits.hold_seconds * 1e9)
+        values = np.array([(constants.counts, constants.joins, hold_ns)], records.CONSTANTS)
         bpf.update_element(self.fds["CONSTANTS"], bytes(4), values.tobytes())
         bpf.freeze_map(self.fds["CONSTANTS"])
 

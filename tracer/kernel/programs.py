@@ -33,10 +33,9 @@ from tracer.model import records
 from tracer.model.snapshot import EVERY_KIND, Loss
 from tracer.model.verified import Verified
 
-HOLD_TURNS, HOLD_READS, _TURNS_PER_RESCHEDULE = 1 << 22, 2, 64
+HOLD_TURNS, HOLD_READS, _TURNS_PER_RESCHEDULE = 1 << 23, 2, 64
 """With the size of DELAY: a thread looks each 3 us or more whether it may go on, and each 0.2 ms or more whether
-another one wants its processor. The clock ends a hold (HOLD_NS of bpf/abi.h), the turns are more than fit into that
-time."""
+another one wants its processor. The clock ends a hold; the turns, the most that the kernel allows, take 25 s."""
 _AT_ONCE = 4
 
 _TAIL_CALLED = (

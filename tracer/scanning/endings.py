@@ -40,7 +40,7 @@ from tracer.scanning.thread_activity import tracer_of
 from tracer.scanning.thread_stacks import DumpedWalk, MakeWalk, dumped_walks, frame_spans
 
 _PATIENCE_NS = 4_000_000_000
-"""Of reading: HOLD_NS of bpf/abi.h is five seconds."""
+"""Of reading: who is held goes on after five seconds, unless the user wants something else."""
 _HELD_SECONDS = 3.0
 """So long may one be read again and again that is held for it."""
 
