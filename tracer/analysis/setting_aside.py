@@ -9,16 +9,20 @@ from dataclasses import replace
 from tracer.analysis.one_offs import BUILT_IN, OneOff, keeps_to_itself, one_off
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import matching
-from tracer.model.findings import INHERITED, ErrorFinding, Findings, Leak
+from tracer.model.findings import INDIRECT, INHERITED, ErrorFinding, Findings, Leak
 
 
 def set_aside(leak: Leak, options: AnalysisOptions) -> Leak:
-    """Name what sets an entry aside; what is inherited is no leak anyhow and stays listed."""
+    """Name what sets an entry aside; what is inherited is no leak anyhow and stays listed.
+
+    What is lost with its owner is a part of what the owner's entry says: no built-in rule takes it from there.
+    """
     if leak.state == INHERITED:
         return leak
     own = next((rule for rule in options.suppressions if rule.matches(leak)), None)
     rule = own or (one_off(leak) if options.default_suppressions else None)
-    if rule is None or (isinstance(rule, OneOff) and not keeps_to_itself(rule, leak)):
+    hangs_below = leak.reachability == INDIRECT and leak.owner is not None
+    if rule is None or (isinstance(rule, OneOff) and (hangs_below or not keeps_to_itself(rule, leak))):
         return leak
     return replace(leak, suppressed_by=str(rule))
 

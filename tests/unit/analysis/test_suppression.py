@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hand_made import Code, blocks, snapshot
 from hypothesis import given
@@ -9,8 +11,9 @@ from hypothesis import strategies as st
 
 from tracer.analysis import AnalysisOptions, Suppression, analyse, has_findings, parse_suppressions
 from tracer.analysis.one_offs import ONE_OFFS, one_off
+from tracer.analysis.setting_aside import set_aside
 from tracer.errors import SpecInvalid
-from tracer.model.findings import Leak
+from tracer.model.findings import INDIRECT, LOST, Leak
 from tracer.model.frames import Frame
 
 LIBC, LD, CXX, GLIB = "libc.so.6", "ld-linux-x86-64.so.2", "libstdc++.so.6.0.30", "libglib-2.0.so.0"
@@ -233,6 +236,16 @@ def test_the_virtual_machine_of_java_has_memory_of_its_own(kind: str, frames: li
 )  # fmt: skip
 def test_memory_that_java_hands_out_is_not_its_own(kind: str, frames: list[tuple[str, str]]) -> None:
     assert one_off(leak(*frames, kind=kind)) is None
+
+
+def test_what_is_lost_with_its_owner_is_a_part_of_it() -> None:
+    """The step of a conversion, of iconv_open that was not closed: its entry says what hangs below it."""
+    below = replace(leak(*KNOWN["locale"]), reachability=INDIRECT, owner="1" * 12)
+    assert set_aside(below, AnalysisOptions()).suppressed_by is None
+    for alone in (replace(below, owner=None), replace(below, reachability=LOST)):
+        assert set_aside(alone, AnalysisOptions()).suppressed_by == "built-in:locale"
+    own = AnalysisOptions(parse_suppressions("leak:main", "s.txt"))
+    assert set_aside(below, own).suppressed_by == "leak:main"
 
 
 def test_one_offs_are_no_references_and_have_reasons() -> None:
