@@ -16,7 +16,9 @@ ADDRESS_BITS = np.uint64((1 << 48) - 1)
 _LOW_BITS = np.uint64(7)
 _WORD = np.uint64(8)
 _TO_FIRST, _TO_SECOND = np.uint64(16), np.uint64(24)
-_BIN_WORDS, _BEFORE_BINS, _LEAST_BINS = 254, 12, 64
+_TO_LAST_BIN, _BEFORE_BINS, _LEAST_BINS = np.uint64(8 * 253), np.uint64(8 * 12), 64
+"""From the first of the 254 words of the bins to the last, and what stands before them. So many words of empty ones show
+where they are."""
 _STRING_HEADER = np.uint64(8 * HEAD_WORDS)
 
 AT_ONCE = 1 << 18
@@ -132,21 +134,24 @@ def _is_within(spans: Spans, addresses: Addresses) -> Flags:
 
 
 def _without_bins(words: Records) -> Records:
-    """Leave out the books of glibc's malloc in libc's data: they hold addresses of free chunks, which begin in the last
-    word of the block before.
+    """Leave out the books of glibc's malloc, in libc's data and in its further arenas: they hold addresses of free
+    chunks, which begin in the last word of the block before.
 
     An empty bin points at itself, as if it were a chunk: its two words at the place 16 bytes before the first of them
     (malloc/malloc.c, malloc_state). Before the bins stand ten fast bins, the top and the last remainder.
     """
     back = words["at"] - words["value"]
     places = np.sort(words["at"][(back == _TO_FIRST) | (back == _TO_SECOND)])
-    counts = np.arange(1, len(places) + 1) - np.searchsorted(places, places - np.uint64(8 * (_BIN_WORDS - 1)))
-    if len(places) == 0 or counts.max() < _LEAST_BINS:
-        return words
-    last = places[np.argmax(counts)]
-    begin = last - np.uint64(8 * (_BIN_WORDS - 1))
-    inside = (words["at"] >= begin - np.uint64(8 * _BEFORE_BINS)) & (words["at"] <= last)
-    kept: Records = words[~inside]
+    is_book = np.zeros(len(words), np.bool_)
+    while len(places) >= _LEAST_BINS:
+        counts = np.arange(1, len(places) + 1) - np.searchsorted(places, places - _TO_LAST_BIN)
+        most = int(np.argmax(counts))
+        if counts[most] < _LEAST_BINS:
+            break
+        begin, last = places[most] - _TO_LAST_BIN, places[most]
+        is_book |= (words["at"] >= begin - _BEFORE_BINS) & (words["at"] <= last)
+        places = places[(places < begin) | (places > last)]
+    kept: Records = words[~is_book] if is_book.any() else words
     return kept
 
 

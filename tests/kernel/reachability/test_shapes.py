@@ -29,6 +29,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("gcc", "shapes.c", "shapes"), ("g++", "containers.cc", "containers"), ("gcc", "rounded.c", "rounded"),
         ("gcc", "rounded.c", "asks", "-DASKS"), ("gcc", "rounded.c", "pages", "-DPAGES"),
         ("gcc", "shapes.c", "shapes-static", "-static"), ("gcc", "libc_calls.c", "libc_calls"),
+        ("gcc", "last_block.c", "last_block"),
     ):  # fmt: skip
         command = [compiler, "-O1", "-g", "-fno-builtin", "-pthread", "-w", *options, "-o", str(folder / name)]
         subprocess.run([*command, str(HERE / source)], check=True, timeout=100)
@@ -135,6 +136,15 @@ def test_what_calls_of_libc_give_is_lost_as_by_memcheck(refleak: Refleak, progra
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is not installed: classes are as expected, but not held against its")
     assert ours == lost(memcheck([str(programs / "libc_calls")], tmp_path))
+
+
+def test_the_books_of_no_arena_hold_a_block(refleak: Refleak, programs: Path, tmp_path: Path) -> None:
+    """The top of the heap begins in the last word of the block below it, and a free chunk in that of the one before."""
+    ours = told(traced(refleak, programs / "last_block").leaks)
+    assert ours == {("lost", "make_last"): 1, ("lost", "make_before_free"): 1, ("reachable", "make_kept"): 1}
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed: classes are as expected, but not held against its")
+    assert ours == memcheck([str(programs / "last_block")], tmp_path)
 
 
 def test_what_sizes_are_rounded_up_to_is_used_by_who_asks_for_it(

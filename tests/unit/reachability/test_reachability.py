@@ -283,6 +283,18 @@ def test_what_malloc_keeps_of_free_chunks_holds_nothing() -> None:
         assert classes_of(blocks, memory_of(sorted([*words, pointer]))) == [Reach.POSSIBLE]
 
 
+@pytest.mark.parametrize("last", [0, 2])
+def test_the_books_of_each_arena_hold_nothing(last: int) -> None:
+    """Threads have arenas of their own. `last`: how many bins at the end are in use, too."""
+    words = []
+    for begin in (GLOBALS + 0x1000, POOL + 0x890, POOL + 0x8000, HEAP + 0x100090):
+        bins = [begin + 8 * word for word in range(254)]
+        words += [(at, at - 16 - (at - begin) % 16) for at in bins[2 : len(bins) - 2 * last]]
+        words += [(at, block(0) + 48) for at in (bins[0], bins[1], bins[0] - 16, bins[0] - 96)]
+    blocks = blocks_of((block(0), 56))
+    assert classes_of(blocks, memory_of(sorted(words))) == [Reach.LOST]
+
+
 def test_a_pool_in_a_block() -> None:
     """Words in a pool's block are that block's own; who holds a block of the pool holds the pool."""
     pool, first, second = (block(0), 960), (block(0) + 64, 64), (block(0) + 256, 64)
