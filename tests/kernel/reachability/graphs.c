@@ -1,6 +1,7 @@
 /*
  * Build the blocks, pointers and roots that a file lists, and exit. Each block
- * has a function of its own that makes it; addresses are kept inverted.
+ * has a function of its own that makes it; addresses are kept inverted. Compiled
+ * with ARENAS, two threads make two blocks of three, in arenas of their own.
  *
  *	b BLOCK SIZE			make a block
  *	e BLOCK OFFSET TO PLUS		write a pointer to another one, plus a number, into it
@@ -49,6 +50,66 @@ static void *waits(void *unused)
 	return own[0];
 }
 
+NOINLINE static void scrub(void)
+{
+	volatile char area[65536];
+
+	memset((void *)area, 0, sizeof(area));
+}
+
+NOINLINE static void make(long block, long size)
+{
+	inverted[block] = ~(uintptr_t)makers[block](size);
+}
+
+#ifdef ARENAS
+static struct maker {
+	int asked[2], answered[2];
+} others[2];
+
+static void *makes_blocks(void *given)
+{
+	struct maker *maker = given;
+	long wanted[2];
+	char byte = 0;
+
+	while (read(maker->asked[0], wanted, sizeof(wanted)) == sizeof(wanted)) {
+		make(wanted[0], wanted[1]);
+		scrub(); /* read and write have room on the stack that they do not use */
+		write(maker->answered[1], &byte, 1);
+	}
+	return 0;
+}
+
+static void start_makers(void)
+{
+	for (int i = 0; i < 2; i++) {
+		pthread_t thread;
+
+		pipe(others[i].asked);
+		pipe(others[i].answered);
+		pthread_create(&thread, 0, makes_blocks, &others[i]);
+	}
+}
+
+static void make_by_one(long block, long size)
+{
+	struct maker *maker = &others[block % 3];
+	long wanted[2] = { block, size };
+	char byte;
+
+	if (block % 3 == 2) {
+		make(block, size);
+		return;
+	}
+	write(maker->asked[1], wanted, sizeof(wanted));
+	read(maker->answered[0], &byte, 1);
+}
+#else
+#define start_makers()
+#define make_by_one make
+#endif
+
 NOINLINE static void build(char *text, void *volatile *library)
 {
 	char *at = text;
@@ -65,7 +126,7 @@ NOINLINE static void build(char *text, void *volatile *library)
 		while (*at == '\n')
 			at++;
 		if (what == 'b')
-			inverted[given[0]] = ~(uintptr_t)makers[given[0]](given[1]);
+			make_by_one(given[0], given[1]);
 		else if (what == 'e')
 			*(uintptr_t *)(~inverted[given[0]] + given[1]) = ~inverted[given[2]] + given[3];
 		else if (what == 'r')
@@ -73,13 +134,6 @@ NOINLINE static void build(char *text, void *volatile *library)
 		else
 			free((void *)~inverted[given[0]]);
 	}
-}
-
-NOINLINE static void scrub(void)
-{
-	volatile char area[65536];
-
-	memset((void *)area, 0, sizeof(area));
 }
 
 int main(int count, char **arguments)
@@ -92,6 +146,7 @@ int main(int count, char **arguments)
 
 	read(file, text, sizeof(text) - 1);
 	pipe(ready);
+	start_makers();
 	pthread_create(&thread, 0, waits, 0);
 	read(ready[0], &byte, 1);
 	roots['g'] = globals;

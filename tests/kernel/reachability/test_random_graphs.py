@@ -24,7 +24,7 @@ SEEDS = range(START, START + int(os.environ.get("REFLEAK_RANDOM_GRAPHS", "3")))
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("graphs")
-    for name, options in {"graphs": [], "library.so": ["-DLIBRARY", "-shared", "-fPIC"]}.items():
+    for name, options in {"graphs": [], "arenas": ["-DARENAS"], "library.so": ["-DLIBRARY", "-shared", "-fPIC"]}.items():
         command = ["gcc", "-O1", "-g", "-fno-builtin", "-pthread", "-w", *options, "-o", str(folder / name)]
         subprocess.run([*command, str(HERE / "graphs.c")], check=True, timeout=100)
     return folder
@@ -48,13 +48,16 @@ def without_first_met(graph: Graph, found: Counter[tuple[str, int]]) -> Counter[
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_classes_of_random_graphs(refleak: Refleak, folder: Path, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("program", ["graphs", "arenas"])
+def test_classes_of_random_graphs(
+    refleak: Refleak, folder: Path, tmp_path: Path, program: str, seed: int
+) -> None:  # fmt: skip
     graph = random_graph(seed)
     (folder / f"plain-{seed}").write_text(graph.text())
-    run = traced(refleak, folder / "graphs", str(folder / f"plain-{seed}"))
+    run = traced(refleak, folder / program, str(folder / f"plain-{seed}"))
     assert by_component(graph, told(run.leaks)) == graph.classes()
     if shutil.which("valgrind") is not None:
-        command = [str(folder / "graphs"), str(folder / f"plain-{seed}")]
+        command = [str(folder / program), str(folder / f"plain-{seed}")]
         theirs = by_component(graph, memcheck(command, tmp_path))
         assert without_first_met(graph, theirs) == without_first_met(graph, graph.classes())
 
