@@ -230,6 +230,22 @@ def test_without_kvm_the_machine_is_emulated() -> None:
     assert ThisMachine(Path(), kvm=False).command(kernel, Path("/rw"), Path("/rw/run.sh")) == ["bash", "/rw/run.sh"]
 
 
+@pytest.mark.parametrize(("says", "runs"), [("Kernel panic - not syncing", 2), ("", 1)])
+def test_emulated_processors_that_end_in_a_panic_run_in_turns_then(tmp_path: Path, says: str, runs: int) -> None:
+    """A `vng` that says so side by side, and gives a status in turns."""
+    vng, folder = tmp_path / "vng", tmp_path / "run"
+    vng.write_text(
+        f'#!/bin/sh\necho "$*" >>{tmp_path}/words\n'
+        f'case "$*" in *thread=single*) echo 0 >{folder}/status;; *) echo "{says}";; esac\n'
+    )
+    vng.chmod(0o755)
+    kernel = Kernel("6.1", tmp_path / "vmlinuz")
+    status = Machine(vng, kvm=False).run(kernel, folder, ["true"], 20)
+    words = (tmp_path / "words").read_text().splitlines()
+    assert (status, len(words)) == (0 if says else None, runs)
+    assert ["thread=single" in line for line in words] == [False, True][:runs]
+
+
 def test_a_device_that_is_not_kvm(tmp_path: Path) -> None:
     (tmp_path / "kvm").write_text("")
     assert not may_have_kvm(tmp_path / "kvm")

@@ -17,8 +17,8 @@ _LOW_BITS = np.uint64(7)
 _WORD = np.uint64(8)
 _TO_FIRST, _TO_SECOND = np.uint64(16), np.uint64(24)
 _TO_LAST_BIN, _BEFORE_BINS, _LEAST_BINS = np.uint64(8 * 253), np.uint64(8 * 12), 64
-"""From the first of the 254 words of the bins to the last, and what stands before them. So many words of empty ones show
-where they are."""
+"""From the first of the 254 words of the bins to the last, and what stands before them. So many words of empty ones
+show where they are."""
 _STRING_HEADER = np.uint64(8 * HEAD_WORDS)
 
 AT_ONCE = 1 << 18

@@ -24,7 +24,8 @@ SEEDS = range(START, START + int(os.environ.get("REFLEAK_RANDOM_GRAPHS", "3")))
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("graphs")
-    for name, options in {"graphs": [], "arenas": ["-DARENAS"], "library.so": ["-DLIBRARY", "-shared", "-fPIC"]}.items():
+    made = {"graphs": [], "arenas": ["-DARENAS"], "library.so": ["-DLIBRARY", "-shared", "-fPIC"]}
+    for name, options in made.items():
         command = ["gcc", "-O1", "-g", "-fno-builtin", "-pthread", "-w", *options, "-o", str(folder / name)]
         subprocess.run([*command, str(HERE / "graphs.c")], check=True, timeout=100)
     return folder
