@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.distinct_values import is_in
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.memory import HEAD_WORDS, Addresses, Memory, RegionKind, regions_of
@@ -16,9 +18,8 @@ ADDRESS_BITS = np.uint64((1 << 48) - 1)
 _LOW_BITS = np.uint64(7)
 _WORD = np.uint64(8)
 _TO_FIRST, _TO_SECOND = np.uint64(16), np.uint64(24)
-_TO_LAST_BIN, _BEFORE_BINS, _LEAST_BINS = np.uint64(8 * 253), np.uint64(8 * 12), 64
-"""From the first of the 254 words of the bins to the last, and what stands before them. So many words of empty ones
-show where they are."""
+_TO_LAST_BIN, _BEFORE_BINS, _LEAST_BINS = np.uint64(16 * 126), np.uint64(8 * 12), 32
+"""From the first of the 127 bins to the last, and what stands before them. So many empty ones show where they are."""
 _STRING_HEADER = np.uint64(8 * HEAD_WORDS)
 
 AT_ONCE = 1 << 18
@@ -140,19 +141,48 @@ def _without_bins(words: Records) -> Records:
     An empty bin points at itself, as if it were a chunk: its two words at the place 16 bytes before the first of them
     (malloc/malloc.c, malloc_state). Before the bins stand ten fast bins, the top and the last remainder.
     """
-    back = words["at"] - words["value"]
-    places = np.sort(words["at"][(back == _TO_FIRST) | (back == _TO_SECOND)])
-    is_book = np.zeros(len(words), np.bool_)
-    while len(places) >= _LEAST_BINS:
-        counts = np.arange(1, len(places) + 1) - np.searchsorted(places, places - _TO_LAST_BIN)
-        most = int(np.argmax(counts))
-        if counts[most] < _LEAST_BINS:
-            break
-        begin, last = places[most] - _TO_LAST_BIN, places[most]
-        is_book |= (words["at"] >= begin - _BEFORE_BINS) & (words["at"] <= last)
-        places = places[(places < begin) | (places > last)]
-    kept: Records = words[~is_book] if is_book.any() else words
+    last = _last_bins(words)
+    if len(last) == 0:
+        return words
+    begin = last - _TO_LAST_BIN - _BEFORE_BINS
+    index = np.searchsorted(begin, words["at"], side="right") - 1
+    is_book = (index >= 0) & (words["at"] < (last + _TO_FIRST)[index])
+    kept: Records = words[~is_book]
     return kept
+
+
+def _last_bins(words: Records) -> Addresses:
+    """Return the place of each arena's last bin, ascending.
+
+    Most bins are empty. Those behind the last empty one are told by the first and the last chunk in them, which point
+    at the place 16 bytes before the bin.
+    """
+    at, value = words["at"], words["value"]
+    back = at - value
+    empty = np.sort(at[back == _TO_FIRST])
+    empty = empty[is_in(empty + _WORD, at[back == _TO_SECOND])]
+    found = []
+    while len(empty) >= _LEAST_BINS:
+        counts = np.arange(1, len(empty) + 1) - np.searchsorted(empty, empty - _TO_LAST_BIN)
+        last = int(np.argmax(counts))
+        if counts[last] < _LEAST_BINS:
+            break
+        first = last + 1 - counts[last]
+        found.append((int(empty[first]), int(empty[last])))
+        empty = np.delete(empty, slice(first, last + 1))
+    if not found:
+        return np.zeros(0, np.uint64)
+    lasts = np.array(sorted(last for _, last in found), np.uint64)
+    index = np.searchsorted(lasts, value, side="right") - 1
+    behind = set(value[(index >= 0) & (value - lasts[index] < _TO_LAST_BIN)].tolist())
+    return np.array(sorted(_last_bin(first, last, behind) for first, last in found), np.uint64)
+
+
+def _last_bin(first: int, last: int, pointed_at: Collection[int]) -> int:
+    """Return the place of the last bin of an arena, of which the first and the last empty one are known."""
+    while last in pointed_at and last + 16 - first <= _TO_LAST_BIN:
+        last += 16
+    return last
 
 
 def _kept_by_container(memory: Memory, value: Addresses, start: Addresses, size: Addresses) -> Flags:

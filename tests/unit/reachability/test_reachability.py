@@ -283,16 +283,23 @@ def test_what_malloc_keeps_of_free_chunks_holds_nothing() -> None:
         assert classes_of(blocks, memory_of(sorted([*words, pointer]))) == [Reach.POSSIBLE]
 
 
-@pytest.mark.parametrize("last", [0, 2])
-def test_the_books_of_each_arena_hold_nothing(last: int) -> None:
-    """Threads have arenas of their own. `last`: how many bins at the end are in use, too."""
+@pytest.mark.parametrize(("first", "last"), [(1, 0), (1, 2), (0, 1), (5, 40)])
+def test_the_books_of_each_arena_hold_nothing(first: int, last: int) -> None:
+    """Threads have arenas of their own. `first`, `last`: how many bins are in use at the beginning, and at the end."""
     words = []
-    for begin in (GLOBALS + 0x1000, POOL + 0x890, POOL + 0x8000, HEAP + 0x100090):
-        bins = [begin + 8 * word for word in range(254)]
-        words += [(at, at - 16 - (at - begin) % 16) for at in bins[2 : len(bins) - 2 * last]]
-        words += [(at, block(0) + 48) for at in (bins[0], bins[1], bins[0] - 16, bins[0] - 96)]
+    arenas = (GLOBALS + 0x1000, POOL + 0x890, POOL + 0x8000, HEAP + 0x100090)
+    for begin in arenas:
+        bins = [begin + 16 * index for index in range(127)]
+        used = [*bins[:first], *bins[127 - last :]]
+        words += [(at + second, at - 16) for at in bins if at not in used for second in (0, 8)]
+        words += [(at + second, block(0) + 48) for at in used for second in (0, 8)]
+        words += [(at, block(0) + 48) for at in (begin - 16, begin - 96)]
+        chunk = HEAP + 0x200000 + 64 * len(words)
+        words += [(chunk + 64 * number, at - 16) for number, at in enumerate(used)]
     blocks = blocks_of((block(0), 56))
     assert classes_of(blocks, memory_of(sorted(words))) == [Reach.LOST]
+    for pointer in (arenas[0] - 104, arenas[0] + 16 * 127):
+        assert classes_of(blocks, memory_of(sorted([*words, (pointer, block(0) + 48)]))) == [Reach.POSSIBLE]
 
 
 def test_a_pool_in_a_block() -> None:
