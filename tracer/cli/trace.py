@@ -127,7 +127,7 @@ def _begun(arguments: argparse.Namespace, chosen: TraceOptions, times: TimeLine)
         trace = Trace.launched(arguments.command, chosen, recorder, line.show)
     else:
         trace = Trace.attached(pids_of(arguments), chosen, recorder, line.show)
-    times.mark("maps and programs in the kernel")
+    times.mark("maps and programs in the kernel, further imports")
     handle_signals(trace)
     trace.begin()
     times.mark("sites found, probes in place")
