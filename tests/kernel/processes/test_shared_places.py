@@ -36,8 +36,9 @@ def check(run: Run, parents: int, children: int) -> None:
 
 
 def test_the_next_run_takes_them_over(targets: Path, tmp_path: Path) -> None:
+    """Or makes its own where it did not get the turn in time, which depends on what else the machine does."""
     wait_for(lambda: "refleak_" not in EVENTS.read_text(), "the events of other tests to go")
-    ended = 0.0
+    ended, has_own = 0.0, []
     for _ in range(3):
         command = ["--exec", targets / "paired_children", 60]
         with live_refleak(tmp_path / "report", *command) as refleak:
@@ -47,10 +48,11 @@ def test_the_next_run_takes_them_over(targets: Path, tmp_path: Path) -> None:
             mine, known = places(refleak), set(places(refleak, others=True))
             assert known or mine
             assert known or time.monotonic() - ended > KEPT_SECONDS
-            assert not known.intersection(mine)
+            has_own.append(bool(known.intersection(mine)))
             refleak.tell(b"x")
             check(refleak.end(), 60, 180)
             ended = time.monotonic()
+    assert not all(has_own[1:])
     wait_for(lambda: not places(refleak), "the names to go")
 
 
