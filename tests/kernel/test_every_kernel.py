@@ -28,12 +28,14 @@ PEOPLE = ("AUTHOR", "COMMITTER")
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LC_ALL": "C", "PERF_CONFIG": "/dev/null", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONMALLOC": "malloc",
     "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
     "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "maintenance.auto", "GIT_CONFIG_VALUE_0": "false",
     **{f"GIT_{who}_{what}": "a" for who in PEOPLE for what in ("NAME", "EMAIL")},
     **{f"GIT_{who}_DATE": "2020-02-02T02:02:02Z" for who in PEOPLE},
 }  # fmt: skip
-"""Of the targets: what they allocate is not to differ by user or time."""
+"""Of the targets: what they allocate is not to differ by user or time. How much of an arena of Python's own can be
+used, and so who makes the next one, depends on where it lies."""
 OWN = ("REFLEAK_CACHE", "NPY_DISABLE_CPU_FEATURES")
 """What refleak needs itself. Shells and interpreters make a block for each variable: all others are left out."""
 GIT = "git init -q . && seq 7 >f && touch -d @0 f && git add f && git commit -qm a && git log --oneline | grep -c a"
