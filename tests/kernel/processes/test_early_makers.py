@@ -15,7 +15,7 @@ import pytest
 from traced_report import WENT_ON
 
 import tracer
-from tracer.capture import session
+from tracer.capture import kernel_start
 from tracer.capture.follower import Follower
 from tracer.kernel.process_events import ProcessEvents
 from tracer.model.records import ControlKind
@@ -76,7 +76,7 @@ class SlowTracer:
                 self._let_maker_make()
             return opened
 
-        patch.setattr(session, "is_busy", lambda: False)
+        patch.setattr(kernel_start, "is_busy", lambda: False)
         patch.setattr(Follower, "_handle", in_order)
         patch.setattr(Prober, "change_over", late)
         patch.setattr(ProcessEvents, "open", slowly)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tracer
-from tracer.capture import session
+from tracer.capture import kernel_start
 from tracer.capture.follower import Follower
 from tracer.kernel import bpf
 from tracer.procfs.process import is_running
@@ -45,7 +45,7 @@ def test_probes_that_go_are_noticed(
                 attach_and_detach(follower, pid)
             go.touch()
 
-    monkeypatch.setattr(session, "is_busy", lambda: False)
+    monkeypatch.setattr(kernel_start, "is_busy", lambda: False)
     monkeypatch.setattr(Follower, "look_after", while_alone)
     report = tracer.trace([str(targets / "first_leaves"), str(tmp_path)], QUIET)
     assert (report.exit_status, list(report.errors)) == (0, [])
