@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import json
 import os
 import pwd
@@ -20,6 +21,12 @@ _GO = b"g"
 _MOST_BYTES = 1 << 16
 _NOTHING: Mapping[str, str] = {}
 _IGNORED = "REFLEAK_IGNORED"
+_VARIABLES = "REFLEAK_VARIABLES"
+"""What the launcher found in its environment of _OF_SHELLS: `NAME=value`, each with a NUL behind it, in base64."""
+_OF_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_")
+"""Variables that a shell gives itself, or others a new value: dash the first, bash all."""
+_OF_PYTHON = "LC_CTYPE"
+"""Python gives it to itself, and so to its children, where the locale is C (PEP 538); -I does not keep it from that."""
 _SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGUSR1)
 """Ignored or handled by the interpreter or by refleak, inherited through exec when ignored."""
 _ENDED = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
@@ -189,9 +196,37 @@ def _ignored_at_start(mask: str) -> set[signal.Signals]:
     return {number for number in _SIGNALS_OF_PYTHON if bits >> (number - 1) & 1}
 
 
+def callers_environment() -> dict[str, str]:
+    """Return the environment of whoever started refleak: without what the launcher's shell and Python did to it."""
+    environment = dict(os.environ)
+    with suppress(OSError):
+        _put_back(environment, _named(Path("/proc/self/environ").read_bytes()), _OF_PYTHON)
+    if (found := environment.pop(_VARIABLES, None)) is not None:
+        with suppress(binascii.Error):
+            _put_back(environment, _named(binascii.a2b_base64(found)), *_OF_SHELLS)
+    return environment
+
+
+def _put_back(environment: dict[str, str], before: Mapping[str, str], *names: str) -> None:
+    for name in names:
+        if name in before:
+            environment[name] = before[name]
+        else:
+            environment.pop(name, None)
+
+
+def _named(block: bytes) -> dict[str, str]:
+    """Read an environment as the kernel keeps it; of a name that is there twice the first counts, as for getenv."""
+    pairs = (os.fsdecode(entry).partition("=") for entry in block.split(b"\0") if b"=" in entry)
+    named: dict[str, str] = {}
+    for name, _, value in pairs:
+        named.setdefault(name, value)
+    return named
+
+
 def _become_target(path: str, command: Sequence[str], user: User | None, go: int, blocked: set[int]) -> None:
     restore_limit()
-    environment = dict(os.environ)
+    environment = callers_environment()
     ignored = _ignored_at_start(environment.pop(_IGNORED, ""))
     for number in _SIGNALS_OF_PYTHON:
         signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
