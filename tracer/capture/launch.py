@@ -16,6 +16,7 @@ from pathlib import Path
 from tracer.binaries.open_files import restore_limit
 from tracer.errors import NoSuchTarget, NotPermitted, UsageError
 from tracer.kernel.blocked_signals import signals_later
+from tracer.procfs.process import variables_in
 
 _GO = b"g"
 _MOST_BYTES = 1 << 16
@@ -200,28 +201,21 @@ def callers_environment() -> dict[str, str]:
     """Return the environment of whoever started refleak: without what the launcher's shell and Python did to it."""
     environment = dict(os.environ)
     with suppress(OSError):
-        _put_back(environment, _named(Path("/proc/self/environ").read_bytes()), _OF_PYTHON)
+        _put_back(environment, Path("/proc/self/environ").read_bytes(), (_OF_PYTHON,))
     if (found := environment.pop(_VARIABLES, None)) is not None:
         with suppress(binascii.Error):
-            _put_back(environment, _named(binascii.a2b_base64(found)), *_OF_SHELLS)
+            _put_back(environment, binascii.a2b_base64(found), _OF_SHELLS)
     return environment
 
 
-def _put_back(environment: dict[str, str], before: Mapping[str, str], *names: str) -> None:
+def _put_back(environment: dict[str, str], block: bytes, names: Sequence[str]) -> None:
+    """Give variables the values that they have in `block`, an environment as the kernel keeps it, or none."""
+    before = variables_in(block, names)
     for name in names:
         if name in before:
             environment[name] = before[name]
         else:
             environment.pop(name, None)
-
-
-def _named(block: bytes) -> dict[str, str]:
-    """Read an environment as the kernel keeps it; of a name that is there twice the first counts, as for getenv."""
-    pairs = (os.fsdecode(entry).partition("=") for entry in block.split(b"\0") if b"=" in entry)
-    named: dict[str, str] = {}
-    for name, _, value in pairs:
-        named.setdefault(name, value)
-    return named
 
 
 def _become_target(path: str, command: Sequence[str], user: User | None, go: int, blocked: set[int]) -> None:

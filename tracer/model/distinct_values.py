@@ -26,7 +26,11 @@ def is_any_of(values: npt.NDArray[Any], few: Sequence[int]) -> npt.NDArray[np.bo
 
 def is_in(values: npt.NDArray[Any], many: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return which values are among many, as numpy.isin does for integers of one type, which imports numpy.ma too."""
-    ordered = np.sort(many, axis=None)
+    return is_in_ordered(values, np.sort(many, axis=None))
+
+
+def is_in_ordered(values: npt.NDArray[Any], ordered: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which values are among those of an ascending array of the same type."""
     if not len(ordered):
         return np.zeros(values.shape, bool)
     at = np.searchsorted(ordered, values)

@@ -55,12 +55,17 @@ def variables(pid: int, names: Collection[str]) -> dict[str, str]:
     """Return those of some environment variables that a process was started with."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            texts = file.read(_ENVIRONMENT_BYTES).split(b"\0")
+            return variables_in(file.read(_ENVIRONMENT_BYTES), names)
     except OSError:
         return {}
+
+
+def variables_in(block: bytes, names: Collection[str]) -> dict[str, str]:
+    """Return those of some variables that are in an environment as the kernel keeps it: `NAME=value`, each with a NUL
+    behind it. Of a name that is there twice the first counts, as for getenv."""
     wanted = {os.fsencode(f"{name}="): name for name in names}
     begins, found = tuple(wanted), {}
-    for text in reversed(texts):
+    for text in reversed(block.split(b"\0")):
         if text.startswith(begins):
             name, _, value = text.partition(b"=")
             found[wanted[name + b"="]] = os.fsdecode(value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from tracer.model.distinct_values import is_in
+from tracer.model.distinct_values import is_in, is_in_ordered
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.memory import HEAD_WORDS, Addresses, Memory, RegionKind, regions_of
@@ -197,7 +197,7 @@ def _kept_by_container(memory: Memory, value: Addresses, start: Addresses, size:
     rest = size - _WORD
     sized = (offset == _WORD) & (last == rest)
     array = (offset == _WORD) & (last > 0) & (last <= rest) & (rest % np.maximum(last, np.uint64(1)) == 0)
-    inherits = _is_in(memory.vtables, value) & _is_in(memory.vtables, start)
+    inherits = is_in_ordered(value, memory.vtables) & is_in_ordered(start, memory.vtables)
     kept: Flags = (known & (string | sized | array)) | inherits
     return kept
 
@@ -209,12 +209,4 @@ def _words_before(heads: Records, addresses: Addresses) -> Records:
         index = np.minimum(np.searchsorted(heads["address"], addresses), len(heads) - 1)
         known = heads["address"][index] == addresses
         found[known] = heads[index[known]]
-    return found
-
-
-def _is_in(places: Addresses, addresses: Addresses) -> Flags:
-    if len(places) == 0:
-        return np.zeros(len(addresses), np.bool_)
-    index = np.minimum(np.searchsorted(places, addresses), len(places) - 1)
-    found: Flags = places[index] == addresses
     return found

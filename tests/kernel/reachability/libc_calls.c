@@ -26,6 +26,8 @@
 #include <wchar.h>
 #include <wordexp.h>
 
+#include "leftovers.h"
+
 #define obstack_chunk_alloc malloc
 #define obstack_chunk_free free
 #define MADE(name, ...) \
@@ -38,13 +40,6 @@
 static int compared(const void *a, const void *b)
 {
 	return strcmp(a, b);
-}
-
-__attribute__((noinline)) static void wipe(void)
-{
-	volatile char room[16384];
-
-	memset((void *)room, 0, sizeof room);
 }
 
 MADE(strdup, strdup("abc");)
