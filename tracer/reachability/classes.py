@@ -55,15 +55,7 @@ def classify(
     `holds`: of each block whether it holds what it points at by itself, as the loader's own do. What memory hides that
     is reached may hold all that is not.
     """
-    count = len(blocks)
-    nested = np.flatnonzero(blocks.parents >= 0)  # who points at a block of a pool points at the pool
-    of_block = np.flatnonzero(edges.source >= 0)
-    graph = Graph(
-        count,
-        np.concatenate([edges.source[of_block], nested]),
-        np.concatenate([edges.target[of_block], blocks.parents[nested]]),
-        np.concatenate([edges.strong[of_block], np.ones(len(nested), np.bool_)]),
-    )
+    graph = _graph(blocks, edges)
     is_root = edges.source < 0
     is_ending = is_root & is_any_of(edges.kind, _ENDING)
     usual, ending = is_root & ~is_ending, is_ending
@@ -83,6 +75,17 @@ def classify(
         strong_only=False,
     )
     return _with_leaders(blocks, edges, graph, hidden or _spread_hidden(graph, described))
+
+
+def _graph(blocks: BlockTable, edges: Edges) -> Graph:
+    of_block = edges.source >= 0
+    source, target, strong = edges.source[of_block], edges.target[of_block], edges.strong[of_block]
+    nested = np.flatnonzero(blocks.parents >= 0).astype(np.int32)
+    if len(nested):  # who points at a block of a pool points at the pool
+        source = np.concatenate([source, nested])
+        target = np.concatenate([target, blocks.parents[nested].astype(np.int32)])
+        strong = np.concatenate([strong, np.ones(len(nested), np.bool_)])
+    return Graph(len(blocks), source, target, strong)
 
 
 def _spread_hidden(graph: Graph, described: DescribedMemory | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -49,8 +49,10 @@ class Edges:
         return len(self.at)
 
     def __getitem__(self, rows: Flags | Indices) -> Edges:
-        columns = (self.source, self.target, self.strong, self.at, self.value, self.kind)
-        return Edges(*(column[rows] for column in columns))  # type: ignore[arg-type]
+        return Edges(*(getattr(self, name)[rows] for name in _COLUMNS))
+
+
+_COLUMNS = tuple(field.name for field in fields(Edges))
 
 
 def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) -> Edges:
@@ -67,13 +69,31 @@ def edges_and_traces(
     `freed`: ranges (`address`, `size`) that were seen to be freed, which hold nothing even where `free_holds`.
     `still_held`: those that were freed after the memory was read, which hold.
     """
-    words = _without_bins(memory.words)
+    words, bins = memory.words, _bins(memory.words)
     ended, later = _spans(freed), _spans(still_held)
-    parts = [
-        _edges_of(memory, blocks, words[at : at + AT_ONCE], free_holds, ended, later)
-        for at in range(0, max(len(words), 1), AT_ONCE)
-    ]
-    return _joined([edges for edges, _ in parts]), _joined([traces for _, traces in parts])
+    table, traces = _EdgeTable(len(words)), [_NO_EDGES]
+    for part in _parts(words):
+        found, free = _edges_of(memory, blocks, _without(bins, part), free_holds, ended, later)
+        table.add(found)
+        traces.append(free)
+    return table.edges(), Edges(*(np.concatenate([getattr(part, name) for part in traces]) for name in _COLUMNS))
+
+
+class _EdgeTable:
+    """Takes edges, as many as there are words at most: memory that is not written to is not there."""
+
+    def __init__(self, most: int) -> None:
+        self._columns = [np.empty(most, getattr(_NO_EDGES, name).dtype) for name in _COLUMNS]
+        self._count = 0
+
+    def add(self, edges: Edges) -> None:
+        end = self._count + len(edges)
+        for name, column in zip(_COLUMNS, self._columns, strict=True):
+            column[self._count : end] = getattr(edges, name)
+        self._count = end
+
+    def edges(self) -> Edges:
+        return Edges(*(column[: self._count] for column in self._columns))
 
 
 def _edges_of(
@@ -110,10 +130,10 @@ def _narrow(
     return Edges(source.astype(np.int32), target.astype(np.int32), strong, at, value, kind.astype(np.uint8))
 
 
-def _joined(parts: list[Edges]) -> Edges:
-    if len(parts) == 1:
-        return parts[0]
-    return Edges(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Edges)))
+_NO_ADDRESSES = np.zeros(0, np.uint64)
+_NO_EDGES = _narrow(
+    np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_), _NO_ADDRESSES, _NO_ADDRESSES, _NO_ADDRESSES
+)
 
 
 def _spans(ranges: Records | None) -> Spans | None:
@@ -134,21 +154,27 @@ def _is_within(spans: Spans, addresses: Addresses) -> Flags:
     return within
 
 
-def _without_bins(words: Records) -> Records:
-    """Leave out the books of glibc's malloc, in libc's data and in its further arenas: they hold addresses of free
-    chunks, which begin in the last word of the block before.
+def _bins(words: Records) -> Spans | None:
+    """Return where the books of glibc's malloc stand, in libc's data and in its further arenas: they hold addresses of
+    free chunks, which begin in the last word of the block before.
 
     An empty bin points at itself, as if it were a chunk: its two words at the place 16 bytes before the first of them
     (malloc/malloc.c, malloc_state). Before the bins stand ten fast bins, the top and the last remainder.
     """
     last = _last_bins(words)
-    if len(last) == 0:
+    return (last - _TO_LAST_BIN - _BEFORE_BINS, last + _TO_FIRST) if len(last) else None
+
+
+def _without(spans: Spans | None, words: Records) -> Records:
+    if spans is None:
         return words
-    begin = last - _TO_LAST_BIN - _BEFORE_BINS
-    index = np.searchsorted(begin, words["at"], side="right") - 1
-    is_book = (index >= 0) & (words["at"] < (last + _TO_FIRST)[index])
-    kept: Records = words[~is_book]
+    kept: Records = words[~_is_within(spans, words["at"])]
     return kept
+
+
+def _parts(words: Records) -> Iterator[Records]:
+    for at in range(0, len(words), AT_ONCE):
+        yield words[at : at + AT_ONCE]
 
 
 def _last_bins(words: Records) -> Addresses:
@@ -157,10 +183,13 @@ def _last_bins(words: Records) -> Addresses:
     Most bins are empty. Those behind the last empty one are told by the first and the last chunk in them, which point
     at the place 16 bytes before the bin.
     """
-    at, value = words["at"], words["value"]
-    back = at - value
-    empty = np.sort(at[back == _TO_FIRST])
-    empty = empty[is_in(empty + _WORD, at[back == _TO_SECOND])]
+    firsts, seconds = [_NO_ADDRESSES], [_NO_ADDRESSES]
+    for part in _parts(words):
+        back = part["at"] - part["value"]
+        firsts.append(part["at"][back == _TO_FIRST])
+        seconds.append(part["at"][back == _TO_SECOND])
+    empty = np.sort(np.concatenate(firsts))
+    empty = empty[is_in(empty + _WORD, np.concatenate(seconds))]
     found = []
     while len(empty) >= _LEAST_BINS:
         counts = np.arange(1, len(empty) + 1) - np.searchsorted(empty, empty - _TO_LAST_BIN)
@@ -171,10 +200,13 @@ def _last_bins(words: Records) -> Addresses:
         found.append((int(empty[first]), int(empty[last])))
         empty = np.delete(empty, slice(first, last + 1))
     if not found:
-        return np.zeros(0, np.uint64)
+        return _NO_ADDRESSES
     lasts = np.array(sorted(last for _, last in found), np.uint64)
-    index = np.searchsorted(lasts, value, side="right") - 1
-    behind = set(value[(index >= 0) & (value - lasts[index] < _TO_LAST_BIN)].tolist())
+    behind: set[int] = set()
+    for part in _parts(words):
+        value = part["value"]
+        value = value[(value >= lasts[0]) & (value < lasts[-1] + _TO_LAST_BIN)]
+        behind.update(value[_is_within((lasts, lasts + _TO_LAST_BIN), value)].tolist())
     return np.array(sorted(_last_bin(first, last, behind) for first, last in found), np.uint64)
 
 

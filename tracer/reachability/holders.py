@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tracer.model.distinct_values import is_any_of
+from tracer.model.distinct_values import first_rows, is_any_of
 from tracer.model.holders import KIND_GONE, SEVERAL, HolderKind
 from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach
 from tracer.model.snapshot import Records
@@ -84,7 +85,7 @@ class Holders:
     def records(self, space: tuple[int, int], edges: Edges, traces: Edges, classes: Classes, own: int) -> Records:
         """Return who holds each group of blocks, each of some objects, and each object whose memory is gone."""
         label, first = self._groups(classes, own)
-        of_blocks = self._summed(edges, label[edges.target])
+        of_blocks = self._summed(edges, label)
         lost = is_any_of(classes.reach, (Reach.LOST, Reach.INDIRECT)) & (label >= 0)
         left = traces[np.flatnonzero(lost[traces.target])[:_MOST_TRACES]]
         parts = [of_blocks, self._trace_rows(left, label[left.target])]
@@ -180,22 +181,26 @@ class Holders:
         link = (addresses - picked(modules["bias"], module)) & _LINK_MASK
         return np.where(module >= 0, picked(modules["binary"], module) << _BINARY_SHIFT | link, np.uint64(0))
 
-    def _summed(self, edges: Edges, group: Indices) -> HolderRows:
-        """Return the rows of all edges of some group, those of one birth, offset and group as one; of the others than
-        the commonest of a group only that there are so many. There may be a million edges, so none has a row."""
-        chosen = np.flatnonzero((edges.source >= 0) & (group >= 0))
+    def _summed(self, edges: Edges, label: Indices) -> HolderRows:
+        """Return the rows of all edges to blocks with a label, those of one birth, offset and label as one; of the
+        others than the commonest of a label only that there are so many. There may be a million edges, so none has a
+        row."""
+        first, counts = first_rows(self._alike(edges, label))
+        first, counts, rest, rest_counts = _commonest(first, counts, label[edges.target[first]])
+        roots = np.flatnonzero(edges.source < 0)
+        roots = roots[label[edges.target[roots]] >= 0]
+        parts = [self._rows(edges[rows], label[edges.target[rows]]) for rows in (first, roots)]
+        return joined([replace(parts[0], count=counts), others(rest, rest_counts), parts[1]])
+
+    def _alike(self, edges: Edges, label: Indices) -> Iterator[tuple[Indices, Addresses]]:
+        """Yield the edges from blocks to those with a label, some at a time, and a hash of what makes them alike."""
         births = mixed(self._stack, self._sizes, self._type, self._virtual)
-        keys = np.empty(len(chosen), np.uint64)
-        for at in range(0, len(chosen), AT_ONCE):
-            part = chosen[at : at + AT_ONCE]
-            source = edges.source[part]
-            offset = edges.at[part] - self._table.start[source]
-            keys[at : at + AT_ONCE] = mixed(births[source], group[part], offset, edges.strong[part])
-        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
-        first, counts, rest, rest_counts = _commonest(chosen[first], counts, group)
-        roots = np.flatnonzero((edges.source < 0) & (group >= 0))
-        rows = self._rows(edges[first], group[first])
-        return joined([replace(rows, count=counts), others(rest, rest_counts), self._rows(edges[roots], group[roots])])
+        for at in range(0, len(edges), AT_ONCE):
+            source, group = edges.source[at : at + AT_ONCE], label[edges.target[at : at + AT_ONCE]]
+            chosen = np.flatnonzero((source >= 0) & (group >= 0))
+            rows, source = chosen + at, source[chosen]
+            offset = edges.at[rows] - self._table.start[source]
+            yield rows, mixed(births[source], group[chosen], offset, edges.strong[rows])
 
     def _rows(self, edges: Edges, group: Indices) -> HolderRows:
         """Say of each edge what its word stands in; `interior` is that it points neither at the start nor where
@@ -344,9 +349,8 @@ class Holders:
 def _commonest(first: Indices, counts: Indices, group: Indices) -> tuple[Indices, Indices, Indices, Indices]:
     """Return of each group those with the highest counts; and groups of the rest with their sums."""
     most = max(1, min(MOST_OF_TARGET, MOST_ROWS // (1 + int(group.max(initial=0)))))
-    order = np.lexsort((-counts, group[first]))
-    first, counts = first[order], counts[order]
-    of = group[first]
+    order = np.lexsort((-counts, group))
+    first, counts, of = first[order], counts[order], group[order]
     is_rest = np.arange(len(of)) - np.searchsorted(of, of) >= most
     if not is_rest.any():
         return first, counts, _NO_INDICES, _NO_INDICES

@@ -6,10 +6,11 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracer.model.distinct_values import distinct, is_in
+from tracer.model.distinct_values import distinct, first_rows, is_in
 
 
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5)))
@@ -36,3 +37,15 @@ def test_masked_arrays_are_not_imported() -> None:
         "print('numpy.ma' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 100, 1000])
+@pytest.mark.parametrize("many", [1, 7, 400, 4_000_000], ids=["one", "few", "some", "one-each"])
+@pytest.mark.parametrize("count", [0, 1, 100, 777])
+def test_first_rows_are_numpys(count: int, many: int, at_once: int) -> None:
+    values = np.random.default_rng(count + many).integers(0, many, count).astype(np.uint64)
+    _, rows, counts = np.unique(values, return_index=True, return_counts=True)
+    parts = [slice(at, at + at_once) for at in range(0, count, at_once)]
+    found = first_rows((np.arange(count)[part], values[part]) for part in parts)
+    assert np.array_equal(found.rows, rows)
+    assert np.array_equal(found.counts, counts)
