@@ -1,15 +1,21 @@
-"""Rows of equal keys, found by sorting: no loop over rows."""
+"""Rows of equal keys, found without a loop over rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.distinct_values import distinct
+
 Column = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
+_FEW = 1 << 10
+_MOST_KEYS, _MOST_SPAN = 1 << 62, 1 << 48
+"""Products of keys stay below 2**63. User space's addresses have a span of less than 48 bits, as a rule."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +38,83 @@ def group_rows(*columns: Column) -> Groups:
     label = np.zeros(rows, dtype=np.int64)
     if rows == 0:
         return Groups(label, np.zeros(0, dtype=np.int64))
+    most = 4 * rows + _FEW
     groups = 1
     for column in columns:
-        values, inverse = np.unique(np.ascontiguousarray(column), return_inverse=True)
-        if len(values) == 1:
+        numbers, count = _numbers(column, most)
+        if count == 1:
             continue
-        label = label * len(values) + inverse
-        groups *= len(values)
-        if groups > rows:  # dense again, which also keeps the product below 2**63
+        if groups * count > _MOST_KEYS:
             values, label = np.unique(label, return_inverse=True)
             groups = len(values)
-    values, first, label = np.unique(label, return_index=True, return_inverse=True)
-    return Groups(label.astype(np.int64, copy=False), first.astype(np.int64, copy=False))
+        label = label * count + numbers
+        groups *= count
+    if groups > most:
+        _, first, label = np.unique(label, return_index=True, return_inverse=True)
+        return Groups(label.astype(np.int64, copy=False), first.astype(np.int64, copy=False))
+    first = np.full(groups, -1)
+    first[label[::-1]] = np.arange(rows)[::-1]  # of several that are written to one place the last stays
+    present = np.flatnonzero(first >= 0)
+    if len(present) == groups:
+        return Groups(label, first)
+    number = np.empty(groups, np.int64)
+    number[present] = np.arange(len(present))
+    return Groups(number[label], first[present])
+
+
+def _numbers(column: Column, most: int) -> tuple[Indices, int]:
+    """Return numbers in the order of a column's values, and a number that they are below: sorting costs most, and few
+    columns need it."""
+    column = _integers(column)
+    low = column.min()
+    span = int(column.max()) - int(low) + 1
+    if span <= most:
+        return (column - low).astype(np.int64), span
+    values, numbers = np.unique(np.ascontiguousarray(column), return_inverse=True)
+    return numbers, len(values)
+
+
+def _integers(column: Column) -> Column:
+    return column.view(np.uint8) if column.dtype == np.bool_ else column
+
+
+def matching_rows(known: Sequence[Column], wanted: Sequence[Column]) -> Indices:
+    """Return for each wanted row the last known one that agrees in all columns, -1: none. Columns as of group_rows,
+    of the same types."""
+    keys, others = (np.zeros(len(columns[0]), np.int64) for columns in (known, wanted))
+    if not len(keys) or not len(others):
+        return np.full(len(others), -1)
+    is_in, size = np.ones(len(others), np.bool_), 1
+    for column, other in zip(known, wanted, strict=True):
+        numbers, other_numbers, count = _numbers_of_both(column, other)
+        if size * count > _MOST_KEYS:
+            keys, others, size = _numbers_of_both(keys, others)
+            is_in &= others >= 0
+        is_in &= other_numbers >= 0
+        keys, others, size = keys * count + numbers, others * count + other_numbers, size * count
+    order, turn = np.argsort(keys), np.argsort(others)  # many are looked up faster in order
+    ordered, wanted_keys = keys[order], others[turn]
+    if np.any(ordered[1:] == ordered[:-1]):
+        order = np.argsort(keys, kind="stable")
+    place = np.maximum(np.searchsorted(ordered, wanted_keys, side="right") - 1, 0)
+    found = np.empty(len(others), np.int64)
+    found[turn] = np.where(is_in[turn] & (ordered[place] == wanted_keys), order[place], -1)
+    return found
+
+
+def _numbers_of_both(column: Column, other: Column) -> tuple[Indices, Indices, int]:
+    """Return numbers of the values of a column, the same of another's, -1 for what is not in the first, and a number
+    that they are below."""
+    column, other = _integers(column), _integers(other)
+    low, high = column.min(), column.max()
+    span = int(high) - int(low) + 1
+    if span <= _MOST_SPAN:
+        is_in = (other >= low) & (other <= high)
+        numbers = np.where(is_in, other, low) - low
+        return (column - low).astype(np.int64), np.where(is_in, numbers.astype(np.int64), -1), span
+    values = distinct(column)
+    place = np.minimum(np.searchsorted(values, other), len(values) - 1)
+    return np.searchsorted(values, column), np.where(values[place] == other, place, -1), len(values)
 
 
 def sorted_runs(label: Indices, groups: int) -> tuple[Indices, Indices]:

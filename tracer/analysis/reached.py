@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tracer.analysis.groups import Column, group_rows
+from tracer.analysis.groups import Column, matching_rows
 from tracer.model.findings import INDIRECT, LOST, REACHABILITY, Leak
 from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach, RootKind
 from tracer.model.snapshot import Records, Snapshot
@@ -89,12 +89,10 @@ def places(
     """Return the row of `known` with the same process, address space and address, for each row; -1: none. `by_site`:
     and with the same site."""
     names = ("pid", "generation", "site") if by_site else ("pid", "generation")
-    columns = [np.concatenate([known[name], wanted[name]]) for name in names]
-    both = np.concatenate([known[known_address], wanted[address]]).astype(np.uint64)
-    groups = group_rows(*columns, both)
-    row = np.full(len(groups), -1, np.int64)
-    row[groups.label[: len(known)]] = np.arange(len(known))
-    return row[groups.label[len(known) :]]
+    return matching_rows(
+        [*(known[name] for name in names), known[known_address].astype(np.uint64)],
+        [*(wanted[name] for name in names), wanted[address].astype(np.uint64)],
+    )
 
 
 def reachability(reach: int, root_kinds: Iterable[int]) -> tuple[str | None, str | None]:
