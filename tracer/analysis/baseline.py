@@ -30,7 +30,8 @@ def _stays(leak: Leak, worse: dict[str, Change]) -> bool:
 
 def _noted(leak: Leak, change: Change) -> Leak:
     if change.before is None:
-        note = "new since the baseline"
+        held = "" if change.held is None else f", which held {_amount(change.held)}"
+        note = f"new since the baseline{held}"
     else:
         note = f"grown since the baseline: {_amount(change.before)} then, {_amount(change.after or Amount())} now"
     return replace(leak, notes=(*leak.notes, note))

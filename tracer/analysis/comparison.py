@@ -9,7 +9,7 @@ from tracer.analysis.own_frame import own_frame
 from tracer.analysis.stacks import CallSite, lines_of
 from tracer.analysis.verdict import failing_errors
 from tracer.model.comparison import Amount, Change, Comparison
-from tracer.model.findings import INHERITED, ErrorFinding, Findings, FrameList
+from tracer.model.findings import INHERITED, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.selection import Sample
 
 _Row = tuple["_Entry", int, int | None, Sample | None]
@@ -25,6 +25,7 @@ def compare(before: Findings, after: Findings, *, with_held: bool = False) -> Co
     by line, no line has moved, and each is held against itself.
     """
     old, new = _entries(before, with_held), _entries(after, with_held)
+    held = [{} if with_held else _held(findings) for findings in (before, after)]
     changes = []
     for then, now in _matched(old, new):
         entry = now or then
@@ -35,6 +36,7 @@ def compare(before: Findings, after: Findings, *, with_held: bool = False) -> Co
             blind = (before if then is None else after).selection.sample_bytes
         changes.append(Change(
             entry.id, entry.kind, entry.type, _amount(then), _amount(now), entry.stack, entry.own_frame, blind,
+            _amount((held[0] if then is None else held[1] if now is None else {}).get(entry.id)),
         ))  # fmt: skip
     return Comparison(tuple(sorted(changes, key=_rank)))
 
@@ -66,10 +68,23 @@ class _Entry:
         )
 
 
+def _entry(leak: Leak) -> _Entry:
+    return _Entry(leak.id, leak.kind, leak.type, leak.stack, leak.start)
+
+
 def _entries(findings: Findings, with_held: bool) -> dict[str, _Entry]:
     entries: dict[str, _Entry] = {}
     for entry, count, size, sample in _rows(findings, with_held):
         entries.setdefault(entry.id, entry).add(count, size, sample)
+    return entries
+
+
+def _held(findings: Findings) -> dict[str, _Entry]:
+    """Return the entries of what something still points at."""
+    entries: dict[str, _Entry] = {}
+    for leak in findings.leaks:
+        if leak.state != INHERITED and leak.is_held:
+            entries.setdefault(leak.id, _entry(leak)).add(leak.count, leak.bytes, leak.sample)
     return entries
 
 
@@ -95,7 +110,7 @@ def _matched(old: dict[str, _Entry], new: dict[str, _Entry]) -> Iterator[tuple[_
 def _rows(findings: Findings, with_held: bool) -> Iterator[_Row]:
     for leak in findings.leaks:
         if leak.state != INHERITED and (with_held or not leak.is_held):
-            yield _Entry(leak.id, leak.kind, leak.type, leak.stack, leak.start), leak.count, leak.bytes, leak.sample
+            yield _entry(leak), leak.count, leak.bytes, leak.sample
     for error in failing_errors(findings):
         own = own_frame(error.stack)
         yield _Entry(error_id(error), "error", _error_type(error), error.stack, own), error.count, None, None

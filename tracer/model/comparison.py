@@ -37,6 +37,8 @@ class Change:
     """Of a run that has none of it, but has sampled: how much it may well have had, as a standard error.
 
     A run that draws at N bytes and had s bytes has drawn none of them with the probability exp(-s / N): N."""
+    held: Amount | None = None
+    """Of what is new or gone: what the other run has of it that something still points at, which takes no part."""
 
     @property
     def word(self) -> str:

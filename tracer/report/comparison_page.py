@@ -36,8 +36,8 @@ def _change(change: Change, frames: FrameTable) -> Json:
         "word": change.word,
         "kind": change.kind,
         "type": change.type,
-        "then": _amount(change, change.before),
-        "now": _amount(change, change.after),
+        "then": _amount(change, change.before, change.held),
+        "now": _amount(change, change.after, change.held),
         "difference": difference_words(change.grown),
         "count": change.grown.count,
         "bytes": change.grown.bytes or 0,
@@ -46,5 +46,7 @@ def _change(change: Change, frames: FrameTable) -> Json:
     }
 
 
-def _amount(change: Change, amount: Amount | None) -> str:
-    return "" if amount is None else amount_words(change, amount)
+def _amount(change: Change, amount: Amount | None, held: Amount | None) -> str:
+    if amount is None:
+        return "" if held is None else f"held: {amount_words(change, held)}"
+    return amount_words(change, amount)

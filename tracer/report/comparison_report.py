@@ -70,6 +70,7 @@ def _document(change: Change) -> dict[str, object]:
         "before": _amount_document(change.before),
         "after": _amount_document(change.after),
         "difference": {"count": change.grown.count, "bytes": _known_bytes(change)},
+        "held": _amount_document(change.held),
         "stack": change.stack,
     }
 

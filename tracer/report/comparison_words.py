@@ -24,6 +24,8 @@ def change_words(change: Change) -> str:
         text = f"{amount_words(change, change.before)} then, {text} now"
     if change.kind in ("allocation", "mapping"):
         text = f"{text} ({change.type or 'unknown allocator'})"
+    if change.held is not None:
+        return f"{text}; held {'then' if change.before is None else 'now'}: {amount_words(change, change.held)}"
     return f"{text}: {difference_words(change.grown)}" if change.before and change.after else text
 
 

@@ -11,7 +11,9 @@ from tracer.analysis.analysis import analyse
 from tracer.analysis.baseline import against_baseline
 from tracer.analysis.comparison import compare, error_id
 from tracer.analysis.policy import ANY_FINDING, parse_policy
-from tracer.model.findings import Findings
+from tracer.model.comparison import Amount
+from tracer.model.findings import LOST, REACHABLE, Findings
+from tracer.report.comparison_words import amount_words, change_words
 
 
 def found() -> Findings:
@@ -142,3 +144,22 @@ def test_the_empty_baseline_leaves_all() -> None:
     findings = against_baseline(found(), clean(), "old")
     assert len(findings.leaks) == 5 and len(findings.errors) == 1
     assert findings.notes[-1] == "baseline old: none of its entries was found again unchanged"
+
+
+@pytest.mark.parametrize("is_held_now", [False, True])
+def test_what_was_held_by_something_says_so(is_held_now: bool) -> None:
+    leak = next(leak for leak in found().leaks if leak.kind == "allocation")
+    lost, held = (replace(found(), leaks=(replace(leak, reachability=word),)) for word in (LOST, REACHABLE))
+    sides = (lost, held) if is_held_now else (held, lost)
+    changes = {change.id: change for change in compare(*sides).changes}
+    amount = Amount(leak.count, leak.bytes)
+    assert changes[leak.id].held == amount
+    text = change_words(changes[leak.id])
+    assert text.endswith(f"; held {'now' if is_held_now else 'then'}: {amount_words(changes[leak.id], amount)}")
+    if is_held_now:
+        assert (changes[leak.id].before, changes[leak.id].after) == (amount, None)
+    else:
+        assert (changes[leak.id].before, changes[leak.id].after) == (None, amount)
+        [entry] = against_baseline(lost, held, "old").leaks
+        assert entry.notes[-1].startswith(f"new since the baseline, which held {leak.count:,} (")
+    assert all(change.held is None for change in compare(held, held, with_held=True).changes)
