@@ -74,7 +74,7 @@ class Resident:
     live: int
     """In live blocks that are known."""
     free: int
-    """In memory of allocators, but in no block that is known: free, books, or older than the trace."""
+    """In memory of allocators, but for no block that is known: free, books, or older than the trace."""
     stacks: int
     files: int
     """Pages as the file has them: code, constants, mapped files."""
@@ -87,7 +87,9 @@ class Resident:
     top_size: int = 0
     top_made_ns: int = 0
     free_below_top: int = 0
-    """In that heap, before that block, in no block."""
+    """In that heap, before that block, in no chunk of a block."""
+    rounding: int = 0
+    """What glibc's malloc takes for these blocks beyond their sizes: a head for each, and what it rounds up to."""
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,20 @@ import numpy.typing as npt
 from tracer.reachability.memory import Addresses
 
 Indices = npt.NDArray[np.int64]
-_LEAST_CHUNK = 24
-"""What glibc gives for the smallest size (malloc/malloc.c, MINSIZE without the word before the block)."""
+CHUNK_HEAD = 16
+"""A chunk of glibc's malloc begins so many bytes before its block; the last word of the block is the next chunk's."""
+_LEAST_CHUNK, _CHUNK_STEP, _WORD = np.uint64(32), np.uint64(16), np.uint64(8)
 _CLASS_PAGE = np.uint64(8192)
 """jemalloc's and mimalloc's classes are up to a quarter apart, and up to 16 bytes; tcmalloc's largest are whole pages
 (jemalloc: SIZE CLASSES of its manual; mimalloc: src/page-queue.c; gperftools: src/common.h)."""
 _TAGGED = 8
 """A pointer into the first so many bytes is one to the start: the rest are bits that the program keeps in it."""
+
+
+def glibc_chunks(sizes: Addresses) -> Addresses:
+    """Return what blocks of some sizes take of a heap of glibc's (malloc/malloc.c, request2size)."""
+    chunks: Addresses = (sizes + _WORD + _CHUNK_STEP - np.uint64(1)) & ~(_CHUNK_STEP - np.uint64(1))
+    return np.maximum(chunks, _LEAST_CHUNK)
 
 
 class BlockTable:
@@ -114,8 +121,7 @@ class BlockTable:
     def _rounded(self, size: Addresses) -> Addresses:
         """Return what blocks of some sizes may have."""
         if self._is_of_glibc:
-            chunk: Addresses = (size + np.uint64(8 + 15) & ~np.uint64(15)) - np.uint64(8)
-            return np.maximum(chunk, np.uint64(_LEAST_CHUNK))
+            return glibc_chunks(size) - _WORD
         in_pages = (size + _CLASS_PAGE - np.uint64(1)) // _CLASS_PAGE * _CLASS_PAGE
         quarter = size + size // np.uint64(4) + np.uint64(16)
         rounded: Addresses = np.maximum(quarter, np.where(size < _CLASS_PAGE, np.uint64(0), in_pages))

@@ -227,7 +227,7 @@ def scan_document(scan: Scan) -> Json:
 def _resident(resident: Resident | None) -> Json | None:
     if resident is None:
         return None
-    names = ("total", "live", "free", "stacks", "files", "data", "other", "free_below_top")
+    names = ("total", "live", "free", "stacks", "files", "data", "other", "free_below_top", "rounding")
     return {name: getattr(resident, name) for name in names}
 
 

@@ -143,13 +143,17 @@ def _add_scans(page: Page, findings: Findings) -> None:
         _labelled(page, "memory", f"not looked into{of}{means}: {reason}")
 
 
+_ROUNDING = "malloc's rounding of these"
+
+
 def _resident(resident: Resident, of: str) -> str:
     """Return "resident 12.3 MiB: live blocks 3.1 MiB, ..." with an estimate of the blocks."""
     parts = (
-        ("live blocks", resident.live), ("free or unknown in heaps", resident.free), ("stacks", resident.stacks),
-        ("files", resident.files), ("data of binaries", resident.data), ("other mappings", resident.other),
+        ("live blocks", resident.live), (_ROUNDING, resident.rounding),
+        ("free or unknown in heaps", resident.free), ("stacks", resident.stacks), ("files", resident.files),
+        ("data of binaries", resident.data), ("other mappings", resident.other),
     )  # fmt: skip
-    named = ", ".join(f"{word} {size(amount)}" for word, amount in parts)
+    named = ", ".join(f"{word} {size(amount)}" for word, amount in parts if amount or word != _ROUNDING)
     return f"resident{of} {size(resident.total)}: {named} (estimated: blocks as if wholly resident)"
 
 

@@ -376,8 +376,9 @@ class Endings:
                 found.append(reach)
                 holders.append(held)
                 stacks |= {number: frames.stacks[number] for number in _walked(held) if number in frames.stacks}
-                pages, knows_all = read.pages, not free_holds
-                resident = pages.with_blocks(alive.blocks, knows_all=knows_all) if pages is not None else None
+                resident = read.pages.with_blocks(
+                    alive.blocks, knows_all=not free_holds, is_of_glibc=alive.heaps is None
+                ) if read.pages is not None else None  # fmt: skip
                 scans.append(replace(read.scan, blocks=len(alive.allocations), resident=resident))
             else:
                 scans.append(Scan(*space, reason=reason or UNREADABLE, held_ns=read.scan.held_ns if read else 0))

@@ -12,6 +12,7 @@ import numpy as np
 from tracer.model.reachability import Resident
 from tracer.model.snapshot import Records
 from tracer.procfs.maps import parse_smaps
+from tracer.reachability.block_table import CHUNK_HEAD, glibc_chunks
 from tracer.reachability.memory import RegionKind
 from tracer.scanning.layout import Layout, Range
 
@@ -64,33 +65,47 @@ class ResidentPages:
                 return
             yield self._ranges[index]
 
-    def with_blocks(self, blocks: Records, *, knows_all: bool) -> Resident:
+    def with_blocks(self, blocks: Records, *, knows_all: bool, is_of_glibc: bool = True) -> Resident:
         """Return the sums with what live blocks (ALLOCATION_RECORDs) are of them: as if all their pages were resident,
-        but for those of more than there is. `knows_all`: no other block can be the last of the heap."""
+        but for those of more than there is. `knows_all`: no other block can be the last of the heap. `is_of_glibc`: it
+        is glibc's malloc that gave them."""
         self.settle()
+        blocks = _outermost(blocks)
         inside = np.zeros(len(blocks), np.bool_)
         for start, end in self.spans:
             inside |= (blocks["address"] >= start) & (blocks["address"] < end)
-        live = min(int(blocks["size"][inside].sum()), self.allocator)
+        sizes = blocks["size"][inside]
+        live = min(int(sizes.sum()), self.allocator)
+        chunks = int(glibc_chunks(sizes).sum()) if is_of_glibc else 0
+        rounding = max(min(chunks, self.allocator) - live, 0)
         other = self.total - self.allocator - self.stacks - self.files - self.data
         apart = min(int(blocks["size"][~inside].sum()), other)
         found = Resident(
-            self.total, live + apart, self.allocator - live, self.stacks, self.files, self.data, other - apart
-        )
-        return self._with_top(found, blocks) if knows_all and self.heap is not None else found
+            self.total, live + apart, self.allocator - live - rounding, self.stacks, self.files, self.data,
+            other - apart, rounding=rounding,
+        )  # fmt: skip
+        return self._with_top(found, blocks) if knows_all and is_of_glibc and self.heap is not None else found
 
     def _with_top(self, found: Resident, blocks: Records) -> Resident:
         assert self.heap is not None
         rows = np.flatnonzero((blocks["address"] >= self.heap[0]) & (blocks["address"] < self.heap[1]))
         if len(rows) == 0:
             return found
-        last = blocks[rows[np.argmax(blocks["address"][rows])]]
-        below = int(blocks["size"][rows].sum())
-        free = int(last["address"]) + int(last["size"]) - self.heap[0] - below
+        last = blocks[rows[-1]]
+        taken = int(glibc_chunks(blocks["size"][rows[:-1]]).sum())
+        free = int(last["address"]) - CHUNK_HEAD - self.heap[0] - taken
         return replace(
             found, top_stack=int(last["stack"]), top_size=int(last["size"]), top_made_ns=int(last["time_ns"]),
             free_below_top=max(0, free),
         )  # fmt: skip
+
+
+def _outermost(blocks: Records) -> Records:
+    """Return the blocks that lie in no other, ascending: those of a pool have no memory of their own."""
+    ascending = blocks[np.lexsort((~blocks["size"], blocks["address"]))]
+    ends = np.maximum.accumulate(ascending["address"] + ascending["size"])
+    apart: Records = ascending[np.append(True, ascending["address"][1:] >= ends[:-1])[: len(ascending)]]
+    return apart
 
 
 def read_resident(pid: int, plan: Layout) -> ResidentPages | None:

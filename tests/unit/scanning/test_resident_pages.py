@@ -40,10 +40,29 @@ def test_each_page_is_counted_once() -> None:
     pages = ResidentPages(SMAPS, PLAN)
     found = pages.with_blocks(blocks((0x1000010, 3000), (0x2000010, 300 * KIB)), knows_all=False)
     assert found == Resident(
-        total=1504 * KIB, live=3000 + 300 * KIB, free=1024 * KIB - 3000, stacks=20 * KIB, files=48 * KIB, data=8 * KIB,
-        other=(404 - 300) * KIB,
+        total=1504 * KIB, live=3000 + 300 * KIB, free=1024 * KIB - 3008, stacks=20 * KIB, files=48 * KIB, data=8 * KIB,
+        other=(404 - 300) * KIB, rounding=8,
     )  # fmt: skip
-    assert found.total == found.live + found.free + found.stacks + found.files + found.data + found.other
+    assert total_of(found) == found.total
+
+
+def total_of(found: Resident) -> int:
+    return found.live + found.rounding + found.free + found.stacks + found.files + found.data + found.other
+
+
+def test_another_mallocs_rounding_is_not_known() -> None:
+    found = ResidentPages(SMAPS, PLAN).with_blocks(blocks((0x1000010, 3000)), knows_all=True, is_of_glibc=False)
+    assert (found.live, found.rounding, found.free) == (3000, 0, 1024 * KIB - 3000)
+    assert (found.top_stack, found.free_below_top) == (0, 0)
+    assert total_of(found) == found.total
+
+
+def test_blocks_of_a_pool_are_in_the_pools_memory() -> None:
+    whole = blocks((0x1000010, 3000), (0x1300010, 100_000))
+    pieces = [(0x1300010, 64), (0x1300050, 64), (0x1300010 + 100_000 - 8, 8)]
+    parts = blocks((0x1300010, 100_000), *pieces, (0x1000010, 3000))
+    found = [ResidentPages(SMAPS, PLAN).with_blocks(made, knows_all=True) for made in (whole, parts)]
+    assert found[0] == found[1]
 
 
 def test_blocks_that_were_not_touched_are_no_more_than_there_is() -> None:
@@ -55,7 +74,18 @@ def test_the_last_block_of_the_heap_is_named() -> None:
     made = blocks((0x1000010, 3000), (0x1300010, 64), (0x2000010, 16))
     found = ResidentPages(SMAPS, PLAN).with_blocks(made, knows_all=True)
     assert (found.top_stack, found.top_size, found.top_made_ns) == (0x130001, 64, 7)
-    assert found.free_below_top == 0x300010 - 3000
+    assert found.free_below_top == 0x300000 - (3000 + 8)
+
+
+def test_what_malloc_rounds_sizes_up_to_is_not_free() -> None:
+    """A chunk has a word of its own, is a multiple of 16 bytes, and 32 at least."""
+    chunks = [(1, 32), (16, 32), (24, 32), (25, 48), (40, 48), (41, 64), (1000, 1008), (1001, 1024), (0, 32)]
+    made, at = [], 0x1000000
+    for size, chunk in chunks * 50:
+        made.append((at + 16, size))
+        at += chunk
+    found = ResidentPages(SMAPS, PLAN).with_blocks(blocks(*made), knows_all=True)
+    assert found.free_below_top == 0
 
 
 def test_nothing_is_nothing() -> None:
