@@ -10,6 +10,7 @@ from tracer.report.amount_words import NOUNS
 from tracer.report.amounts import counted, exact_size
 from tracer.report.class_words import state_word
 from tracer.report.entries import STATES
+from tracer.report.names import innermost
 from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.source_location import first_named, main_frame
 from tracer.report.stack_lines import name
@@ -52,6 +53,20 @@ def short_place(frame: Frame | None) -> str:
         return f"{name(frame)} [{frame.module}]" if frame.function and frame.module else name(frame)
     line = "" if frame.line is None else f":{frame.line}"
     return f"{name(frame)} ({PurePath(frame.file).name}{line})"
+
+
+def fitted_place(frame: Frame | None, room: int) -> str:
+    """Return what short_place does, with its function's name so short that `room` columns hold most of it.
+
+    Where they cannot hold both, the place goes before the function does; what remains may still be longer.
+    """
+    whole = short_place(frame)
+    if len(whole) <= room or frame is None or not frame.function:
+        return whole
+    said = name(frame)
+    behind = whole[len(said) :]
+    both = f"{innermost(said, room - len(behind))}{behind}"
+    return both if len(both) <= room else f"{innermost(said, room)}{behind}"
 
 
 def stack_text(stack: tuple[Frame, ...]) -> list[str]:

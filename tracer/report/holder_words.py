@@ -6,7 +6,7 @@ from collections import Counter
 
 from tracer.model.findings import FrameList, Growing, Holder
 from tracer.report.amounts import size
-from tracer.report.names import shorten
+from tracer.report.names import innermost, shorten
 from tracer.report.page import Page
 from tracer.report.source_location import first_named
 from tracer.report.stack_lines import name, place
@@ -16,16 +16,16 @@ _MOST, _MOST_NAME = 5, 60
 FREED, OTHER = "freed-block", "other"
 
 
-def holder_words(holder: Holder) -> str:
-    """Return what a holder is, as a phrase without its count."""
+def holder_words(holder: Holder, *, narrow: bool = False) -> str:
+    """Return what a holder is, as a phrase without its count. `narrow`: its functions without their namespaces."""
     if holder.kind == OTHER:
         return "elsewhere"
     if holder.kind in ("global", "thread-local"):
         text = _variable(holder)
     elif holder.kind in ("stack", "register"):
-        text = _of_thread(holder)
+        text = _of_thread(holder, narrow)
     else:
-        text = _block(holder)
+        text = _block(holder, narrow)
     return f"{text} (points into the middle)" if holder.interior else text
 
 
@@ -37,18 +37,18 @@ def _variable(holder: Holder) -> str:
     return f"{what}, {holder.module}{where}" if holder.module else what
 
 
-def _of_thread(holder: Holder) -> str:
+def _of_thread(holder: Holder, narrow: bool) -> str:
     of = "a thread" if holder.thread is None else f"thread {holder.thread}"
     if holder.kind == "register":
         return f"a register of {of}"
     variable = f"{shorten(holder.name, _MOST_NAME)} on " if holder.name else ""
-    return f"{variable}the stack of {of}{_at(', in', holder.stack and holder.stack[:1])}"
+    return f"{variable}the stack of {of}{_at(', in', holder.stack and holder.stack[:1], narrow)}"
 
 
-def _block(holder: Holder) -> str:
+def _block(holder: Holder, narrow: bool) -> str:
     if holder.kind == "mapping":
-        return f"memory mapped{_at(' at', _own(holder))}" if holder.stack else "memory of unknown making"
-    made, freed = _at(" from", _own(holder)), _at(", freed at", holder.freed_at)
+        return f"memory mapped{_at(' at', _own(holder), narrow)}" if holder.stack else "memory of unknown making"
+    made, freed = _at(" from", _own(holder), narrow), _at(", freed at", holder.freed_at, narrow)
     noun = "a freed block" if holder.kind == FREED and not freed else "a block"
     where = "" if holder.offset is None else f" + {holder.offset:#x}"
     if holder.name:
@@ -63,19 +63,22 @@ def _own(holder: Holder) -> FrameList | None:
     return holder.stack if own is None or holder.stack is None else holder.stack[own : own + 1]
 
 
-def _at(word: str, stack: FrameList | None) -> str:
+def _at(word: str, stack: FrameList | None, narrow: bool) -> str:
     frame = first_named(stack or ())
-    return f"{word} {shorten(name(frame), _MOST_NAME)} {place(frame)}".rstrip() if frame is not None else ""
+    if frame is None:
+        return ""
+    function = innermost(name(frame), 1) if narrow else shorten(name(frame), _MOST_NAME)
+    return f"{word} {function} {place(frame)}".rstrip()
 
 
-def growing_lines(growing: Growing | None, grow: str = "grow") -> list[str]:
+def growing_lines(growing: Growing | None, grow: str = "grow", *, narrow: bool = False) -> list[str]:
     """Return "91 % of the 2.1 MiB that grow are retained by cache.table [session]", one line for each. `grow`: how that
     is said."""
     if growing is None or not growing.bytes:
         return []
     return [
         f"{100 * one.bytes // growing.bytes} % of the {size(growing.bytes)} that {grow} are retained by "
-        f"{holder_words(one.holder)}"
+        f"{holder_words(one.holder, narrow=narrow)}"
         for one in growing.retainers
     ]
 

@@ -32,6 +32,22 @@ def shorten(name: str, room: int) -> str:
     return ".." + (tail[scope + 2 :] if scope >= 0 else tail).translate(_SHOWN)
 
 
+def innermost(name: str, room: int) -> str:
+    """Return `name` without its arguments, its templates' and as many outer namespaces as it takes to fit `room`.
+
+    What remains may still be longer: its beginning tells it apart from others then.
+    """
+    if len(name) <= room:
+        return name
+    text = _OPERATOR.sub(lambda match: match.group().translate(_HIDE), name)
+    for step in (_without_tags, _without_arguments, _without_inner_templates, _without_templates, _without_result):
+        text = step(text)
+    text = text.replace("(..)", "")
+    while len(text) > room and "::" in text:
+        text = text.partition("::")[2]
+    return text.translate(_SHOWN)
+
+
 def _without_tags(text: str) -> str:
     return _TAG.sub("", text)
 

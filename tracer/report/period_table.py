@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 from tracer.model.findings import Findings
 from tracer.model.periods import Period, PeriodRow
 from tracer.report.amounts import counted, duration, size
-from tracer.report.entry_sentence import short_place
+from tracer.report.entry_sentence import fitted_place
 from tracer.report.page import Page
+
+_LEAST_ROOM = 30
+"""Columns for a place, behind its numbers; where there are fewer, it has a line of its own."""
 
 
 def period_title(period: Period, last: bool) -> str:
@@ -19,10 +24,12 @@ def period_title(period: Period, last: bool) -> str:
     return f"{since} to {until}: {made:,} made, {freed:,} freed; of those made {left:,} left ({size(bytes_left)})"
 
 
-def row_place(row: PeriodRow) -> str:
-    """Return "dso from dso__new (dso.c:88)", or the place alone where there is no type to name."""
-    place = short_place(row.stack[row.own_frame or 0] if row.stack else None)
-    return f"{row.type} from {place}" if row.kind == "reference" else place
+def row_place(row: PeriodRow, room: int = sys.maxsize) -> str:
+    """Return "dso from dso__new (dso.c:88)", or the place alone where there is no type to name; cut to `room` columns,
+    for which long names are shortened first."""
+    of = f"{row.type} from " if row.kind == "reference" else ""
+    place = of + fitted_place(row.stack[row.own_frame or 0] if row.stack else None, room - len(of))
+    return place if len(place) <= room else place[:room].rpartition(" ")[0] or place[:room]
 
 
 def add_periods(page: Page, findings: Findings, top: int) -> None:
@@ -38,6 +45,11 @@ def add_periods(page: Page, findings: Findings, top: int) -> None:
         for row in period.rows[:top]:
             freed = "?" if row.freed is None else f"{row.freed:,}"
             lead = f"    {row.made:>8,}{freed:>9}{row.outstanding:>9,}  "
-            page.line(lead, row_place(row)[: max(20, page.width - len(lead))])
+            room = page.width - len(lead)
+            if room >= _LEAST_ROOM:
+                page.line(lead, row_place(row, room))
+            else:
+                page.line(lead)
+                page.line("      ", row_place(row, page.width - 6))
         if len(period.rows) > top:
             page.line(f"    and {counted(len(period.rows) - top, 'more entry', 'more entries')}")

@@ -76,27 +76,28 @@ def held_lines(now: TopSample, sort: str, width: int) -> list[str]:
     if look is None:
         return [*_wrapped(f"not looked into: {now.not_looked}" if now.not_looked else "not looked into yet", width),
                 *_wrapped("press l: the target stands while its memory is read", width)]  # fmt: skip
-    lines = [line for text in _sentences(look, 3 if width >= _BOTH_AMOUNTS else 1) for line in _wrapped(text, width)]
+    lines = [line for text in _sentences(look, width < _BOTH_AMOUNTS) for line in _wrapped(text, width)]
     shown = HELD_SORTS if width >= _BOTH_AMOUNTS else (sort,)
     heads = "".join(f"{name + '*' * (name == sort):>{_AMOUNT}}" for name in shown)
     lines.append(f"{heads}  by (with what is below)" if width >= _BOTH_AMOUNTS else f"{heads}  by")
     for tree in look.trees:
         if len(look.trees) > 1:
             lines.append(f"process {tree.pid}")
-        lines += _tree(tree.nodes, sort, shown, 0, max(2, width // 4))
+        lines += _tree(tree.nodes, sort, shown, 0, width)
     if not look.trees:
         lines += _wrapped("nothing is known to hold memory (it is not worked out for more than 2,000 entries)", width)
     return lines
 
 
-def _sentences(look: Look, most: int) -> Iterator[str]:
-    """Return what grew since the look before, by whom it is retained (`most` of these), and what is lost."""
+def _sentences(look: Look, narrow: bool) -> Iterator[str]:
+    """Return what grew since the look before, by whom it is retained (one, if narrow), and what is lost."""
+    most = 1 if narrow else 3
     if look.before_ns is None:
-        yield from growing_lines(look.growing)[:most]
+        yield from growing_lines(look.growing, narrow=narrow)[:most]
         yield "press l again, later: what has grown by then is told apart"
     else:
         since = f"grew since the look at {duration(look.before_ns)}"
-        said = growing_lines(look.growing, since)
+        said = growing_lines(look.growing, since, narrow=narrow)
         if look.growing is not None and not said:
             said = [f"{size(look.growing.bytes)} {since}; nothing retains it alone"]
         yield from said[:most] or [f"nothing that is held {since}"]
@@ -116,13 +117,23 @@ _RANKS: dict[str, Callable[[HeldNode], tuple[int, int]]] = {
 }
 
 
-def _tree(nodes: Sequence[HeldNode], sort: str, shown: Sequence[str], depth: int, most: int) -> Iterator[str]:
+def _tree(nodes: Sequence[HeldNode], sort: str, shown: Sequence[str], depth: int, width: int) -> Iterator[str]:
     for node in sorted(nodes, key=_RANKS[sort], reverse=True):
         texts = {RETAINED: _short(node.retained), GROWN: "" if node.grown is None else _signed(node.grown)}
         amounts = "".join(f"{texts[name]:>{_AMOUNT}}" for name in shown)
         many = f"{node.count:,} x " if node.id is not None and node.count > 1 else ""
-        yield f"{amounts}  {' ' * min(2 * depth, most)}{many}{holder_words(node.holder)}"
-        yield from _tree(node.below, sort, shown, depth + 1, most)
+        lead = f"{amounts}  {' ' * min(2 * depth, max(2, width // 4))}{many}"
+        yield f"{lead}{_fitted_holder(node, width - len(lead))}"
+        yield from _tree(node.below, sort, shown, depth + 1, width)
+
+
+def _fitted_holder(node: HeldNode, room: int) -> str:
+    """Return who it is, without namespaces where they do not fit, and without "a block from" where that does not."""
+    whole = holder_words(node.holder)
+    if len(whole) <= room:
+        return whole
+    narrow = holder_words(node.holder, narrow=True)
+    return narrow if len(narrow) <= room else narrow.removeprefix("a block from ")
 
 
 def _short(size_bytes: int) -> str:

@@ -11,10 +11,12 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from tracer.model.findings import INDIRECT, POSSIBLE, REACHABLE, STACK_ONLY
 from tracer.model.top import TopRow, TopSample
 from tracer.report.amounts import counted, duration, size
 from tracer.report.class_words import CLASSES
-from tracer.report.entry_sentence import error_sentence, short_place, stack_text
+from tracer.report.entry_sentence import error_sentence, fitted_place, stack_text
+from tracer.report.names import innermost
 from tracer.report.top_held import HELD_SORTS, held_lines, held_words, looked, reached_lines
 
 SORTS = ("bytes", "count", "growth", "since mark")
@@ -34,11 +36,17 @@ _HELP = (
     ("?", "this help"), ("q", "end the trace and write the report"),
 )  # fmt: skip
 _MADE_IN, _HELD_BY = "made in", "held by"
-_OF_WIDTH = (
+_OF_WIDTH: tuple[tuple[int, tuple[str, ...]], ...] = (
     (120, (*SORTS, "trend", _HELD_BY)), (80, (*SORTS, "trend")), (60, ("bytes", "count", "growth")),
     (0, ("bytes", "count")),
 )  # fmt: skip
 """From so many columns on these are shown, and what is sorted by; the rest is for the function."""
+_CLASS = "memory is"
+"""Shown in place of the trend or the count, where the memory was looked into and there is no room for its holders."""
+_SHORT_CLASSES = {INDIRECT: "lost too", POSSIBLE: "possibly", REACHABLE: "held", STACK_ONLY: "on stack"}
+_TYPES_OF_WIDTH: tuple[tuple[int, tuple[str, ...]], ...] = (
+    (70, ("alive", "created", "gets", "puts", "destroyed")), (0, ("alive", "created")),
+)  # fmt: skip
 
 
 @dataclass
@@ -161,7 +169,7 @@ def sparkline(values: Sequence[int], width: int) -> str:
 
 def _body(state: TopState, width: int, room: int) -> list[Text]:
     if state.view == TYPES:
-        return _types(state, room)
+        return _types(state, width, room)
     if state.view == DETAILS:
         return _details(state, room)
     if state.view == ERRORS:
@@ -175,6 +183,8 @@ def _body(state: TopState, width: int, room: int) -> list[Text]:
 
 def _entries(state: TopState, width: int, room: int) -> list[Text]:
     shown = next(names for least, names in _OF_WIDTH if width >= least)
+    if state.last.look is not None and _HELD_BY not in shown:
+        shown = (*(name for name in shown if name not in ("trend", "count" if width < 60 else "")), _CLASS)
     shown = shown if state.sort in shown else (*shown, state.sort)
     head = _head_line(shown, state.sort)
     apart = (width - cell_len(head)) // 2 if _HELD_BY in shown and state.last.look is not None else 0
@@ -182,38 +192,43 @@ def _entries(state: TopState, width: int, room: int) -> list[Text]:
     first = max(0, min(at - room // 2, len(rows) - room))
     lines = [Text(f"{head}{'':{apart}}{_HELD_BY if apart else ''}", style="bold")]
     for index, row in enumerate(rows[first : first + room], start=first):
-        text = _row(row, shown, apart + len(_MADE_IN) if apart else 0)
+        text = _row(row, shown, width, apart + len(_MADE_IN) if apart else 0)
         lines.append(Text(_fitted(text, width), style="reverse" if index == at else ""))
     return lines if rows else [*lines, Text("  nothing is outstanding")]
 
 
-_WIDTHS = {"bytes": 10, "count": 9, "growth": 11, "since mark": 12}
+_WIDTHS = {"bytes": 10, "count": 9, "growth": 11, "since mark": 12, "trend": 9, _CLASS: 10}
 
 
 def _head_line(shown: Sequence[str], sort: str) -> str:
     names = {name: "per s" if name == "growth" else name for name in SORTS}
     heads = (f"{names[name] + '*' * (name == sort):>{_WIDTHS[name]}}" for name in shown if name in SORTS)
-    return f"{''.join(heads)}  {'trend    ' if 'trend' in shown else ''}{_MADE_IN}"
+    words = "".join(f"{name:<{_WIDTHS[name]}}" for name in ("trend", _CLASS) if name in shown)
+    return f"{''.join(heads)}  {words}{_MADE_IN}"
 
 
-def _row(row: TopRow, shown: Sequence[str], place_width: int) -> str:
+def _row(row: TopRow, shown: Sequence[str], width: int, place_width: int) -> str:
     """Return a line of the list. `place_width`: columns for where it was made, before who holds it; 0: this is not
     shown."""
-    place = short_place(row.stack[row.own_frame or 0] if row.stack else None)
+    of = ""
     if row.kind == "reference":
         amount, growth, since = "", f"{row.count_per_second:+,.1f}", f"{row.count_since_mark:,}"
-        place = f"{row.type} from {place}"
+        of = f"{row.type} from "
     else:
         amount, since = _short(row.bytes or 0), _short(row.bytes_since_mark)
         growth = f"{'+' if row.bytes_per_second >= 0 else '-'}{_short(abs(round(row.bytes_per_second)))}"
     texts = {"bytes": amount, "count": f"{row.count:,}", "growth": growth, "since mark": since}
     cells = "".join(f"{texts[name]:>{_WIDTHS[name]}}" for name in shown if name in SORTS)
-    trend = f"{row.word or '':<8} " if "trend" in shown else ""
-    if place_width:
-        place = f"{_cut(place, place_width - 2)}  {held_words(row)}"
-    elif row.classes:
-        place = f"{place}, {CLASSES[row.classes[0][0]]}"
-    return f"{cells}  {trend}{place}"
+    words = {"trend": row.word or "", _CLASS: _short_class(row)}
+    lead = f"{cells}  {''.join(f'{words[name]:<{_WIDTHS[name]}}' for name in words if name in shown)}"
+    room = place_width - 2 if place_width else width - len(lead)
+    place = of + fitted_place(row.stack[row.own_frame or 0] if row.stack else None, room - len(of))
+    return f"{lead}{_cut(place, room)}  {held_words(row)}" if place_width else f"{lead}{place}"
+
+
+def _short_class(row: TopRow) -> str:
+    word = row.classes[0][0] if row.classes else None
+    return "" if word is None else _SHORT_CLASSES.get(word, CLASSES[word])
 
 
 def _cut(text: str, width: int) -> str:
@@ -229,11 +244,13 @@ def _fitted(text: str, width: int) -> str:
     return set_cell_size(text, width) if cell_len(text) < width else text
 
 
-def _types(state: TopState, room: int) -> list[Text]:
-    lines = [Text(f"{'alive':>10}{'created':>10}{'gets':>10}{'puts':>10}{'destroyed':>11}  type", style="bold")]
+def _types(state: TopState, width: int, room: int) -> list[Text]:
+    shown = next(names for least, names in _TYPES_OF_WIDTH if width >= least)
+    lines = [Text(f"{''.join(f'{name:>11}' for name in shown)}  type", style="bold")]
     for row in state.last.types[:room]:
-        text = f"{row.outstanding:>10,}{row.created:>10,}{row.gets:>10,}{row.puts:>10,}{row.destroyed:>11,}  {row.type}"
-        lines.append(Text(text))
+        numbers = row.outstanding, row.created, row.gets, row.puts, row.destroyed
+        cells = "".join(f"{number:>11,}" for number in numbers[: len(shown)])
+        lines.append(Text(f"{cells}  {innermost(row.type, width - len(cells) - 2)}"))
     return lines if len(lines) > 1 else [*lines, Text("  no counted object was made")]
 
 

@@ -112,3 +112,25 @@ def test_the_formats_show_them() -> None:
     stream = io.StringIO()
     write_markdown(replace(findings(), leaks=()), stream)
     assert "| 2 |  | 1 | 4,096 |" in stream.getvalue()
+
+
+def test_names_of_a_narrow_table_are_not_broken() -> None:
+    """At 40 columns eight were left for a name, which was cut wherever that was: "net::htt"."""
+    code = Code()
+    stack = code.stack(1, code.frame("net::http::remember_session(net::http::Conn*)", "a.cc:17"), code.frame("main"))
+    found = analyse(
+        snapshot(
+            code, checkpoints=(Checkpoint(1, 10 * SECOND),),
+            checkpoint_totals=records(
+                CHECKPOINT_TOTALS, [{"checkpoint": 1, "stack": stack, "made": 5, "site": MALLOC}]
+            ),
+            totals=records(TOTALS_RECORD, [{"stack": stack, "made": 5, "site": MALLOC}]),
+        ),
+        code.symbols,
+    )  # fmt: skip
+    for width, said in [(40, "    http::remember_session (a.cc:17)"), (80, "net::http::remember_session (a.cc:17)")]:
+        stream = io.StringIO()
+        write_text(found, stream, TextOptions(width=width))
+        table = stream.getvalue().partition("between checkpoints")[2]
+        assert any(line.endswith(said) for line in table.splitlines()), table
+        assert all(len(line) <= width for line in table.splitlines())

@@ -95,6 +95,40 @@ def test_a_narrow_terminal_has_room_for_the_function() -> None:
     assert lines(state, 70)[5].split() == ["bytes", "count", "per", "s", "since", "mark*", "made", "in"]
 
 
+SCOPED = Frame("net::http::Cache<net::http::Session>::remember(net::http::Session*)", "srv", file="srv.cc", line=17)
+
+
+def test_names_are_shortened_from_outside() -> None:
+    """In 40 columns three functions of one namespace were all called "net::http::remembe…"."""
+    row = TopRow("id", "allocation", "malloc", 7, 999, 0, 0, 0, 0, None, (SCOPED,), 0)
+    of_type = replace(row, kind="reference", type="conn", bytes=None)
+    for width, own, of in [
+        (40, "Cache<..>::remembe…", "conn from remember…"),
+        (80, "remember (srv.cc:17)", "conn from remember (srv.cc…"),
+        (98, "net::http::Cache<..>::remember (srv.cc:17)", "conn from Cache<..>::remember (srv.cc:17)"),
+    ]:  # fmt: skip
+        for shown, place in [(row, own), (of_type, of)]:
+            line = lines(TopState("x", [TopSample(1, rows=(shown,))]), width)[6]
+            assert line.rstrip().endswith(f"  {place}")
+
+
+def test_types_have_their_names_in_any_width() -> None:
+    """At 40 columns the numbers took all of them."""
+    head, row = (line.rstrip() for line in lines(TopState("x", samples(), view=TYPES), 40)[5:7])
+    assert head == "      alive    created  type" and row.split()[-1] == samples()[1].types[0].type
+    assert lines(TopState("x", samples(), view=TYPES), 70)[5].split() == [
+        "alive", "created", "gets", "puts", "destroyed", "type",
+    ]  # fmt: skip
+
+
+def test_a_look_shows_in_the_list_of_any_width() -> None:
+    """Up to 119 columns only the stack of an entry said what was lost, and what not."""
+    for width in (40, 80, 119):
+        head, _, page = (line.rstrip() for line in lines(TopState("./srv", [after_two_looks()]), width)[5:8])
+        assert head.endswith("memory is made in") and "trend" not in head
+        assert page[head.index("memory is") :].startswith("held      parse_body")
+
+
 def test_the_keys_are_explained() -> None:
     state = TopState("srv", samples(), view=HELP)
     shown = "\n".join(lines(state))
@@ -263,7 +297,7 @@ def test_what_holds_memory_in_40_columns() -> None:
     screen = [line.rstrip() for line in lines(state, 40)]
     assert screen[5:7] == ["  98 % of the 12.1 KiB that grew since", "    the look at 50.0 s are retained by"]
     assert screen[9:12] == [
-        "     grown*  by", "  +12.0 KiB  cache.table [srv]", "  +12.0 KiB    7 x a block from make_no…",
+        "     grown*  by", "  +12.0 KiB  cache.table [srv]", "  +12.0 KiB    7 x make_node a.c:5",
     ]  # fmt: skip
     none = "\n".join(line.strip() for line in lines(TopState("./srv", samples(), view=HELD), 40))
     assert "not looked into yet\npress l: the target stands while its\nmemory is read\n" in none
