@@ -44,6 +44,8 @@ _TRACING = ("", "top")
 _DOCTOR = "doctor"
 _RUN = "run"
 """Before a command that is to be traced: it may have the name of a subcommand."""
+_NO_COMMAND, _MAKE_EXECUTABLE = "there is no command ", "chmod +x "
+"""How an error begins, and a hint, of which more may be known here."""
 COMMANDS = ("report", "diff", "top", "doctor", "probes", "specs", "discover")
 
 
@@ -173,34 +175,38 @@ def _hint(error: RefleakError, words: Sequence[str]) -> str:
         from tracer.cli.options import command_with_sudo
 
         return command_with_sudo(words)
+    if isinstance(error, NotPermitted) and error.hint.startswith(_MAKE_EXECUTABLE):
+        return _hint_of_recording(error.hint.removeprefix(_MAKE_EXECUTABLE)) or error.hint
+    if isinstance(error, NoSuchTarget) and (named := _hint_of_file(str(error).removeprefix(_NO_COMMAND), words)):
+        return named
     if isinstance(error, NoSuchTarget) and words and words[0] not in COMMANDS:
         if words[0].isdecimal():
             return f"to attach to a process: refleak -p {words[0]}"
-        if (named := _hint_of_file(words[0])) is not None:
-            return named
         from difflib import get_close_matches
 
         if meant := get_close_matches(words[0], COMMANDS, 1):
             return f"did you mean refleak {meant[0]}?"
-        meant = [word for word in COMMANDS if str(error) == f"there is no command {word}"]
+        meant = [word for word in COMMANDS if str(error) == f"{_NO_COMMAND}{word}"]
         if meant and not {_RUN, "--", "--exec"}.intersection(words):  # by which it was said to be one
             return f"options stand behind the subcommand: refleak {meant[0]} ..."
-        if str(error) == f"there is no command {_RUN}" and words[0] != _RUN:
+        if str(error) == f"{_NO_COMMAND}{_RUN}" and words[0] != _RUN:
             return f"`{_RUN}` stands first: refleak {_RUN} [OPTION ...] CMD"
     return error.hint
 
 
-def _hint_of_file(word: str) -> str | None:
-    """Return what to do with a file that a word names, which is no command."""
+def _hint_of_file(name: str, words: Sequence[str]) -> str | None:
+    """Return what to do with a file of this folder that is no command, because it was named without the folder."""
     from pathlib import Path
 
-    path = Path(word)
     with suppress(OSError):
-        if path.is_file() and path.suffix in (".refleak", ".json"):
-            return f"to read it: refleak report {word}"
-        if path.is_file():
-            return f"to run the file of this folder: refleak ./{word}"
+        if Path(name).is_file():
+            of = f"refleak {words[0]}" if words[0] in COMMANDS and words[0] != _RUN else "refleak"
+            return _hint_of_recording(name) or f"to run the file of this folder: {of} ./{name}"
     return None
+
+
+def _hint_of_recording(path: str) -> str | None:
+    return f"to read it: refleak report {path}" if path.endswith((".refleak", ".json")) else None
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tracer.cli.main import command_module
 from tracer.errors import UsageError
 
 _UNRECOGNIZED = "unrecognized arguments: "
+_LEAST_BEGINNING = len("--x")
 _EXAMPLES = """\
 examples:
   sudo refleak ./perf probe -x /bin/true main
@@ -83,7 +84,9 @@ class _Parser(argparse.ArgumentParser):
         from difflib import get_close_matches
 
         long = [option for option in self._option_string_actions if option.startswith("--")]
-        close = get_close_matches(f"--{words[0].lstrip('-').partition('=')[0]}", long, 1)
+        typed = f"--{words[0].lstrip('-').partition('=')[0]}"
+        begun = [option for option in long if len(typed) > _LEAST_BEGINNING and option.startswith(typed)]
+        close = begun or get_close_matches(typed, long, 1)
         return f"did you mean {close[0]}?" if close else None
 
     def format_short_help(self) -> str:

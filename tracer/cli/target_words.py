@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 from tracer.errors import NoSuchTarget, UsageError
 from tracer.procfs.process_words import is_cgroup, names_of_programs, processes_of
@@ -33,6 +34,8 @@ def _pids(word: str) -> Iterable[int]:
     if is_cgroup(word):
         hint = "its path is as /proc/PID/cgroup gives it, or that of its directory below /sys/fs/cgroup"
         raise NoSuchTarget(f"no process is in {word}", hint)
+    if word.startswith("/") and not Path(word).exists():
+        raise NoSuchTarget(f"there is no {word}", "give the path of a program, or the directory of a cgroup")
     if word.lstrip("-").isdecimal():
         raise NoSuchTarget(f"there is no process {word}")
     close = get_close_matches(word, names_of_programs(), 1)

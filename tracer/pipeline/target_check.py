@@ -15,6 +15,11 @@ from tracer.kernel.namespaces import check_namespaces
 
 _CAPABILITIES = {39: "CAP_BPF", 38: "CAP_PERFMON", 19: "CAP_SYS_PTRACE", 21: "CAP_SYS_ADMIN"}
 
+_FORBIDDEN = (
+    "no capability is missing: a security module (SELinux, AppArmor, Landlock), a sandbox or the user namespace of that"
+    " process forbids it"
+)
+
 
 def missing_capabilities() -> list[str]:
     """Return the names of the capabilities that tracing needs and this process lacks."""
@@ -74,5 +79,6 @@ def _check_pid(pid: int) -> None:
     except FileNotFoundError:
         raise NoSuchTarget(f"process {pid} is a kernel thread or has ended") from None
     except PermissionError:
-        raise NotPermitted(f"process {pid} may not be looked at") from None
+        said = f"process {pid} may not be looked at"
+        raise NotPermitted(said, *[] if missing_capabilities() else [_FORBIDDEN]) from None
     _check_image(f"/proc/{pid}/exe", executable)

@@ -55,6 +55,7 @@ def test_processes_add_up() -> None:
         (["--fromat", "json", "true"], "unrecognized arguments: --fromat", "did you mean --format?"),
         (["--presets", "glib", "true"], "unrecognized arguments: --presets", "did you mean --preset?"),
         (["-format", "json", "true"], "unrecognized arguments: -format", "did you mean --format?"),
+        (["--foll", "true"], "unrecognized arguments: --foll", "did you mean --follow-forks?"),
         (["-o", "-", "true"], "argument -o/--output: '-' is no file: without -o a trace's report goes to stderr, that"
          " of a recording to stdout", "see refleak --help"),
         (["--zzz", "true"], "unrecognized arguments: --zzz", "see refleak --help"),
@@ -104,6 +105,36 @@ def test_a_file_of_this_folder_is_known(
         "to run the file of this folder: refleak ./leaky",
         *["check its name and path; refleak --help shows examples"] * 2,
     ]
+
+
+def test_a_recording_that_is_run_is_to_be_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its folder before its name it was to be made executable."""
+    monkeypatch.chdir(tmp_path)
+    Path("run.refleak").touch()
+    Path("script").touch()
+    assert [main(["./run.refleak"]), main(["./script"])] == [77, 77]
+    hints = [line.strip() for line in capsys.readouterr().err.splitlines()[1::2]]
+    assert hints == ["to read it: refleak report ./run.refleak", "chmod +x ./script"]
+
+
+def test_a_file_of_this_folder_is_known_behind_options_and_subcommands(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("leaky").touch()
+    assert [main(words) for words in (["-q", "leaky"], ["probes", "leaky"], ["run", "leaky"])] == [66] * 3
+    hints = [line.strip() for line in capsys.readouterr().err.splitlines()[1::2]]
+    assert hints == [f"to run the file of this folder: refleak {name}./leaky" for name in ("", "probes ", "")]
+
+
+def test_a_path_of_no_process_is_looked_at(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """It was no process's name, and "ps -e" was to list it."""
+    assert main(["-p", str(tmp_path / "group")]) == 66
+    assert capsys.readouterr().err.splitlines() == [
+        f"refleak: there is no {tmp_path}/group", "         give the path of a program, or the directory of a cgroup",
+    ]  # fmt: skip
 
 
 def test_the_short_help_is_short(capsys: pytest.CaptureFixture[str]) -> None:
