@@ -113,6 +113,16 @@ def test_a_profile_has_the_differences(tmp_path: Path) -> None:
     assert go_pprof_tags(path)["change"] == {"new", "grown", "shrunk", "gone"}
 
 
+@needs_go
+def test_a_profile_is_one_of_the_program(tmp_path: Path) -> None:
+    """Readers take the first binary for the program: "File: libc.so.6", they said."""
+    path = tmp_path / "changes.pb.gz"
+    stack = (Frame("malloc", "libc.so.6", "/lib/libc.so.6"), Frame("main", "srv", "/usr/bin/srv"))
+    with open(path, "wb") as stream:
+        write_comparison_pprof(Comparison((Change("a", "allocation", "malloc", None, Amount(1, 64), stack),)), stream)
+    assert ["/usr/bin/srv" in line for line in go_pprof(path).mappings] == [True, False]
+
+
 @needs_chromium
 def test_the_page_lists_changes_with_old_and_new_and_the_difference(chromium: Page, tmp_path: Path) -> None:
     page = opened(chromium, CHANGES, tmp_path)
