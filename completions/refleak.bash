@@ -5,6 +5,13 @@ _refleak()
     local current=$2 previous=$3 command= word index is_value=0 target=0
     local valued=" -p --pid --user --interpreters --guest --duration --reachability --allocator --min-size --max-size --sample-bytes --type --spec --preset --max-objects --max-stacks --max-threads --keep-freed --max-scan --hold --ring-size --format -o --output --top --color --width --source-root --balance --show --gen-suppressions --older --suppressions --debug-dir --baseline --fail-on --error-exitcode --interval "
     COMPREPLY=()
+    # readline parts --format=json into three words
+    if [[ $current == = ]]; then
+        current=
+    elif [[ $previous == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    local listed=${current%"${current##*,}"}
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         if ((index == 1)); then
@@ -20,7 +27,7 @@ _refleak()
             esac
         fi
         if ((is_value)); then
-            is_value=0
+            [[ $word == = ]] || is_value=0
         elif [[ $word == --exec || $word == -- ]]; then
             target=$((index + 1))
         elif [[ $valued == *" $word "* ]]; then
@@ -118,7 +125,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         :--show)
-            mapfile -t COMPREPLY < <(compgen -W "lost indirect possible stack reachable all" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -P "$listed" -W "lost indirect possible stack reachable all" -- "${current##*,}")
             return ;;
         :--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -136,7 +143,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         :--fail-on)
-            mapfile -t COMPREPLY < <(compgen -W "leaks errors outstanding incomplete lost possible reachable stack" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -P "$listed" -W "leaks errors outstanding incomplete lost possible reachable stack" -- "${current##*,}")
             return ;;
         :--error-exitcode)
             COMPREPLY=()
@@ -235,7 +242,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         report:--show)
-            mapfile -t COMPREPLY < <(compgen -W "lost indirect possible stack reachable all" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -P "$listed" -W "lost indirect possible stack reachable all" -- "${current##*,}")
             return ;;
         report:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -253,7 +260,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         report:--fail-on)
-            mapfile -t COMPREPLY < <(compgen -W "leaks errors outstanding incomplete lost possible reachable stack" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -P "$listed" -W "leaks errors outstanding incomplete lost possible reachable stack" -- "${current##*,}")
             return ;;
         report:--error-exitcode)
             COMPREPLY=()
@@ -340,7 +347,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -W "full pruned off" -- "$current")
             return ;;
         top:--show)
-            mapfile -t COMPREPLY < <(compgen -W "lost indirect possible stack reachable all" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -P "$listed" -W "lost indirect possible stack reachable all" -- "${current##*,}")
             return ;;
         top:--gen-suppressions)
             mapfile -t COMPREPLY < <(compgen -W "lsan valgrind" -- "$current")
@@ -358,7 +365,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
         top:--fail-on)
-            mapfile -t COMPREPLY < <(compgen -W "leaks errors outstanding incomplete lost possible reachable stack" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -P "$listed" -W "leaks errors outstanding incomplete lost possible reachable stack" -- "${current##*,}")
             return ;;
         top:--error-exitcode)
             COMPREPLY=()

@@ -14,6 +14,13 @@ _refleak()
     local current=$2 previous=$3 command= word index is_value=0 target=0
     local valued=" %(valued)s "
     COMPREPLY=()
+    # readline parts --format=json into three words
+    if [[ $current == = ]]; then
+        current=
+    elif [[ $previous == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    local listed=${current%%"${current##*,}"}
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         if ((index == 1)); then
@@ -29,7 +36,7 @@ _refleak()
             esac
         fi
         if ((is_value)); then
-            is_value=0
+            [[ $word == = ]] || is_value=0
         elif [[ $word == --exec || $word == -- ]]; then
             target=$((index + 1))
         elif [[ $valued == *" $word "* ]]; then
@@ -72,7 +79,7 @@ def _values(command: Command) -> Iterator[str]:
     for option in command.options:
         flags = "|".join(f"{command.name}:{flag}" for flag in option.flags)
         if flags and option.value and not option.value.endswith("...]"):
-            yield f"        {flags})\n            {_fill(_values_of(option))}\n            return ;;\n"
+            yield f"        {flags})\n            {_fill(_values_of(option), option.is_list)}\n            return ;;\n"
 
 
 def _values_of(option: Option) -> str:
@@ -110,6 +117,8 @@ def _arguments_of(command: Command) -> str:
     return f'-W "{words}"' if words else "-f" if arguments else ""
 
 
-def _fill(what: str) -> str:
+def _fill(what: str, is_list: bool = False) -> str:
     """Return the line that completes by compgen's `what`; nothing fits a free value."""
+    if is_list:
+        return f'mapfile -t COMPREPLY < <(compgen -P "$listed" {what} -- "${{current##*,}}")'
     return f'mapfile -t COMPREPLY < <(compgen {what} -- "$current")' if what else "COMPREPLY=()"

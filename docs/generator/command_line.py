@@ -17,6 +17,7 @@ _WORDS = {
     "presets": ("auto", *preset_names()), "name": tuple(preset_names()), "fail_on": WORDS, "show": (*SHOWABLE, "all"),
 }  # fmt: skip
 """What a value may begin with that is no choice from a few, by destination."""
+_LISTS = ("fail_on", "show")
 RUN = "run"
 """Before a command that is to be traced."""
 
@@ -34,6 +35,8 @@ class Option:
     is_path: bool = False
     repeats: bool = False
     """Whether it may be given more than once."""
+    is_list: bool = False
+    """Whether its value is some of the words, with commas in between."""
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -103,6 +106,7 @@ def _options(group: argparse._ArgumentGroup) -> Iterator[Option]:
         yield Option(
             tuple(action.option_strings), _value(action), re.sub(r"%%", "%", text), choices,
             choices or _WORDS.get(action.dest, ()), is_path, isinstance(action, argparse._AppendAction),
+            action.dest in _LISTS,
         )
 
 

@@ -79,6 +79,8 @@ def _values(option: Option) -> str:
     """Return what completes a value; nothing for a free one."""
     if not option.flags and option.is_path:
         return " -F"
+    if option.is_list:
+        return f" -a '(__fish_append , {' '.join(option.words)})'"
     if option.words:
         return f" -a '{' '.join(option.words)}'"
     if option.value == "PID":

@@ -59,11 +59,14 @@ def _specs(option: Option) -> Iterator[str]:
             continue
         value = f":{_quoted(option.value)}:{_action(option)}" if option.value else ""
         before = "*" if option.repeats else f"({others})" if others else ""
-        yield f"{before}{flag}[{_quoted(option.help)}]{value}"
+        written = f"{flag}=" if value and flag.startswith("--") else flag  # with a blank or = behind it
+        yield f"{before}{written}[{_quoted(option.help)}]{value}"
 
 
 def _action(option: Option) -> str:
     """Return what completes an option's value; a space for a free one."""
+    if option.is_list:
+        return f"_values -s , {option.value} {' '.join(option.words)}"
     if option.words:
         return f"({' '.join(option.words)})"
     if option.value == "DIR":

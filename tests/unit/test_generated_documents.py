@@ -69,6 +69,11 @@ def _completed(*words: str) -> list[str]:
         (["--preset", "gli"], ["glib"]),
         (["specs", "gl"], ["glib"]),
         (["--fail-on", "lea"], ["leaks"]),
+        (["--fail-on", "lost,errors,incom"], ["lost,errors,incomplete"]),
+        (["--format", "=", "jun"], ["junit"]),
+        (["--reachability", "="], ["auto", "off"]),
+        (["--format", "=", "json", "bashbu"], ["bashbug"]),
+        (["diff", "--format", "=", "s"], ["sarif"]),
         (["report", "--show", "reach"], ["reachable"]),
         (["bashbu"], ["bashbug"]),
         (["--", "ls", "--ref"], []),
@@ -103,7 +108,7 @@ zpty -w z "PROMPT='> '; fpath=(${(q)1} \\$fpath); autoload -Uz compinit; compini
 zpty -w z "unsetopt list_beep; show() { BUFFER=\\"print -r -- \\${(q)BUFFER} :END\\"; zle accept-line }; zle -N show"
 zpty -w z "bindkey '^G' show; print READY"
 zpty -r z out '*READY*READY*'
-zpty -n -w z "$2"$'\\t\\a'
+zpty -n -w z "$2"$'\\t \\a'  # a blank takes the = or comma away that zsh offers
 zpty -r z out '*:END*:END*'
 print -r -- $out
 zpty -d z
@@ -114,6 +119,8 @@ SAME = [
     ("refleak --preset gli", "refleak --preset glib"),
     ("refleak specs gli", "refleak specs glib"),
     ("refleak --fail-on incom", "refleak --fail-on incomplete"),
+    ("refleak --fail-on lost,incom", "refleak --fail-on lost,incomplete"),
+    ("refleak --format=juni", "refleak --format=junit"),
     ("refleak report {}/run.re", "refleak report {}/run.refleak"),
     ("refleak --refs-only cat {}/run.re", "refleak --refs-only cat {}/run.refleak"),
     ("refleak --top 3 --exec cat {}/run.re", "refleak --top 3 --exec cat {}/run.refleak"),
