@@ -14,6 +14,8 @@ _ARENAS = (1 << 18, 1 << 20)
 """ARENA_SIZE of CPython (Objects/obmalloc.c, Include/internal/pycore_obmalloc.h): before 3.10, and since."""
 _MANY_BYTES = 16 << 20
 """What a program that only starts does not reach."""
+_ALIGNED = ("posix_memalign", "memalign")
+"""By which GLib takes such a page (glib/gslice.c of 2.74, allocator_memalign)."""
 _JAVA_MACHINE = "libjvm.so"
 _JAVA_HEAP = re.compile(
     r"((G1)?HeapRegionManager|CardGeneration|DefNewGeneration|TenuredGeneration|PSOldGen|PSYoungGen|ZPageAllocator"
@@ -31,7 +33,8 @@ def runtime_hints(leaks: Sequence[Leak]) -> tuple[str, ...]:
     left = [leak for leak in leaks if leak.state != INHERITED]
     stacks = [leak.stack for leak in left if leak.suppressed_by is None]
     return (
-        *_arenas(left), *_java_heap(left), *_held_by_books(left), *_javascript(stacks), *_java(stacks), *_numba(stacks),
+        *_arenas(left), *_slices(left), *_java_heap(left), *_held_by_books(left),
+        *_javascript(stacks), *_java(stacks), *_numba(stacks),
     )  # fmt: skip
 
 
@@ -67,6 +70,25 @@ def _arenas(leaks: Iterable[Leak]) -> Iterator[str]:
             f"{many}, are by their size arenas of Python's own allocator, which holds its objects: PYTHONMALLOC=malloc"
             " in its environment shows each"
         )
+
+
+def _slices(leaks: Iterable[Leak]) -> Iterator[str]:
+    """Of GLib up to 2.74: whoever points at a struct in a page holds all that is in it."""
+    pages = [leak for leak in leaks if leak.suppressed_by is None and _is_slice_page(leak.stack)]
+    if pages:
+        count = sum(leak.count for leak in pages)
+        yield (
+            f"{count:,} {'block' if count == 1 else 'blocks'}, {_size(sum(leak.bytes or 0 for leak in pages))},"
+            f" {'is a page' if count == 1 else 'are pages'} of GLib's slices, each held as a whole:"
+            " G_SLICE=always-malloc in its environment shows each struct"
+        )
+
+
+def _is_slice_page(stack: FrameList) -> bool:
+    """Tell whether g_slice_alloc took it from the allocator, in a function of GLib's own that may have no name."""
+    if not stack or stack[0].function not in _ALIGNED:
+        return False
+    return any(frame.function == "g_slice_alloc" for frame in stack[1:4])
 
 
 def _many(mappings: Iterable[Leak]) -> str:

@@ -185,6 +185,17 @@ def test_hints_where_python_holds_its_objects_in_arenas() -> None:
         assert runtime_hints([other]) == ()
 
 
+def test_hints_where_glib_holds_structs_in_slice_pages() -> None:
+    """What is lost in them is not told: a page is held as a whole by whoever points into it."""
+    inside, slices, make = (Frame(name, "libglib-2.0.so.0") for name in (None, "g_slice_alloc", "g_list_prepend"))
+    page = replace(leak(Frame("posix_memalign", "libc.so.6"), inside, slices, make), count=3, bytes=1488)
+    hint = "3 blocks, 1,488 bytes, are pages of GLib's slices, each held as a whole: G_SLICE=always-malloc in its"
+    assert runtime_hints([page]) == (f"{hint} environment shows each struct",)
+    assert runtime_hints([replace(page, count=1)])[0].startswith("1 block, 1,488 bytes, is a page of")
+    of_malloc = leak(Frame("malloc", "libc.so.6"), inside, slices, make)
+    assert runtime_hints([of_malloc, replace(page, suppressed_by="built-in:glib-start")]) == ()
+
+
 def test_arenas_that_a_script_fills_are_not_set_aside() -> None:
     def aside(entry: Leak) -> str | None:
         return set_aside(entry, AnalysisOptions()).suppressed_by

@@ -180,6 +180,36 @@ def test_a_second_base_class() -> None:
     assert classes_of(blocks, memory_of(words, vtables=both[1:])) == [Reach.POSSIBLE]
 
 
+def slice_ring(*pages: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the words that link pages (start, length) of GLib's slices: next and previous, 48 bytes before the end."""
+    infos = [start + length - 48 for start, length in pages]
+    after, before = [*infos[1:], infos[0]], [infos[-1], *infos[:-1]]
+    links = zip(infos, after, before, strict=True)
+    return [word for info, next_, previous in links for word in ((info + 16, next_), (info + 24, previous))]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_pointers_at_structs_in_slice_pages_of_glib_are_whole(count: int) -> None:
+    """A GLib program with a list in a variable was a "POSSIBLE LEAK", and so was what hangs below the list."""
+    pages = [(HEAP + 512 * index, 512) for index in range(count)]
+    ring, below = slice_ring(*pages), HEAP + 0x10000
+    blocks = blocks_of(*((start, length - 16) for start, length in pages), (below, 24))
+    held = memory_of([(GLOBALS, HEAP + 48), (HEAP + 56, below), *ring])
+    assert classes_of(blocks, held) == [Reach.REACHABLE] * (count + 1)
+    dropped = memory_of([(HEAP + 56, below), *ring])
+    assert Reach.REACHABLE not in classes_of(blocks, dropped)
+
+
+@pytest.mark.parametrize("wrong", ["size", "place", "next", "previous", "page"])
+def test_only_rings_of_aligned_pages_of_one_size_are_slice_pages(wrong: str) -> None:
+    first, second = (HEAP + (16 if wrong == "place" else 0), 512), (HEAP + 1024, 1024 if wrong == "page" else 512)
+    blocks = blocks_of((first[0], 504 if wrong == "size" else 496), (second[0], second[1] - 16))
+    words = slice_ring(first, second)
+    if wrong in ("next", "previous"):
+        words[1 if wrong == "next" else 0] = (words[1 if wrong == "next" else 0][0], HEAP + 8)
+    assert classes_of(blocks, memory_of([(GLOBALS, first[0] + 48), *words])) == [Reach.POSSIBLE] * 2
+
+
 def test_root_kinds() -> None:
     blocks = blocks_of(*((block(index), SIZE) for index in range(4)))
     found = marked(blocks, memory_of([(8, block(0)), (GLOBALS + 8, block(1)), (POOL, block(2)), (STACK, block(3))]))
