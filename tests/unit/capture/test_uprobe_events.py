@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -131,7 +130,25 @@ def test_the_next_run_knows_an_event_by_its_place(tracefs: FakeTracefs, tmp_path
     assert max(map(len, names[0].split("/"))) < 64  # MAX_EVENT_NAME_LEN of kernel/trace/trace.h
 
 
-def test_events_of_what_a_file_held_before_are_waited_for(tracefs: FakeTracefs, tmp_path: Path) -> None:
+class Clock:
+    """Time that passes when somebody sleeps, and what happens after some of it."""
+
+    def __init__(self, after_seconds: float, act: Callable[[], object]) -> None:
+        self.now, self._after, self._act = 1000.0, 1000.0 + after_seconds, act
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        before, self.now = self.now, self.now + seconds
+        if before < self._after <= self.now:
+            self._act()
+
+
+@pytest.mark.parametrize(("closed_after", "waited"), [(0.2, 0.2), (100, uprobe_events._STALE_SECONDS)])
+def test_events_of_what_a_file_held_before_are_waited_for(
+    tracefs: FakeTracefs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed_after: float, waited: float
+) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"code")
     fd = os.open(file, os.O_RDONLY)
@@ -140,11 +157,10 @@ def test_events_of_what_a_file_held_before_are_waited_for(tracefs: FakeTracefs, 
     first.add("/proc/self/fd/5", 0x123, version=version_of(fd))
     second = UprobeEvents()
     file.write_bytes(b"other code")
-    end = threading.Timer(0.2, first.remove_all)
-    began = time.monotonic()
-    end.start()
+    clock = Clock(closed_after, first.remove_all)
+    monkeypatch.setattr(uprobe_events, "time", clock)
     assert second.of_others(version_of(fd)) == {}
-    assert 0.2 <= time.monotonic() - began < 3.0
+    assert clock.now - 1000 == pytest.approx(waited, abs=0.03)
 
 
 def test_one_in_use_is_left_to_the_process_that_outlives_this_one(
