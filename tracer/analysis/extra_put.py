@@ -73,14 +73,13 @@ class ExtraPuts:
         siblings = self._of_type(found.type)
         one, in_order, of_others = _beyond_calls(siblings, found.life, found.in_order)
         rates = self._rates_of(found.type)
-        impartial = likely(siblings.weights(one) * of_others, one, rates.of(one))[2]
+        extra = rates.of(one) * _known_by_numbers(siblings, found)
+        impartial = likely(siblings.weights(one) * of_others, one, extra)[2]
         if impartial.max() >= -_SURE * one.remaining:
             column = int(impartial.argmax())
             strong = self._is_sure(rates, one, column, int(self._errors[row]["stack"]))
             return self._said(siblings, found, column, strong)
-        informed = likely(siblings.weights(one, in_order) * of_others, one, rates.of(one))[2]
-        if not found.used:
-            informed *= by_whole_puts(found.life, siblings.depth, siblings.put_line)
+        informed = likely(siblings.weights(one, in_order) * of_others, one, extra)[2] * _by_numbers(siblings, found)
         return self._said(siblings, found, int(informed.argmax()), False)
 
     def _life(self, row: int) -> _Broken | None:
@@ -134,7 +133,8 @@ class ExtraPuts:
             broken = []
             for one in (one for one in self._all if one.type == type_):
                 rest, _, of_others = _beyond_calls(siblings, one.life, one.in_order)
-                broken.append(PutTooOften(rest, siblings.weights(rest) * of_others))
+                numbers = _known_by_numbers(siblings, one)
+                broken.append(PutTooOften(rest, siblings.weights(rest) * of_others, numbers))
             healthy = courses(self._evidence.snapshot.balanced.courses, type_)
             self._rates[type_] = PutRates(siblings.put_line, healthy, broken)
         return self._rates[type_]
@@ -194,6 +194,16 @@ def _beyond_calls(siblings: Siblings, one: Life, in_order: Floats) -> tuple[Life
     if rest.remaining >= 0 or not rest.given.any():
         return one, in_order, np.ones(len(one.puts))
     return rest, order_of_steps(rest), siblings.of_others(rest, local.sum(axis=0))
+
+
+def _by_numbers(siblings: Siblings, one: _Broken) -> Floats:
+    """Return how likely each put of a life is one too many, as far as its numbers of gets and puts tell."""
+    return np.ones(len(one.life.puts)) if one.used else by_whole_puts(one.life, siblings.depth, siblings.put_line)
+
+
+def _known_by_numbers(siblings: Siblings, one: _Broken) -> Floats:
+    """Return the same, or ones where too few objects are known: what one call gave back itself is among the numbers."""
+    return _by_numbers(siblings, one) if siblings.enough else np.ones(len(one.life.puts))
 
 
 def _whole_life(events: Records, errors: Records) -> tuple[Life, Floats]:

@@ -24,6 +24,8 @@ class PutTooOften:
 
     life: Life
     weights: Floats
+    numbers: Floats
+    """How likely each of its puts is one too many by the numbers of its gets and puts, shape (puts)."""
 
 
 class PutRates:
@@ -44,7 +46,7 @@ class PutRates:
         for _ in range(_ROUNDS):
             extra: defaultdict[Hashable, float] = defaultdict(float)
             for one in broken:
-                found = likely(one.weights, one.life, self.of(one.life))[2]
+                found = likely(one.weights, one.life, self.of(one.life) * one.numbers)[2]
                 for stack, share in zip(one.life.puts, found.tolist(), strict=True):
                     extra[place(stack)] += share
             self._rate = {key: self._share(extra[key], count, key) for key, count in put.items()}

@@ -77,21 +77,23 @@ class Siblings:
         self._ends: dict[Level, defaultdict[Hashable, list[tuple[int, int]]]] = {}
         self._near: dict[Pair, float] = {}
         self._trunk = self._shared_by_all(taken | given - {int(NEVER_PUT)})
-        self._activations = self._learnt_activations([*lives, *outstanding], objects, broken)
+        self.enough = objects + sum(life.objects for life in (*lives, *outstanding)) >= _LEAST_SEEN
+        """Whether there are enough objects to learn which functions hand up what they take."""
+        self._activations = self._learnt_activations([*lives, *outstanding], broken)
         self._views = self._all_views(lives, pairs)
 
     def local(self, life: Life) -> Floats:
         """Return how many references of each get the same call of a function gave back, shape (gets, puts)."""
         return self._activations.local(life)
 
-    def _learnt_activations(self, lives: Sequence[Life], outstanding: int, broken: Sequence[Life]) -> Activations:
+    def _learnt_activations(self, lives: Sequence[Life], broken: Sequence[Life]) -> Activations:
         """Learn which functions hand up what they take; the places of gets are where the references came to."""
         births = {stack: self._birth_places.from_caller(stack) for stack in self._births}
         all_ = (*lives, *broken)
         gets = {stack: self._get_places.from_caller(stack) for life in all_ for stack in life.gets[1:]}
         puts = {stack: self.put_places.from_caller(stack) for life in all_ for stack in life.puts}
-        if outstanding + sum(life.objects for life in lives) < _LEAST_SEEN:
-            return Activations({}, {})  # too few to learn from
+        if not self.enough:
+            return Activations({}, {})
         learnt = Activations(gets | births, puts)
         learnt.learn(lives)
         for places, stacks in ((self._birth_places, births), (self._get_places, gets)):

@@ -16,7 +16,7 @@ def life(*puts: int, objects: float = 1) -> Life:
 
 
 def broken(*puts: int) -> PutTooOften:
-    return PutTooOften(life(*puts), np.ones((1, len(puts))))
+    return PutTooOften(life(*puts), np.ones((1, len(puts))), np.ones(len(puts)))
 
 
 def test_what_all_went_through_is_suspected_and_what_healthy_ones_went_through_is_not() -> None:

@@ -20,7 +20,7 @@ USES = (
     Use("main:11 worker:2 job__take:80", "main:11 worker:4 job__done:90"),
     Use("main:10 serve:7 session__bind:60", "main:13 expire:2 session__unbind:66"),
 )
-FIND, INDEX = USES[:2]
+FIND, INDEX, SESSION = USES[0], USES[1], USES[-1]
 
 
 def found(made: Simulation, **history: int) -> Findings:
@@ -323,6 +323,33 @@ def test_what_is_taken_after_the_end_is_no_reason_to_accuse_its_put() -> None:
     for put in (INDEX.put, BIRTH.put):
         made.put(thing, put)
     assert blamed(made) == {"cache__release"}
+
+
+def test_numbers_tell_which_put_was_made_twice_where_some_that_ended_too_early_seem_well() -> None:
+    """Those were put there often and at the other place hardly ever, which is no habit."""
+    made = Simulation()
+    for held in (*[2] * 6, *[4] * 2):
+        thing = made.create(BIRTH.get)
+        for get in (INDEX.get, SESSION.get) * held:
+            made.get(thing, get)
+        puts = [INDEX.put, INDEX.put, SESSION.put] * held + [BIRTH.put]
+        puts.remove(INDEX.put)
+        for put in puts if held > 2 else puts[: 1 + 2 * held]:
+            made.put(thing, put)
+    assert blamed(made) == {"index__drop"}
+
+
+def test_numbers_of_one_object_alone_do_not_accuse_what_one_call_gave_back_itself() -> None:
+    """That its call took it is learnt of no object, so the numbers seem to come out without that put."""
+    made = Simulation()
+    thing = made.create(BIRTH.get)
+    for number in range(7):
+        made.get(thing, INDEX.get)
+        if number == 2:
+            made.put(thing, "main:10 serve:6 index__add:45")
+    for put in (BIRTH.put, *[INDEX.put] * 7):
+        made.put(thing, put)
+    assert blamed(made) == {"index__drop"}
 
 
 def test_a_put_that_met_another_object_is_not_accused() -> None:
