@@ -5,10 +5,11 @@
     python3 examples/mutants PROGRAM score DIR     the tables of docs/pairing.md
 
 PROGRAM is perf, dbus or glib. Needs root, and the program as its build.sh makes it. `--kind` says what a mutant is: a
-put is left out (the default), a get is made twice, or a put is made twice. `run --sometimes` changes a call one of four
-times; with `--memory` blocks are traced as well, and memory is read at the end, as without any option of refleak. What
-is there already is not run again, so a run that was stopped goes on, and `score` after a change of the analysis traces
-nothing. `score --wrong` lists what is wrong of the first half, `check --wrong` the lives whose slots do not come out.
+put is left out (the default), is made twice, or is made before the last use; a get is made twice, or is left out. `run
+--sometimes` changes a call one of four times; with `--memory` blocks are traced as well, and memory is read at the end,
+as without any option of refleak. What is there already is not run again, so a run that was stopped goes on, and
+`score` after a change of the analysis traces nothing. `score --wrong` lists what is wrong of the first half, `check
+--wrong` the lives whose slots do not come out.
 """
 
 from __future__ import annotations
@@ -34,16 +35,34 @@ from call_sites import Code, read_code, write_mutant  # noqa: E402
 from dbus_program import Dbus  # noqa: E402
 from doubled import NoRoom, write_doubled  # noqa: E402
 from glib_program import Glib  # noqa: E402
+from moved import write_moved  # noqa: E402
 from perf_program import Perf  # noqa: E402
 from program import Calls, Program  # noqa: E402
 from proof import lacking  # noqa: E402
 from recordings import Run, Unfinished  # noqa: E402
 from score import print_table, score  # noqa: E402
 from score_extra_puts import print_extra_puts, score_extra_puts  # noqa: E402
-from sites import GET_LEFT_OUT, GET_TWICE, KEPT, KINDS, LEFT_OUT, OVER_PUTS, Site, read_sites, write_sites  # noqa: E402
+from score_moved_puts import print_moved_puts, score_moved_puts  # noqa: E402
+from sites import (  # noqa: E402
+    GET_LEFT_OUT,
+    GET_TWICE,
+    KEPT,
+    KINDS,
+    LEFT_OUT,
+    OVER_PUTS,
+    PUT_MOVED,
+    PUT_TWICE,
+    Site,
+    read_sites,
+    write_sites,
+)  # fmt: skip
 
 PROGRAMS: dict[str, type[Program]] = {"perf": Perf, "dbus": Dbus, "glib": Glib}
 REFS_ONLY = ("--refs-only",)
+_WRITERS = {
+    LEFT_OUT: write_mutant, GET_LEFT_OUT: write_mutant, GET_TWICE: write_doubled, PUT_TWICE: write_doubled,
+    PUT_MOVED: write_moved,
+}  # fmt: skip
 _MOST_CALLS = 30_000
 """Of the call in a workload: more only make the run longer."""
 _MOST_SECONDS = 60
@@ -146,7 +165,7 @@ def run(program: Program, out: Path, how: How, most: int) -> None:
     folder, traced = how.folder(out), () if how.memory else REFS_ONLY
     folder.mkdir(exist_ok=True)
     binary = folder / program.binary.name
-    write = write_mutant if how.kind in (LEFT_OUT, GET_LEFT_OUT) else write_doubled
+    write = _WRITERS[how.kind]
     for site in how.sites(program, out):
         least = 6 if how.sometimes else 1
         names = [name for name, count in site.workloads.items() if least <= count < _MOST_CALLS]
@@ -206,6 +225,8 @@ def main() -> None:
         check(program, out, arguments.wrong)
     elif arguments.what == "run":
         run(program, out, how, arguments.workloads)
+    elif how.kind == PUT_MOVED:
+        print_moved_puts(program, _scored(score_moved_puts, program, out, how), arguments.wrong)
     elif how.kind in OVER_PUTS:
         print_extra_puts(program, _scored(score_extra_puts, program, out, how), arguments.wrong)
     else:

@@ -24,6 +24,7 @@ _LINE = re.compile(r"\s+([0-9a-f]+):\s+(.*)")
 _CALL = re.compile(r"call\s+[0-9a-f]+ <([^>]+)>")
 _JUMP = re.compile(r"(?:\w+ )?j[a-z]+\s+(\*|[0-9a-f]+)")
 _INDIRECT_CALL = re.compile(r"(?:\w+ )?call\s+\*")
+_LEAVES = re.compile(r"(?:\w+ )?(?:j[a-z]+|call|ret)\b")
 _REFERS = re.compile(r"\(%rip\).*# ([0-9a-f]+)")
 _FUNCTION = re.compile(r"([0-9a-f]+) <([^>]+)>:")
 _RETURN_0, _RETURN_1, _RETURN_OBJECT = b"\x31\xc0", b"\xb8\x01\x00\x00\x00", b"\x48\x89\xf8"
@@ -66,6 +67,8 @@ class Code:
     functions: Mapping[str, int]
     following: Mapping[int, Sequence[Instruction]]
     """The next instructions behind each of these calls."""
+    preceding: Mapping[int, Sequence[Instruction]]
+    """The instructions before each of these calls, from the last call or jump on."""
     targets: frozenset[int]
     """Addresses that are jumped to."""
     switches: frozenset[str]
@@ -115,7 +118,16 @@ def read_code(program: Program) -> Code:
     following = {
         address: _instructions(image, lines[place + 1 : place + 2 + CALL_BYTES]) for address, place in places.items()
     }
-    return Code(program, image, calls, functions, following, frozenset(targets), frozenset(switches))
+    preceding = {address: _instructions(image, _before(lines, place)) for address, place in places.items()}
+    return Code(program, image, calls, functions, following, preceding, frozenset(targets), frozenset(switches))
+
+
+def _before(lines: Sequence[tuple[int, str]], place: int) -> Sequence[tuple[int, str]]:
+    """Return what stands before a call from the last call or jump on, and the call."""
+    start = place - 1
+    while start > 0 and not _LEAVES.match(lines[start][1]):
+        start -= 1
+    return lines[start : place + 1]
 
 
 def _instructions(image: Image, lines: Sequence[tuple[int, str]]) -> list[Instruction]:

@@ -18,19 +18,19 @@ from pathlib import Path
 
 from call_sites import CALL_BYTES, Code, Instruction, room
 
-_BELOW = 1 << 20
-_FIRST, _SECOND = 0x46495253, 0x5345434F
+BELOW = 1 << 20
+FIRST, SECOND = 0x46495253, 0x5345434F
 """What is noted while a call is under way: no program has it there by chance."""
-_REGISTERS = (7, 6, 2, 1, 8, 9)
+REGISTERS = (7, 6, 2, 1, 8, 9)
 """Numbers of the registers of the arguments: rdi, rsi, rdx, rcx, r8, r9."""
-_RAX = 0
-_STATE, _RESULT, *_ARGUMENTS = (place * ((1 << 16) + 8) for place in range(2 + len(_REGISTERS)))
+RAX = 0
+STATE, RESULT, *ARGUMENTS = (place * ((1 << 16) + 8) for place in range(2 + len(REGISTERS)))
 """Places of what is noted: far apart, or those of a call within the call would be among them."""
-_ONE_IN_FOUR = b"\x50\x52\x0f\x31\xc1\xe8\x06\xa8\x03\x5a\x58"
+ONE_IN_FOUR = b"\x50\x52\x0f\x31\xc1\xe8\x06\xa8\x03\x5a\x58"
 """push %rax; push %rdx; rdtsc; shr $6, %eax; test $3, %al; pop %rdx; pop %rax"""
-_JUMP, _CALL = b"\xe9", b"\xe8"
-_EQUAL, _NOT_EQUAL = b"\x0f\x84", b"\x0f\x85"
-_ADDRESS_BYTES = 4
+JUMP, CALL = b"\xe9", b"\xe8"
+EQUAL, NOT_EQUAL = b"\x0f\x84", b"\x0f\x85"
+ADDRESS_BYTES = 4
 
 
 class NoRoom(ValueError):
@@ -49,14 +49,14 @@ class Assembly:
         return self.start + len(self.code)
 
     def jump(self, opcode: bytes, to: int) -> None:
-        self.code += opcode + struct.pack("<i", to - (self.end + len(opcode) + _ADDRESS_BYTES))
+        self.code += opcode + struct.pack("<i", to - (self.end + len(opcode) + ADDRESS_BYTES))
 
     def call_as_if_at(self, return_to: int, function: int) -> None:
         """Call a function, which returns to `return_to`: push %rax; lea return_to, %rax; xchg %rax, (%rsp); jmp."""
         self.code += b"\x50"
         self.jump(b"\x48\x8d\x05", return_to)
         self.code += b"\x48\x87\x04\x24"
-        self.jump(_JUMP, function)
+        self.jump(JUMP, function)
 
     def store(self, register: int, place: int) -> None:
         self._move(0x89, register, place)
@@ -86,10 +86,10 @@ def write_doubled(of: Code, address: int, to: Path, one_in_four: bool) -> None:
     behind = Assembly(to_function.end)
     _behind_the_call(behind, address, moved)
     at_call = Assembly(address)
-    at_call.jump(_CALL, to_function.start)
-    at_call.jump(_JUMP, behind.start)
+    at_call.jump(CALL, to_function.start)
+    at_call.jump(JUMP, behind.start)
     at_call.code += b"\x90" * (moved[-1].end - at_call.end)
-    assert of.image.read(address, 1) == _CALL, "no call"
+    assert of.image.read(address, 1) == CALL, "no call"
     if behind.end > of.end_of(of.program.unused):
         raise NoRoom(f"{of.program.unused} is too short")
     of.image.write_copy(to, [(part.start, part.code) for part in (to_function, behind, at_call)])
@@ -97,40 +97,40 @@ def write_doubled(of: Code, address: int, to: Path, one_in_four: bool) -> None:
 
 def _to_the_function(code: Assembly, function: int, one_in_four: bool) -> None:
     """Note the arguments, at the first of two calls. The stack pointer is 8 below what it is behind the call."""
-    base = 8 - _BELOW
-    code.compare(base - _STATE, _SECOND)
-    code.jump(_EQUAL, function)
+    base = 8 - BELOW
+    code.compare(base - STATE, SECOND)
+    code.jump(EQUAL, function)
     if one_in_four:
-        code.code += _ONE_IN_FOUR
-        code.jump(_NOT_EQUAL, function)
-    for register, place in zip(_REGISTERS, _ARGUMENTS, strict=True):
+        code.code += ONE_IN_FOUR
+        code.jump(NOT_EQUAL, function)
+    for register, place in zip(REGISTERS, ARGUMENTS, strict=True):
         code.store(register, base - place)
-    code.note(_FIRST, base - _STATE)
-    code.jump(_JUMP, function)
+    code.note(FIRST, base - STATE)
+    code.jump(JUMP, function)
 
 
 def _behind_the_call(code: Assembly, address: int, moved: list[Instruction]) -> None:
     """After the first call make the second; after that, and where none was made, do what was moved."""
     last = Assembly(0)
-    last.load(_RAX, -_BELOW - _RESULT)
-    for place in (_STATE, _RESULT, *_ARGUMENTS):
-        last.note(0, -_BELOW - place)  # no pointer is left there for a search of the stack
+    last.load(RAX, -BELOW - RESULT)
+    for place in (STATE, RESULT, *ARGUMENTS):
+        last.note(0, -BELOW - place)  # no pointer is left there for a search of the stack
     again = Assembly(0)
-    again.store(_RAX, -_BELOW - _RESULT)
-    for register, place in zip(_REGISTERS, _ARGUMENTS, strict=True):
-        again.load(register, -_BELOW - place)
-    again.note(_SECOND, -_BELOW - _STATE)
-    again.jump(_JUMP, 0)  # of this length
-    code.compare(-_BELOW - _STATE, _FIRST)
-    code.jump(_NOT_EQUAL, code.end + len(_NOT_EQUAL) + _ADDRESS_BYTES + len(again.code))
-    code.code += again.code[: -len(_JUMP) - _ADDRESS_BYTES]
-    code.jump(_JUMP, address)
-    code.compare(-_BELOW - _STATE, _SECOND)
-    code.jump(_NOT_EQUAL, code.end + len(_NOT_EQUAL) + _ADDRESS_BYTES + len(last.code))
+    again.store(RAX, -BELOW - RESULT)
+    for register, place in zip(REGISTERS, ARGUMENTS, strict=True):
+        again.load(register, -BELOW - place)
+    again.note(SECOND, -BELOW - STATE)
+    again.jump(JUMP, 0)  # of this length
+    code.compare(-BELOW - STATE, FIRST)
+    code.jump(NOT_EQUAL, code.end + len(NOT_EQUAL) + ADDRESS_BYTES + len(again.code))
+    code.code += again.code[: -len(JUMP) - ADDRESS_BYTES]
+    code.jump(JUMP, address)
+    code.compare(-BELOW - STATE, SECOND)
+    code.jump(NOT_EQUAL, code.end + len(NOT_EQUAL) + ADDRESS_BYTES + len(last.code))
     code.code += last.code
     for one in moved:
         move(code, one)
-    code.jump(_JUMP, moved[-1].end)
+    code.jump(JUMP, moved[-1].end)
 
 
 def to_be_moved(of: Code, address: int) -> list[Instruction]:
@@ -154,17 +154,17 @@ def to_be_moved(of: Code, address: int) -> list[Instruction]:
 def move(code: Assembly, one: Instruction) -> None:
     """Append what does the same as an instruction that stood elsewhere."""
     first, second = one.code[0], one.code[1] if len(one.code) > 1 else 0
-    if first == _CALL[0]:
-        code.call_as_if_at(one.end, one.relative(_ADDRESS_BYTES))
+    if first == CALL[0]:
+        code.call_as_if_at(one.end, one.relative(ADDRESS_BYTES))
     elif first in (0xE9, 0xEB):
-        code.jump(_JUMP, one.relative(_ADDRESS_BYTES if first == 0xE9 else 1))
+        code.jump(JUMP, one.relative(ADDRESS_BYTES if first == 0xE9 else 1))
     elif first in range(0x70, 0x80):
         code.jump(bytes([0x0F, first + 0x10]), one.relative(1))
     elif first == 0x0F and second in range(0x80, 0x90):
-        code.jump(one.code[:2], one.relative(_ADDRESS_BYTES))
+        code.jump(one.code[:2], one.relative(ADDRESS_BYTES))
     elif one.refers_to is None:
         code.code += one.code
     else:
         place = one.code.index(struct.pack("<i", one.refers_to - one.end), 2)  # behind the opcode, before a constant
         moved = struct.pack("<i", one.refers_to - (code.end + len(one.code)))
-        code.code += one.code[:place] + moved + one.code[place + _ADDRESS_BYTES :]
+        code.code += one.code[:place] + moved + one.code[place + ADDRESS_BYTES :]

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from program import Calls, Program
 
-LEFT_OUT, GET_LEFT_OUT, GET_TWICE, PUT_TWICE = KINDS = ("left-out", "get-left-out", "get-twice", "put-twice")
+LEFT_OUT, GET_LEFT_OUT, GET_TWICE, PUT_TWICE, PUT_MOVED = KINDS = (
+    "left-out", "get-left-out", "get-twice", "put-twice", "put-moved",
+)  # fmt: skip
 OVER_PUTS = (GET_LEFT_OUT, PUT_TWICE)
 """Kinds of which a put is one too many."""
 KEPT = 4
 """Frames of a site's stack, leaf first, at least."""
 _PUTS, _GETS = "sites.json", "get-sites.json"
-_FILES = {LEFT_OUT: _PUTS, PUT_TWICE: _PUTS, GET_LEFT_OUT: _GETS, GET_TWICE: _GETS}
+_FILES = {LEFT_OUT: _PUTS, PUT_TWICE: _PUTS, PUT_MOVED: _PUTS, GET_LEFT_OUT: _GETS, GET_TWICE: _GETS}
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def test_a_call_that_is_left_out_returns_what_it_would_have(
 def behind(*instructions: tuple[int, bytes, str], targets: frozenset[int], switches: frozenset[str]) -> Code:
     return Code(
         SimpleNamespace(), SimpleNamespace(), {0x100: "take"}, {"caller": 0x80, "next": 0x10C},
-        {0x100: [Instruction(*one) for one in instructions]}, targets, switches,
+        {0x100: [Instruction(*one) for one in instructions]}, {}, targets, switches,
     )  # fmt: skip
 
 
