@@ -8,7 +8,7 @@ Encodings: Intel's manual, volume 2, CALL, JMP, Jcc.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tracer.elf.image import Image
@@ -38,10 +38,14 @@ Names = frozenset[str]
 
 
 class Callees:
-    """Look into the code of one binary. What is not certain has the name ""."""
+    """Look into the code of one binary. What is not certain has the name "".
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    `is_hidden`: of a binary with operators of its own, whether the jump at an address may be one of theirs, inlined
+    there. That is asked of jumps to the heap.
+    """
+
+    def __init__(self, source: Source, is_hidden: Callable[[int], bool] | None = None) -> None:
+        self._source, self._is_hidden = source, is_hidden
         self._known: dict[int, Names] = {}
 
     @cached_property
@@ -136,11 +140,15 @@ class Callees:
             return _UNKNOWN
         code = self._code(function.address, function.size)
         names: set[str] = set()
-        for target, is_slot in _jumps(code, function.address):
+        for at, target, is_slot in _jumps(code, function.address):
+            found: Names = frozenset()
             if is_slot:
-                names |= self._in_slot(target)
+                found = self._in_slot(target)
             elif not function.address <= target < function.address + function.size and self._is_code(target):
-                names |= self._at(target, depth + 1)
+                found = self._at(target, depth + 1)
+            if found - _UNKNOWN and self._is_hidden is not None and self._is_hidden(at):
+                return _UNKNOWN
+            names |= found
         return frozenset(names) or _UNKNOWN
 
     def _is_code(self, address: int) -> bool:
@@ -165,18 +173,18 @@ def _is_of_heap(name: str) -> bool:
     return name in _C or OPERATOR.fullmatch(name) is not None
 
 
-def _jumps(code: bytes, start: int) -> Iterator[tuple[int, bool]]:
-    """Yield the targets of all that could be a jump, and whether each is a slot: 0 where the target is in none."""
+def _jumps(code: bytes, start: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield of all that could be a jump where it is, its target, and whether that is a slot: 0 for one in none."""
     for at, byte in enumerate(code):
         after = code[at + 1] if at + 1 < len(code) else 0
         if byte == 0xE9:
-            yield _target(code, start, at + 1, 4), False
+            yield start + at, _target(code, start, at + 1, 4), False
         elif byte == 0x0F and after & 0xF0 == 0x80:
-            yield _target(code, start, at + 2, 4), False
+            yield start + at, _target(code, start, at + 2, 4), False
         elif byte == 0xEB or byte & 0xF0 == 0x70:
-            yield _target(code, start, at + 1, 1), False
+            yield start + at, _target(code, start, at + 1, 1), False
         elif byte == 0xFF and after >> 3 & 7 == 4:
-            yield (_target(code, start, at + 2, 4) if after == 0x25 else 0), True
+            yield start + at, (_target(code, start, at + 2, 4) if after == 0x25 else 0), True
 
 
 def _target(code: bytes, start: int, at: int, size: int) -> int:

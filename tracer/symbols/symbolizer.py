@@ -14,13 +14,15 @@ from tracer.model.frames import FOLDED, NO_SYMBOL, THROUGH_POINTER, Frame, HeapC
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import ANONYMOUS, Binary
-from tracer.symbols.callees import Callees
+from tracer.symbols.callees import OPERATOR, Callees
 from tracer.symbols.demangling import CLONE_SUFFIX, COLD_PART, demangled, language_of
 from tracer.symbols.dwarf_lookup import DwarfLookup, Tools, find_tools
 from tracer.symbols.options import SymbolOptions
 from tracer.symbols.raw_frame import RawFrame
 from tracer.symbols.source import Source, open_source
 
+_THUNKS = ("_ZTh", "_ZTv", "_ZTc")
+"""Begin the names of functions that adjust `this` and go on in another (Itanium C++ ABI, 5.1.4.4)."""
 NO_BINARY = "code in no binary"
 JIT, JIT_MODULE = "jit", "[jit]"
 NOTHING_GENERATED: Mapping[int, GeneratedFrame] = MappingProxyType({})
@@ -123,12 +125,11 @@ class Symbolizer:
                 doubtful = [a for a, frames in answers.items() if _is_doubtful(source, a, frames)]
                 answers |= self._lookup.ask_again(source, doubtful)
                 hides = copies[identity][0].has_operators
-                callees = None if hides and may_be_folded(source.dwarf) else Callees(source)
+                callees = None if hides and may_be_folded(source.dwarf) else self._callees(source, hides)
                 for address in addresses[identity]:
                     frames = self._verified(source, address, answers.get(address, ()))
                     kind = heap.get((identity, address))
-                    # without lines nothing tells whether an operator of its own was inlined here
-                    is_open = hides and frames[-1].line is None and callees is not None
+                    is_open = hides and callees is not None and _hides_inlined(frames)
                     is_told = kind is _Heap.ENTRY or (kind is not None and not is_open)
                     calls = _calls(callees, address, kind) if is_told else None
                     self._resolved[identity][address] = Resolved(frames, source.why_nothing, calls)
@@ -137,6 +138,16 @@ class Symbolizer:
                 source.close()
         if self._options.demangle:
             self._demangle(missing)
+
+    def _callees(self, source: Source, hides: bool) -> Callees:
+        """`hides`: a binary has operators of its own, which may have been inlined."""
+
+        def is_operators(address: int) -> bool:
+            frames = self._lookup.ask({"": source}, {"": [address]})[""].get(address, ())
+            names = [frame.function or "" for frame in frames[:-1]]
+            return _hides_inlined(self._verified(source, address, frames)) or any(map(_is_operator, names))
+
+        return Callees(source, is_operators if hides else None)
 
     def _verified(self, source: Source, address: int, frames: tuple[RawFrame, ...]) -> tuple[RawFrame, ...]:
         """Let our own symbols name the function with the stack frame, and drop a neighbour's name.
@@ -216,6 +227,16 @@ def _calls(callees: Callees | None, address: int, kind: _Heap | None) -> str | N
     if told is None and kind is _Heap.CALL_BY_POINTER:
         told = callees.by_pointer(address + 1)
     return THROUGH_POINTER if told is None and callees.goes_through_pointer(address + 1) else told
+
+
+def _hides_inlined(frames: Sequence[RawFrame]) -> bool:
+    """Tell whether nothing says if a function was inlined at an address: where there are no lines, and in a thunk, into
+    which GCC inlines the function without a word in DWARF."""
+    return frames[-1].line is None or (frames[-1].function or "").startswith(_THUNKS)
+
+
+def _is_operator(name: str) -> bool:
+    return OPERATOR.fullmatch(name) is not None or name.startswith(("operator new", "operator delete"))
 
 
 def _is_doubtful(source: Source, address: int, frames: tuple[RawFrame, ...]) -> bool:

@@ -1,7 +1,11 @@
-"""Blocks that another family of functions frees, or with another size or alignment. Target: bad_operators.cpp."""
+"""Blocks that another family of functions frees, or with another size or alignment.
+
+Targets: bad_operators.cpp, inlined_operators.cpp.
+"""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -103,3 +107,24 @@ def test_equal_mismatches_are_one_error(refleak: Refleak, operators: Path) -> No
     (error,) = refleak("--heap-only", target=(operators / "unoptimised", "often")).report["errors"]
     assert 16 <= error["count"] <= 1009
     assert error["reason"] == CASES["new-free"][0]
+
+
+INLINED = {
+    "gcc": ["g++", "-O2", "-fno-ipa-icf"], "gcc-jumps": ["g++", "-O1", "-foptimize-sibling-calls"],
+    "clang": ["clang++", "-O2"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("build", INLINED)
+def test_operators_that_were_inlined_free_as_themselves(refleak: Refleak, tmp_path: Path, build: str) -> None:
+    """`delete` is a jump to `free` then, in a function like any other, or in a thunk, of which DWARF says nothing."""
+    compiler, *flags = INLINED[build]
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    program = tmp_path / build
+    source = Path(__file__).with_name("inlined_operators.cpp")
+    subprocess.run([compiler, *flags, "-std=c++17", "-g", "-w", "-o", program, source], check=True, timeout=120)
+    assert refleak("--heap-only", target=(program,)).report["errors"] == []
+    (error,) = refleak("--heap-only", target=(program, "bad")).report["errors"]
+    assert (error["kind"], error["reason"]) == ("mismatched-free", "a block of 53 bytes that new[] made, freed by free")
+    assert functions(error["stack"])[:2] == ["main", "__libc_start_call_main"]
