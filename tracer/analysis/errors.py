@@ -11,8 +11,8 @@ from tracer.analysis.bad_frees import KINDS, BadFrees
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
-from tracer.analysis.identity import keys_of
 from tracer.analysis.mismatches import Mismatches
+from tracer.analysis.stacks import lines_of
 from tracer.model.events import COUNTED_EVENT, ErrorKind, Where
 from tracer.model.findings import FREED_PAST_COUNTER, REINITIALISED, REMARKS, ErrorFinding, FrameList, Holder
 from tracer.model.holders import KIND_GONE
@@ -32,18 +32,21 @@ _KINDS: Mapping[int, str] = {
 def error_findings(evidence: Evidence, frees: BadFrees, events: Records) -> tuple[ErrorFinding, ...]:
     """Merge ERROR events by kind, type, process and the functions of their three stacks; most frequent first.
 
-    Only some of those alike are kept: `represented` of each says for how many it stands.
+    Of bad frees the lines count too: what is freed wrongly at two of them takes two corrections. Only some of those
+    alike are kept: `represented` of each says for how many it stands.
     """
     names = ("error", "broken_type", "pid", "generation", "stack", "birth", "release")
     groups = group_rows(*(events[name] for name in names))
     stand_for = np.maximum(events["represented"], 1)
     counts = np.bincount(groups.label, stand_for, len(groups)).astype(np.int64).tolist()
-    merged: dict[object, ErrorFinding] = {}
+    merged: dict[tuple[object, ...], ErrorFinding] = {}
     extra = ExtraPuts(evidence, events)
     for row, count in sorted(zip(groups.first.tolist(), counts, strict=True)):
         event = events[row]
-        stacks = [evidence.stacks.get(int(event[name])) for name in ("stack", "birth", "release")]
-        key = (*(int(event[name]) for name in names[:4]), *(stack.keys for stack in stacks))
+        numbers = [int(event[name]) for name in ("stack", "birth", "release")]
+        stacks = [evidence.stacks.get(number) for number in numbers]
+        alike = map(evidence.stacks.lines, numbers) if event["error"] in KINDS else (stack.keys for stack in stacks)
+        key = (*(int(event[name]) for name in names[:4]), *alike)
         before = merged.get(key)
         is_freed = int(event["error"]) in (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
         said = _past(events.view(COUNTED_EVENT)[row]) if is_freed else frees.reason(event)
@@ -62,11 +65,26 @@ def error_findings(evidence: Evidence, frees: BadFrees, events: Records) -> tupl
             reason=put.reason if put else before.reason if before else said,
             holders=before.holders if before else _holders(evidence, event) if is_freed else (),
         )
+    _place_the_rest(merged)
     for error in Mismatches(evidence).findings():
-        key = (error.kind, error.pid, *(_functions(stack) for stack in (error.stack, error.created_at)))
+        key = (error.kind, error.pid, *(lines_of(stack or ()) for stack in (error.stack, error.created_at)))
         before = merged.get(key)
         merged[key] = replace(before, count=before.count + error.count) if before else error
     return tuple(sorted(_without_followers(list(merged.values())), key=_rank))
+
+
+def _place_the_rest(merged: dict[tuple[object, ...], ErrorFinding]) -> None:
+    """Add the double frees of which the first free's place was not kept to those like them, if these have one place."""
+    known: dict[tuple[object, ...], list[tuple[object, ...]]] = {}
+    for key, error in merged.items():
+        if error.released_at is not None:
+            known.setdefault(key[:-1], []).append(key)
+    for key, error in list(merged.items()):
+        like = known.get(key[:-1], [])
+        if error.kind == KINDS[ErrorKind.DOUBLE_FREE] and error.released_at is None and len(like) == 1:
+            first = merged[like[0]]
+            merged[like[0]] = replace(first, count=first.count + error.count)
+            del merged[key]
 
 
 def _birth(evidence: Evidence, event: np.void) -> FrameList | None:
@@ -86,10 +104,6 @@ def _past(event: np.void) -> str:
     if count > 1:
         return f"its count was {count:,}: {count - 1:,} besides the creator's reference"
     return "freed past its counter: the creator's reference was dropped without a put"
-
-
-def _functions(stack: FrameList | None) -> tuple[str, ...]:
-    return tuple(keys_of(stack or ()))
 
 
 def _without_followers(errors: list[ErrorFinding]) -> list[ErrorFinding]:

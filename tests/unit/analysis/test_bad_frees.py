@@ -69,6 +69,31 @@ def test_a_first_free_that_was_not_looked_at() -> None:
     assert error.released_at is None
 
 
+def several(*events: dict[str, int]) -> Findings:
+    """Judge several frees by `again`, at line 1 where `stack` is AGAIN, at another where it is 9."""
+    made = code()
+    made.stack(9, made.frame("again", "again.c:9"), made.frame("main", "srv.c:9"), made.frame("_start"))
+    usual = {"error": ErrorKind.DOUBLE_FREE, "stack": AGAIN, "address": 0x5020, "site": FREE, "time_ns": 900}
+    rows = broken_rules(*({**usual, **WHOLE, **event} for event in events))
+    return analyse(snapshot(made, errors=rows, sites=ALL_SITES, stacks=made.stacks), made.symbols)
+
+
+def test_two_lines_of_one_function_are_two_errors() -> None:
+    found = several({}, {"stack": 9}, {}).errors
+    assert [(error.count, error.stack[0].line) for error in found] == [(2, 1), (1, 9)]
+
+
+def test_a_place_that_was_kept_of_some_is_that_of_all_like_them() -> None:
+    (error,) = several({"release": 0, "represented": 7}, {"represented": 2}).errors
+    assert (error.count, error.reason) == (9, "a block of 101 bytes")
+    assert error.released_at is not None
+
+
+def test_of_two_places_neither_is_that_of_the_rest() -> None:
+    found = several({"release": 0, "represented": 7}, {}, {"release": BIRTH}).errors
+    assert [(error.count, error.released_at is not None) for error in found] == [(7, False), (1, True), (1, True)]
+
+
 def test_what_was_made_before_the_trace_has_no_birth() -> None:
     (error,) = judged({"release": FIRST}, mode="attached").errors
     assert (error.created_at, error.reason) == (None, "a block older than the trace")
