@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from tracer.model.snapshot import Records, Snapshot
+from tracer.model.snapshot import Mapping, Records, Snapshot
 
 _LOADERS = ("ld-linux*", "ld-2.*.so", "ld.so*", "ld64.so*")
 """The dynamic loader's own malloc takes its blocks from behind its data."""
@@ -69,10 +69,16 @@ class Places:
 
     def binary_at(self, event: np.void) -> str | None:
         """Return the name of the binary that the event's address is in, by its mappings at that time."""
-        address, time_ns = int(event["address"]), int(event["time_ns"])
-        for mapping in self._mappings:
-            same = (mapping.pid, mapping.generation) == (event["pid"], event["generation"])
-            if same and mapping.holds(address, time_ns):
-                name = PurePath(self._paths.get(mapping.binary, "")).name
-                return name if name and not any(fnmatchcase(name, loader) for loader in _LOADERS) else None
-        return None
+        mapping = self._of_binary(event)
+        name = PurePath(self._paths.get(mapping.binary, "")).name if mapping is not None else ""
+        return name if name and not any(fnmatchcase(name, loader) for loader in _LOADERS) else None
+
+    def is_code(self, event: np.void) -> bool:
+        """Tell whether the event's address is in a binary's code."""
+        mapping = self._of_binary(event)
+        return mapping is not None and mapping.executable
+
+    def _of_binary(self, event: np.void) -> Mapping | None:
+        address, time_ns, space = int(event["address"]), int(event["time_ns"]), (event["pid"], event["generation"])
+        of_space = (one for one in self._mappings if (one.pid, one.generation) == space)
+        return next((one for one in of_space if one.holds(address, time_ns)), None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import signal
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import PurePath
@@ -13,7 +15,7 @@ from tracer.analysis.evidence import Evidence
 from tracer.analysis.unseen_calls import family, unseen_makes
 from tracer.model.events import AROUND_SHIFT, ErrorKind, Where
 from tracer.model.frames import THROUGH_POINTER
-from tracer.model.records import FRAME_BINARY_SHIFT
+from tracer.model.records import FRAME_BINARY_SHIFT, MAPPED_RECORD
 from tracer.model.snapshot import Records
 
 KINDS: Mapping[int, str] = {
@@ -88,7 +90,7 @@ class BadFrees:
         block = other if other is not None or is_around else self._places.block_around(event)
         if block is not None:
             event["birth"] = block["stack"]
-        if other is not None:
+        if other is not None and not _is_stack(other):
             event["error"] = ErrorKind.MISMATCHED_FREE
         if block is not None or is_around or self._is_misaligned(event) or self._is_in_frame(event):
             return True
@@ -187,7 +189,8 @@ class BadFrees:
         if mapping is None:
             return None
         inside = int(event["address"]) - int(mapping["start"])
-        where = f"{byte_words(inside)} inside a mapping" if inside else "a mapping"
+        what = "a stack" if _is_stack(mapping) else "a mapping"
+        where = f"{byte_words(inside)} inside {what}" if inside else what
         maker = self._evidence.allocator(int(mapping["site"]))
         return f"{where} of {byte_words(int(mapping['length']))} that {maker} made"
 
@@ -198,20 +201,30 @@ class BadFrees:
             inside, size = int(event["address"]) - int(block["address"]), int(block["size"])
         if inside:
             return f"{byte_words(inside)} inside a block of {size:,}"
+        if event["where"] & Where.BEHIND_FRAMES:
+            return "in a thread-local variable of the thread that frees it"
         if event["where"] & Where.ON_STACK:
             return f"on the stack of {self._owner_of_frame(event) or 'the thread that frees it'}"
-        if not self._places.binary_at(event):
-            if self._is_misaligned(event):
-                return f"never allocated: malloc's blocks are at multiples of {_ALIGNMENT} bytes"
-            if event["where"] & Where.NO_MEMORY:
-                return "never allocated: no memory is there"
-            return "at no block that is known; the C library ended the program"
-        what = "the data"
+        return self._in_binary(event) or self._of_a_mapping(event) or self._nowhere(event)
+
+    def _in_binary(self, event: np.void) -> str | None:
+        binary = self._places.binary_at(event)
+        if binary is None:
+            return None
+        what = "the code" if self._places.is_code(event) else "the data"
         if event["serial"]:
             name = self._evidence.snapshot.holder_names[int(event["serial"]) - 1].name
             what = f"variable {name.removesuffix('[]')}"
-        return f"in {what} of {self._places.binary_at(event)}"
+        return f"in {what} of {binary}"
 
+    def _nowhere(self, event: np.void) -> str:
+        if self._is_misaligned(event):
+            return f"never allocated: malloc's blocks are at multiples of {_ALIGNMENT} bytes"
+        if not event["where"] & Where.NO_MEMORY:
+            return "at no block that is known; the C library ended the program"
+        process = self._evidence.processes.get((int(event["pid"]), int(event["generation"])))
+        is_read = event["where"] & Where.ABORTED or (process is not None and process.signal == signal.SIGABRT)
+        return f"never allocated: no {'page' if is_read else 'memory'} is there"
 
     def _owner_of_frame(self, event: np.void) -> str | None:
         """Return the function in whose frame the address is: that which others were inlined in."""
@@ -225,6 +238,11 @@ class BadFrees:
 def byte_words(count: int) -> str:
     """Return a number of bytes in words: "1 byte", "4,096 bytes"."""
     return f"{count:,} byte{'s' * (count != 1)}"
+
+
+def _is_stack(rows: np.void) -> bool:
+    """Tell whether what the target mapped, or a block, is a mapping that was made for a stack."""
+    return rows.dtype == MAPPED_RECORD and bool(rows["flags"] & mmap.MAP_STACK)
 
 
 def _is_c_library(name: str) -> bool:

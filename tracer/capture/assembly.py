@@ -20,6 +20,7 @@ from tracer.capture.wrapper_stacks import outside_wrappers
 from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.snapshot import Mapping, Process, Records, Snapshot
+from tracer.scanning.zeroed_data import with_zeroed_data
 
 
 def _trapped(processes: Iterable[Process]) -> Iterator[str]:
@@ -111,7 +112,7 @@ def _joined_up(session: Session, snapshot: Snapshot, classes: ClassTypes) -> Sna
         snapshot = merge_stacks(snapshot)
     snapshot = merge_types(snapshot, classes.types)
     with session.mishaps.attempt():
-        snapshot = session.aborted_frees.told(snapshot)
+        snapshot = with_zeroed_data(session.aborted_frees.told(snapshot))
     return snapshot
 
 

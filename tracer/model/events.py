@@ -71,6 +71,8 @@ class Where(IntFlag):
     """The C library ended the program in this very call."""
     NO_MEMORY = 4
     """Before it no page is there, as it is before each block that was not swapped out."""
+    BEHIND_FRAMES = 8
+    """On the stack of a thread, but behind all of its frames: there are its thread-local variables."""
 
 
 AROUND_SHIFT = 8

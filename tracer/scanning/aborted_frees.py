@@ -13,7 +13,7 @@ from tracer.kernel.maps import Maps
 from tracer.model.addresses import Space
 from tracer.model.events import ERROR_EVENT, ErrorKind, Where
 from tracer.model.operations import Operation
-from tracer.model.records import FRAME_BINARY_SHIFT
+from tracer.model.records import FRAME_BINARY_SHIFT, StackStatus
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.scanning.process_memory import ProcessMemory
 from tracer.scanning.stopped_threads import stack_pointer
@@ -80,16 +80,18 @@ class AbortedFrees:
             frame = _frame_at(int(free.unknown["address"]), places) if free.unknown["on_stack"] else None
             around = Stack(frames[frame:], walked.stack.status) if frame is not None else None
             stacks |= {stack_number(part): part for part in (stack, around) if part is not None}
-            found = self._with(errors, space, free, stack_number(stack), stack_number(around) if around else 0)
+            numbers = stack_number(stack), stack_number(around) if around else 0
+            found = self._with(errors, space, free, numbers, _where(free, walked.stack, places))
             is_counted = snapshot.sites[int(free.unknown["site"])].operation == Operation.FREE
             if len(found) > len(errors) and is_counted:  # among the frees of what is not known
                 processes = [_with_one_less(process, space) for process in processes]
             errors = found
         return replace(snapshot, errors=errors, stacks=stacks, processes=tuple(processes))
 
-    def _with(self, errors: Records, space: Space, free: _Free, stack: int, around: int) -> Records:
-        """Return the errors with this one, which may be one of them. `around`: of the frame that its address is in."""
-        unknown = free.unknown
+    def _with(self, errors: Records, space: Space, free: _Free, stacks: tuple[int, int], where: Where) -> Records:
+        """Return the errors with this one, which may be one of them. `stacks`: of the free, and of the frame that its
+        address is in, or 0."""
+        unknown, (stack, around) = free.unknown, stacks
         what: Mapping[str, int] = {
             "pid": space[0], "generation": space[1], "tid": free.thread, "address": int(unknown["address"]),
             "error": ErrorKind.INVALID_FREE,
@@ -106,7 +108,7 @@ class AbortedFrees:
             row["site"], row["operation"], row["represented"] = int(unknown["site"]), Operation.ERROR, 1
             row["where"] = Where.ON_STACK if unknown["on_stack"] else 0
             errors, at = np.concatenate([errors, row.astype(errors.dtype)]), np.array([len(errors)])
-        errors["where"][at[-1]] |= int(Where.ABORTED)
+        errors["where"][at[-1]] |= int(where)
         if around:
             errors["birth"][at[-1]] = around
         return errors
@@ -116,6 +118,12 @@ def _with_one_less(process: Process, space: Space) -> Process:
     if (process.pid, process.generation) != space:
         return process
     return replace(process, unknown_frees=max(0, process.unknown_frees - 1))
+
+
+def _where(free: _Free, stack: Stack, places: list[int]) -> Where:
+    unknown, is_whole = free.unknown, stack.status == StackStatus.COMPLETE
+    is_behind = unknown["on_stack"] and is_whole and int(unknown["address"]) >= places[-1]
+    return Where.ABORTED | Where.BEHIND_FRAMES if is_behind else Where.ABORTED
 
 
 def _frame_at(address: int, places: list[int]) -> int | None:
