@@ -90,6 +90,7 @@ class BadFrees:
         block = other if other is not None or is_around else self._places.block_around(event)
         if block is not None:
             event["birth"] = block["stack"]
+            event["where"] &= ~Where.ON_STACK  # which may lie in a block
         if other is not None and not _is_stack(other):
             event["error"] = ErrorKind.MISMATCHED_FREE
         if block is not None or is_around or self._is_misaligned(event) or self._is_in_frame(event):

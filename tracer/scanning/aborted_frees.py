@@ -11,7 +11,7 @@ import numpy as np
 from tracer.kernel.known_threads import thread_head
 from tracer.kernel.maps import Maps
 from tracer.model.addresses import Space
-from tracer.model.events import ERROR_EVENT, ErrorKind, Where
+from tracer.model.events import AROUND_SHIFT, ERROR_EVENT, ErrorKind, Where
 from tracer.model.operations import Operation
 from tracer.model.records import FRAME_BINARY_SHIFT, StackStatus
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
@@ -77,7 +77,7 @@ class AbortedFrees:
             if len({frame >> FRAME_BINARY_SHIFT for frame in frames[:first]}) != 1:
                 continue
             stack = Stack(frames[first:], walked.stack.status)
-            frame = _frame_at(int(free.unknown["address"]), places) if free.unknown["on_stack"] else None
+            frame = _frame_at(int(free.unknown["address"]), places)
             around = Stack(frames[frame:], walked.stack.status) if frame is not None else None
             stacks |= {stack_number(part): part for part in (stack, around) if part is not None}
             numbers = stack_number(stack), stack_number(around) if around else 0
@@ -109,8 +109,9 @@ class AbortedFrees:
             row["where"] = Where.ON_STACK if unknown["on_stack"] else 0
             errors, at = np.concatenate([errors, row.astype(errors.dtype)]), np.array([len(errors)])
         errors["where"][at[-1]] |= int(where)
-        if around:
+        if around and not int(errors["where"][at[-1]]) >> AROUND_SHIFT:
             errors["birth"][at[-1]] = around
+            errors["where"][at[-1]] |= int(Where.ON_STACK)  # of a fiber's too
         return errors
 
 

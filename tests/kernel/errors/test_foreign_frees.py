@@ -13,6 +13,7 @@ CASES = (
     ("zeroed", "in variable zeroed of foreign_frees", ["again", "main"]),
     ("code", "in the code of foreign_frees", ["again", "main"]),
     ("unused", "never allocated: no page is there", ["again", "main"]),
+    ("fiber", "on the stack of in_fiber", ["again", "in_fiber"]),
     ("local", "in a thread-local variable of the thread that frees it", ["again", "frees_local"]),
 )  # fmt: skip
 
@@ -40,3 +41,11 @@ def test_the_stack_of_another_thread(refleak: Refleak, program: Path) -> None:
     assert " bytes inside a stack of " in error["reason"]
     assert error["reason"].endswith(" that mmap made")
     assert "pthread_create" in " ".join(name or "" for name in functions(error["created_at"]))
+
+
+def test_a_stack_that_is_a_block(refleak: Refleak, program: Path) -> None:
+    run = refleak("--heap-only", "--reachability", "auto", target=(program, "fiber-in-block"))
+    (error,) = run.report["errors"]
+    assert (error["kind"], error["count"]) == ("invalid-free", 1)
+    assert error["reason"].endswith(" bytes inside a block of 65,536")
+    assert functions(error["created_at"])[:2] == ["malloc", "main"]
