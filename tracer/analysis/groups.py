@@ -75,40 +75,43 @@ def _numbers(column: Column, most: int) -> tuple[Indices, int]:
 
 
 def _integers(column: Column) -> Column:
-    return column.view(np.uint8) if column.dtype == np.bool_ else column
+    """Return a column of which differences can be taken."""
+    return column.astype(np.int64) if column.dtype.kind in "bi" else column
 
 
 def matching_rows(known: Sequence[Column], wanted: Sequence[Column]) -> Indices:
-    """Return for each wanted row the last known one that agrees in all columns, -1: none. Columns as of group_rows,
-    of the same types."""
+    """Return for each wanted row a known one that agrees in all columns, -1: none. Columns as of group_rows, of the
+    same types."""
     keys, others = (np.zeros(len(columns[0]), np.int64) for columns in (known, wanted))
     if not len(keys) or not len(others):
         return np.full(len(others), -1)
     is_in, size = np.ones(len(others), np.bool_), 1
     for column, other in zip(known, wanted, strict=True):
-        numbers, other_numbers, count = _numbers_of_both(column, other)
+        numbers, other_numbers, count = _numbers_of_both(column, other, _MOST_SPAN)
         if size * count > _MOST_KEYS:
-            keys, others, size = _numbers_of_both(keys, others)
+            keys, others, size = _numbers_of_both(keys, others, 0)
             is_in &= others >= 0
+        if size * count > _MOST_KEYS:
+            numbers, other_numbers, count = _numbers_of_both(numbers, other_numbers, 0)
         is_in &= other_numbers >= 0
         keys, others, size = keys * count + numbers, others * count + other_numbers, size * count
+    if np.array_equal(keys, others) and is_in.all():
+        return np.arange(len(keys))
     order, turn = np.argsort(keys), np.argsort(others)  # many are looked up faster in order
     ordered, wanted_keys = keys[order], others[turn]
-    if np.any(ordered[1:] == ordered[:-1]):
-        order = np.argsort(keys, kind="stable")
     place = np.maximum(np.searchsorted(ordered, wanted_keys, side="right") - 1, 0)
     found = np.empty(len(others), np.int64)
     found[turn] = np.where(is_in[turn] & (ordered[place] == wanted_keys), order[place], -1)
     return found
 
 
-def _numbers_of_both(column: Column, other: Column) -> tuple[Indices, Indices, int]:
+def _numbers_of_both(column: Column, other: Column, most: int) -> tuple[Indices, Indices, int]:
     """Return numbers of the values of a column, the same of another's, -1 for what is not in the first, and a number
-    that they are below."""
+    that they are below: the span of the values if it is not above `most`, else how many there are."""
     column, other = _integers(column), _integers(other)
     low, high = column.min(), column.max()
     span = int(high) - int(low) + 1
-    if span <= _MOST_SPAN:
+    if span <= most:
         is_in = (other >= low) & (other <= high)
         numbers = np.where(is_in, other, low) - low
         return (column - low).astype(np.int64), np.where(is_in, numbers.astype(np.int64), -1), span

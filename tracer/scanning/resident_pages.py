@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from tracer.model.reachability import Resident
 from tracer.model.snapshot import Records
@@ -70,29 +71,29 @@ class ResidentPages:
         but for those of more than there is. `knows_all`: no other block can be the last of the heap. `is_of_glibc`: it
         is glibc's malloc that gave them."""
         self.settle()
-        blocks = _outermost(blocks)
-        inside = np.zeros(len(blocks), np.bool_)
-        for start, end in self.spans:
-            inside |= (blocks["address"] >= start) & (blocks["address"] < end)
-        sizes = blocks["size"][inside]
-        live = min(int(sizes.sum()), self.allocator)
-        chunks = int(glibc_chunks(sizes).sum()) if is_of_glibc else 0
+        order = _outermost(blocks)
+        start, size = blocks["address"][order], blocks["size"][order]
+        inside = np.zeros(len(order), np.bool_)
+        for begin, end in self.spans:
+            inside |= (start >= begin) & (start < end)
+        live = min(int(size[inside].sum()), self.allocator)
+        chunks = int(glibc_chunks(size[inside]).sum()) if is_of_glibc else 0
         rounding = max(min(chunks, self.allocator) - live, 0)
         other = self.total - self.allocator - self.stacks - self.files - self.data
-        apart = min(int(blocks["size"][~inside].sum()), other)
+        apart = min(int(size[~inside].sum()), other)
         found = Resident(
             self.total, live + apart, self.allocator - live - rounding, self.stacks, self.files, self.data,
             other - apart, rounding=rounding,
         )  # fmt: skip
-        return self._with_top(found, blocks) if knows_all and is_of_glibc and self.heap is not None else found
+        return self._with_top(found, blocks, order) if knows_all and is_of_glibc and self.heap is not None else found
 
-    def _with_top(self, found: Resident, blocks: Records) -> Resident:
+    def _with_top(self, found: Resident, blocks: Records, order: npt.NDArray[np.int64]) -> Resident:
         assert self.heap is not None
-        rows = np.flatnonzero((blocks["address"] >= self.heap[0]) & (blocks["address"] < self.heap[1]))
-        if len(rows) == 0:
+        first, end = np.searchsorted(blocks["address"][order], np.array(self.heap, np.uint64)).tolist()
+        if first == end:
             return found
-        last = blocks[rows[-1]]
-        taken = int(glibc_chunks(blocks["size"][rows[:-1]]).sum())
+        last = blocks[order[end - 1]]
+        taken = int(glibc_chunks(blocks["size"][order[first : end - 1]]).sum())
         free = int(last["address"]) - CHUNK_HEAD - self.heap[0] - taken
         return replace(
             found, top_stack=int(last["stack"]), top_size=int(last["size"]), top_made_ns=int(last["time_ns"]),
@@ -100,12 +101,14 @@ class ResidentPages:
         )  # fmt: skip
 
 
-def _outermost(blocks: Records) -> Records:
-    """Return the blocks that lie in no other, ascending: those of a pool have no memory of their own."""
-    ascending = blocks[np.lexsort((~blocks["size"], blocks["address"]))]
-    ends = np.maximum.accumulate(ascending["address"] + ascending["size"])
-    apart: Records = ascending[np.append(True, ascending["address"][1:] >= ends[:-1])[: len(ascending)]]
-    return apart
+def _outermost(blocks: Records) -> npt.NDArray[np.int64]:
+    """Return the rows of the blocks that lie in no other, ascending: those of a pool have no memory of their own."""
+    start = blocks["address"]
+    order = np.argsort(start)
+    if np.any(start[order][1:] == start[order][:-1]):
+        order = np.lexsort((~blocks["size"], start))
+    ends = np.maximum.accumulate((start + blocks["size"])[order])
+    return order[np.append(True, start[order][1:] >= ends[:-1])[: len(order)]]
 
 
 def read_resident(pid: int, plan: Layout) -> ResidentPages | None:

@@ -16,6 +16,8 @@ Column = npt.NDArray[Any]
 _VALUES = {
     "bool": st.booleans(),
     "uint8": st.integers(0, 255),
+    "int8": st.integers(-128, 127),
+    "uint32": st.integers(0, 3) | st.integers(0, 2**32 - 1),
     "int32": st.integers(-3, 3) | st.integers(-(2**31), 2**31 - 1),
     "int64": st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1),
     "uint64": st.integers(0, 3) | st.integers(2**47, 2**47 + 3) | st.integers(0, 2**64 - 1),
@@ -58,10 +60,16 @@ def test_groups_are_numbered_by_their_values(columns: list[Column]) -> None:
 
 
 @given(two_tables())
-def test_the_last_row_that_agrees(tables: tuple[list[Column], list[Column]]) -> None:
-    known, wanted = tables
-    rows = {key: row for row, key in enumerate(_keys(known))}
-    assert matching_rows(known, wanted).tolist() == [rows.get(key, -1) for key in _keys(wanted)]
+def test_a_row_that_agrees(tables: tuple[list[Column], list[Column]]) -> None:
+    known, wanted = (_keys(columns) for columns in tables)
+    found = matching_rows(*tables).tolist()
+    assert [known[row] if row >= 0 else None for row in found] == [key if key in known else None for key in wanted]
+
+
+@given(one_table())
+def test_each_row_agrees_with_itself(columns: list[Column]) -> None:
+    keys = _keys(columns)
+    assert [keys[row] for row in matching_rows(columns, columns)] == keys
 
 
 @pytest.mark.parametrize("count", [1, 5_000, 200_000])
@@ -77,3 +85,16 @@ def test_many_rows(count: int) -> None:
     shuffled = [column[order] for column in columns]
     found = matching_rows(columns, shuffled)
     assert all(np.array_equal(column[found], other) for column, other in zip(columns, shuffled, strict=True))
+
+
+@pytest.mark.parametrize("bits", [3, 20, 46, 48, 62])
+def test_keys_of_wide_columns_do_not_overflow(bits: int) -> None:
+    random = np.random.default_rng(bits)
+    values = random.integers(0, 2**bits, 3_000).astype(np.uint64)
+    columns = [random.choice(values, 20_000) for _ in range(3)]
+    wanted = [np.where(random.random(20_000) < 0.9, column, column + np.uint64(1)) for column in columns]
+    known = set(_keys(columns))
+    found = matching_rows(columns, wanted)
+    assert (found >= 0).tolist() == [key in known for key in _keys(wanted)]
+    rows = np.flatnonzero(found >= 0)
+    assert all(np.array_equal(column[found[rows]], other[rows]) for column, other in zip(columns, wanted, strict=True))
