@@ -125,6 +125,10 @@ class Architecture(Protocol):
         """Return the address beside the code that an instruction takes, if it takes one."""
         ...
 
+    def slot_of(self, line: Line) -> int | None:
+        """Return the address beside the code where an indirect jump reads where to go, if it is one that does."""
+        ...
+
     def is_same_anywhere(self, instruction: Instruction) -> bool:
         """Tell whether an instruction's bytes do not depend on where it stands."""
         ...

@@ -108,7 +108,8 @@ def _outermost(blocks: Records) -> npt.NDArray[np.int64]:
     if np.any(start[order][1:] == start[order][:-1]):
         order = np.lexsort((~blocks["size"], start))
     ends = np.maximum.accumulate((start + blocks["size"])[order])
-    return order[np.append(True, start[order][1:] >= ends[:-1])[: len(order)]]
+    rows: npt.NDArray[np.int64] = order[np.append(True, start[order][1:] >= ends[:-1])[: len(order)]]
+    return rows
 
 
 def read_resident(pid: int, plan: Layout) -> ResidentPages | None:

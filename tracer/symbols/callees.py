@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.elf.image import Image
 from tracer.elf.imported_slots import imported_slots
 from tracer.elf.symbol_table import Symbol
@@ -134,8 +135,7 @@ class Callees:
         return address + skipped + 6 + int.from_bytes(stub[2:6], "little", signed=True)
 
     def _jumped_to(self, function: Symbol, depth: int) -> Names:
-        """Return where a function may jump to; whatever could be a jump out of it, at whatever byte, is taken for
-        one."""
+        """Return where a function may jump to."""
         if function.size > _LARGEST:
             return _UNKNOWN
         code = self._code(function.address, function.size)
@@ -174,7 +174,25 @@ def _is_of_heap(name: str) -> bool:
 
 
 def _jumps(code: bytes, start: int) -> Iterator[tuple[int, int, bool]]:
-    """Yield of all that could be a jump where it is, its target, and whether that is a slot: 0 for one in none."""
+    """Yield of the jumps of a function where each is, its target, and whether that is a slot: 0 for one in none.
+
+    Where the code is not all instructions, or one of its jumps leads into the midst of another, whatever could be a
+    jump, at whatever byte, is taken for one.
+    """
+    lines = list(ARCHITECTURE.lines_of(code, start))
+    places = {line.address for line in lines}
+    inside = (line.target for line in lines if line.target is not None and start <= line.target < start + len(code))
+    if not lines or lines[-1].end != start + len(code) or not places.issuperset(inside):
+        yield from _anywhere(code, start)
+        return
+    for line in lines:
+        if line.is_indirect_jump:
+            yield line.address, ARCHITECTURE.slot_of(line) or 0, True
+        elif line.target is not None and line.name != "call":
+            yield line.address, line.target, False
+
+
+def _anywhere(code: bytes, start: int) -> Iterator[tuple[int, int, bool]]:
     for at, byte in enumerate(code):
         after = code[at + 1] if at + 1 < len(code) else 0
         if byte == 0xE9:

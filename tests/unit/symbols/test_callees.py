@@ -27,6 +27,36 @@ extern "C" void jumping() { drop((int *)make()); drop_any(nullptr, 3); asm volat
 extern "C" void unknown() { other(nullptr); drop_or_not(nullptr, 2); by_pointer(nullptr); asm volatile(""); }
 extern "C" void held(void (*drop)(void *)) { drop(nullptr); drop(nullptr); asm volatile(""); }
 int main() { direct(); jumping(); unknown(); asm volatile(""); return 0; }
+asm(R"(
+	.type padded, @function
+padded:	test %rdi, %rdi
+	je 1f
+	jmp free@PLT
+	.byte 0x66, 0x90  # behind the last byte of the jump, 0xff, it looks like another jump
+1:	ret
+	.size padded, . - padded
+	.type with_data, @function
+with_data:
+	test %rdi, %rdi
+	je 1f
+	jmp free@PLT
+	.byte 0x06  # no instruction
+	.byte 0xff, 0x20
+1:	ret
+	.size with_data, . - with_data
+	.type into_another, @function
+into_another:
+	test %rdi, %rdi
+	je 1f
+	jmp free@PLT
+	.byte 0xb8  # what is jumped to lies in the operand
+1:	jmp other_code
+	.size into_another, . - into_another
+	.type other_code, @function
+other_code:
+	ret
+	.size other_code, . - other_code
+)");
 """
 BUILDS = {"plt": [], "slots": ["-fno-plt"], "fixed": ["-no-pie", "-fno-pie"], "marked": ["-fcf-protection=full"]}
 DROPS = {"_ZdlPv", "_ZdlPvm"}
@@ -80,6 +110,15 @@ def test_functions_by_their_address(image: Image) -> None:
     assert set(names[1:].split("|")) <= DROPS
     assert entered(image, "_Z11drop_or_notPii") is None
     assert entered(image, "direct") is None
+
+
+def test_bytes_within_instructions_are_no_jumps(image: Image) -> None:
+    assert entered(image, "padded") == f"{BY_JUMP}free"
+
+
+@pytest.mark.parametrize("function", ["with_data", "into_another"])
+def test_any_byte_may_begin_a_jump_in_code_that_is_not_all_instructions(image: Image, function: str) -> None:
+    assert entered(image, function) is None
 
 
 def test_calls_by_registers(image: Image) -> None:

@@ -33,6 +33,7 @@ class X86:
     lines_of = staticmethod(instructions.lines_of)
     flow_of = staticmethod(instructions.flow_of)
     address_of = staticmethod(instructions.address_of)
+    slot_of = staticmethod(instructions.slot_of)
     is_same_anywhere = staticmethod(instructions.is_same_anywhere)
     classify = staticmethod(instruction_classes.classify)
     is_refused = staticmethod(instruction_classes.is_refused)

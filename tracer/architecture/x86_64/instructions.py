@@ -43,7 +43,16 @@ def lines_of(code: bytes, address: int) -> Iterator[Line]:
 
 def address_of(line: Line) -> int | None:
     """Return the address beside the code that a `lea` takes; None for any other instruction."""
-    match = _TABLE.search(line.operands) if line.name == "lea" else None
+    return _beside_code(line) if line.name == "lea" else None
+
+
+def slot_of(line: Line) -> int | None:
+    """Return the address beside the code where an indirect jump reads where to go; None for any other instruction."""
+    return _beside_code(line) if line.is_indirect_jump else None
+
+
+def _beside_code(line: Line) -> int | None:
+    match = _TABLE.search(line.operands)
     if match is None:
         return None
     distance = int(match[2], 0)
