@@ -114,12 +114,13 @@ class BadFrees:
         return is_c_library and not event["group"] and bool(event["address"] % _ALIGNMENT)
 
     def _may_have_missed_births(self, event: np.void) -> bool:
-        """Tell whether a block may have been made at the address unseen: since anything was lost, where no probe is, or
-        by a function of a described allocator that the description does not name: such blocks are seen to be freed."""
+        """Tell whether a block may have been made at the address unseen: as something was lost, where no probe is, or
+        by a function of a described allocator that the description leaves out: such blocks are seen to be freed."""
         snapshot, of_type = self._evidence.snapshot, self.type(event) or ""
-        if not snapshot.complete or ("allocation", of_type) in self._made_unseen:
+        space = int(event["pid"]), int(event["generation"])
+        if not snapshot.is_whole(*space) or ("allocation", of_type) in self._made_unseen:
             return True
-        process = self._evidence.processes.get((int(event["pid"]), int(event["generation"])))
+        process = self._evidence.processes.get(space)
         return bool(of_type and snapshot.mode == "launched" and process is not None and process.unknown_frees
                     and process.forked_from is None)
 

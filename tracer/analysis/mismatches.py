@@ -41,12 +41,10 @@ class Mismatches:
         self._plain = not any(binary.has_operators for binary in snapshot.binaries)
 
     def findings(self) -> Iterator[ErrorFinding]:
-        """Yield an error for each pair that is one, if nothing was lost: else a block may be taken for an older one."""
+        """Yield an error for each pair that is one, where nothing was lost: else a block may seem an older one."""
         snapshot = self._evidence.snapshot
-        if not snapshot.complete:
-            return
         for row in snapshot.free_sites:
-            reason = self._judge(row)
+            reason = self._judge(row) if snapshot.is_whole(int(row["pid"]), int(row["generation"])) else None
             if reason:
                 made, freed = int(row["made"]), int(row["freed"])
                 yield ErrorFinding(

@@ -182,7 +182,7 @@ class Follower:
         shares = bool(fork["shares_memory"])
         self._processes.forked(*child, parent[0], moment.trace_ns, shares_memory=shares)
         if not self._can_hold:
-            self.unfollowed.children += 1
+            self.unfollowed.children.append(0 if shares else child[0])
         if not shares:
             self._arrived[child[0]] = False
             self._unheld[child] = time.monotonic()
@@ -251,7 +251,7 @@ class Follower:
         """A child executes a program. Where it was not held, and had probes, it may have run before it had all."""
         has_arrived = self._arrived.pop(pid, True) or not self._can_hold
         if not has_arrived and any(binary.placements for binary in self._prober.linked(pid)):
-            self.unfollowed.children += 1
+            self.unfollowed.children.append(pid)
 
     def expect_exec(self, pid: int) -> None:
         """Take it that what a process executes next has its probes already."""
@@ -389,7 +389,7 @@ class Follower:
     def _exited(self, control: np.void) -> None:
         space, moment = _space(control), self._moment(control)
         if self._arrived.pop(space[0], True) is False:
-            self.unfollowed.children += 1
+            self.unfollowed.children.append(space[0])
         self._sharing.pop(space[0], None)
         self._unheld.pop(space, None)
         self._headless.discard(space)

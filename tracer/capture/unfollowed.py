@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tracer.binaries.foreign import why_foreign
 from tracer.binaries.open_binaries import OpenBinary
@@ -15,10 +15,10 @@ class Unfollowed:
 
     def __init__(self, *, can_hold: bool) -> None:
         self._can_hold = can_hold
-        self.children = 0
-        """Forked children that ran on without being held."""
-        self.programs = 0
-        """Programs that were exec'd without their loader's, or if static their own, first step being held."""
+        self.children: list[int] = []
+        """Forked children that ran on without being held; 0 for one that shares its maker's memory."""
+        self.programs: list[int] = []
+        """Processes that executed a program without its loader's, or if static its own, first step being held."""
         self.lapses = 0
         """Processes that ran on without probes, for a moment or for good, when their first thread had ended."""
         self.early = 0
@@ -48,7 +48,7 @@ class Unfollowed:
         if not binaries and (why := why_foreign(f"/proc/{space[0]}/exe") or executed):
             self.foreign[space] = why
         else:
-            self.programs += 1
+            self.programs.append(space[0])
 
     def is_left(self, space: Space) -> bool:
         """Tell whether a process must have no probes."""
@@ -59,10 +59,12 @@ class Unfollowed:
         cannot = "this kernel cannot hold it (Linux 6.0 can)"
         if self.children:
             why = "it was not made by fork() or vfork()" if self._can_hold else cannot
-            yield Loss(f"child that was not traced from its start: {why}", self.children, "none")
+            reason = f"child that was not traced from its start: {why}"
+            yield Loss(reason, len(self.children), "none", pids=_each(self.children))
         if self.programs:
             why = "its exec was not seen, or is of a kind unknown here" if self._can_hold else cannot
-            yield Loss(f"program that was not traced from its start: {why}", self.programs, "none")
+            reason = f"program that was not traced from its start: {why}"
+            yield Loss(reason, len(self.programs), "none", pids=_each(self.programs))
         if self.lapses:
             reason = "process that ran on without all of its probes, when its first thread had ended before others"
             yield Loss(reason, self.lapses, "none", EVERY_KIND)
@@ -71,13 +73,16 @@ class Unfollowed:
             yield Loss(reason, self.early, "run refleak with a higher priority", EVERY_KIND)
         if self.translated:
             reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
-            yield Loss(reason, _processes(self.translated), "trace it without the other")
+            pids = _processes(self.translated)
+            yield Loss(reason, len(pids), "trace it without the other", pids=pids)
         if self.dispatching:
             reason = "process that dispatches its own system calls (as Wine does): not traced from then on"
-            yield Loss(reason, _processes(self.dispatching), "none", EVERY_KIND)
+            pids = _processes(self.dispatching)
+            yield Loss(reason, len(pids), "none", EVERY_KIND, pids)
         if self.patching:
             reason = "process that patches its own code, where probes were: not traced from then on"
-            yield Loss(reason, _processes(self.patching), "none", EVERY_KIND)
+            pids = _processes(self.patching)
+            yield Loss(reason, len(pids), "none", EVERY_KIND, pids)
         if self.copies:
             reason = (
                 "start of a probed function that the program copied and runs elsewhere: calls through it are not seen"
@@ -85,5 +90,11 @@ class Unfollowed:
             yield Loss(reason, self.copies, "none", EVERY_KIND)
 
 
-def _processes(spaces: set[Space]) -> int:
-    return len({pid for pid, _ in spaces})
+def _each(pids: Iterable[int]) -> tuple[int, ...]:
+    """Return the processes, none where one of them is not known."""
+    distinct = set(pids)
+    return () if 0 in distinct else tuple(sorted(distinct))
+
+
+def _processes(spaces: set[Space]) -> tuple[int, ...]:
+    return _each(pid for pid, _ in spaces)

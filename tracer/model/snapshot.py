@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -123,13 +124,15 @@ class Loss:
     """Data that could not be kept: how much, why, and the option or action that cures it.
 
     `hides`: kinds of entries ("reference", "allocation", "mapping") that may seem to be alive because of it: their end
-    may be among what was lost. None of them is called a leak.
+    may be among what was lost. None of them is called a leak. `pids`: the processes of which it was lost, if no other
+    can be concerned but those that they fork.
     """
 
     reason: str
     count: int
     remedy: str
     hides: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -284,6 +287,26 @@ class Snapshot:
     @property
     def complete(self) -> bool:
         return not self.losses
+
+    def is_whole(self, pid: int, generation: int) -> bool:
+        """Tell whether nothing was lost of an address space, nor of those that it began as a copy of."""
+        return not self.losses or (pid, generation) in self._whole
+
+    @cached_property
+    def _whole(self) -> frozenset[tuple[int, int]]:
+        if not all(loss.pids for loss in self.losses):
+            return frozenset()
+        lossy = {pid for loss in self.losses for pid in loss.pids}
+        copied = {(process.pid, process.generation): process.forked_from for process in self.processes}
+
+        def is_whole(space: tuple[int, int] | None) -> bool:
+            for _ in copied:
+                if space is None or space[0] in lossy:
+                    break
+                space = copied.get(space)
+            return space is None
+
+        return frozenset(space for space in copied if is_whole(space))
 
     @property
     def heap_calls(self) -> HeapCalls:

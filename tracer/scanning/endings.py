@@ -367,10 +367,10 @@ class Endings:
             reason = self._hindrance or why_not(process, why, is_known=read is not None)
             if reason is None and read is not None and read.memory is not None:
                 is_older = snapshot.mode == "attached"
-                free_holds = is_older or read.is_unsettled or bool(snapshot.losses)
+                is_sure = not read.is_unsettled and snapshot.is_whole(*space)
+                free_holds = is_older or not is_sure
                 reach, held = reach_and_holders(
-                    read.memory, alive, around, space, free_holds=free_holds,
-                    knows_freed=is_older and not read.is_unsettled and not snapshot.losses,
+                    read.memory, alive, around, space, free_holds=free_holds, knows_freed=is_older and is_sure,
                     still_held=own[own["time_ns"] > until],
                 )  # fmt: skip
                 found.append(reach)

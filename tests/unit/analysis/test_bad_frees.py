@@ -16,6 +16,7 @@ from tracer.model.operations import Operation
 from tracer.model.snapshot import (
     Binary,
     Coverage,
+    Loss,
     Mapping,
     SiteInfo,
     Snapshot,
@@ -164,6 +165,26 @@ def test_an_allocator_in_place_of_libcs_is_not_judged() -> None:
 def test_nothing_is_judged_where_anything_was_lost() -> None:
     found = judged({**WHOLE, "represented": 7}, losses=LOSSES)
     assert (found.errors, found.notes) == ((), ("7 frees of something not seen to be made",))
+
+
+@pytest.mark.parametrize(("pids", "forked_from", "is_told"), [
+    ((813,), None, True), ((813, 812), None, False), ((), None, False), ((811,), (811, 1), False),
+    ((810,), (811, 1), True),
+])  # fmt: skip
+def test_what_was_lost_of_another_process_says_nothing(
+    pids: tuple[int, ...], forked_from: tuple[int, int] | None, is_told: bool
+) -> None:
+    """Of the process itself it does, and of one whose memory it began as a copy of."""
+    processes = process(811, forked_from=(809, 1)), process(forked_from=forked_from), process(813, forked_from=(812, 1))
+    found = judged(WHOLE, losses=(Loss("child that ran on", 1, "none", pids=pids),), processes=processes)
+    assert len(found.errors) == is_told
+
+
+def test_processes_that_are_said_to_be_copies_of_each_other_are_not_whole() -> None:
+    """Of a damaged recording."""
+    processes = process(forked_from=(813, 1)), process(813, forked_from=(812, 1))
+    seen = snapshot(code(), losses=(Loss("child that ran on", 1, "none", pids=(7,)),), processes=processes)
+    assert not seen.is_whole(812, 1)
 
 
 REFUSED = "the kernel refused the probe: Cannot allocate memory"
