@@ -552,6 +552,7 @@ enum where {
 	WHERE_ON_STACK = 1,
 	WHERE_ABORTED = 2, /* the C library ended the program in this very call; Python's */
 	WHERE_NO_MEMORY = 4, /* in no page that is there: that before a block, which libc has written to, always is */
+	WHERE_BEHIND_FRAMES = 8, /* on the stack of a thread, behind all of its frames; Python's */
 };
 #define AROUND_SHIFT 8
 
