@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from program import Calls, Program
 from recordings import Run, as_calls
@@ -164,15 +165,30 @@ def _first(program: Program, kind: str, leak: Leak) -> set[str]:
     return program.slots.get_slots(kind, as_calls(first.stack), first.stack == leak.callers)
 
 
-def print_table(program: Program, runs: Iterator[tuple[Site, Path, Scored]], show_wrong: bool) -> None:
-    """Print what both halves scored. `show_wrong`: and the wrong answers of the first; the second is held back."""
-    by_half: defaultdict[int, list[Scored]] = defaultdict(list)
+class HasWrong(Protocol):
+    @property
+    def wrong(self) -> tuple[str, ...]: ...
+
+
+T = TypeVar("T", bound=HasWrong)
+
+
+def by_half(
+    program: Program, runs: Iterable[tuple[Site, Path, T]], show_wrong: bool
+) -> Iterable[tuple[int, list[T]]]:  # fmt: skip
+    """Return the scores of each half. `show_wrong`: print the wrong answers of the first; the second is held back."""
+    halves: defaultdict[int, list[T]] = defaultdict(list)
     for site, recording, scored in runs:
         half = site.half(program)
-        by_half[half].append(scored)
+        halves[half].append(scored)
         if show_wrong and half == 0 and scored.wrong:
-            print(recording.stem, site.kind, program.slots.unwrapped(site.stack)[0], *scored.wrong[:5], sep="\n    ")
-    for half, of_half in sorted(by_half.items()):
+            print(recording.stem, site.kind, *program.slots.unwrapped(site.stack)[:2], *scored.wrong[:5], sep="\n    ")
+    return sorted(halves.items())
+
+
+def print_table(program: Program, runs: Iterator[tuple[Site, Path, Scored]], show_wrong: bool) -> None:
+    """Print what both halves scored, as `by_half` gives it."""
+    for half, of_half in by_half(program, runs, show_wrong):
         first = sum(one.cause_first for one in of_half)
         slowest = max(one.seconds for one in of_half)
         print(f"half {half}: {len(of_half)} runs, the cause first in {first}, slowest analysis {slowest:.1f} s")

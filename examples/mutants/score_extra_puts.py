@@ -3,14 +3,14 @@ leave out."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from program import Calls, Program
 from recordings import Run, as_calls
-from score import NAMED, Words, said_of, share
+from score import NAMED, Words, by_half, said_of, share
 from sites import PUT_TWICE, Site
 
 from tracer.model.findings import ErrorFinding
@@ -84,14 +84,8 @@ def _word(error: ErrorFinding) -> str:
 
 
 def print_extra_puts(program: Program, runs: Iterable[tuple[Site, Path, ScoredErrors]], show_wrong: bool) -> None:
-    """Print what both halves scored. `show_wrong`: and the wrong answers of the first; the second is held back."""
-    by_half: defaultdict[int, list[ScoredErrors]] = defaultdict(list)
-    for site, recording, scored in runs:
-        half = site.half(program)
-        by_half[half].append(scored)
-        if show_wrong and half == 0 and scored.wrong:
-            print(recording.stem, site.kind, *program.slots.unwrapped(site.stack)[:2], *scored.wrong[:5], sep="\n    ")
-    for half, of_half in sorted(by_half.items()):
+    """Print what both halves scored, as `by_half` gives it."""
+    for half, of_half in by_half(program, runs, show_wrong):
         with_any = [one for one in of_half if one.words]
         crashed = sum(one.crashed for one in with_any)
         silent = sum(one.crashed and not one.words for one in of_half)
