@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tracer.analysis.identity import keys_of, stable_id
 from tracer.analysis.own_frame import own_frame
@@ -68,24 +68,24 @@ class _Entry:
         )
 
 
-def _entry(leak: Leak) -> _Entry:
-    return _Entry(leak.id, leak.kind, leak.type, leak.stack, leak.start)
-
-
 def _entries(findings: Findings, with_held: bool) -> dict[str, _Entry]:
-    entries: dict[str, _Entry] = {}
-    for entry, count, size, sample in _rows(findings, with_held):
-        entries.setdefault(entry.id, entry).add(count, size, sample)
-    return entries
+    return _summed(_rows(findings, with_held))
 
 
 def _held(findings: Findings) -> dict[str, _Entry]:
     """Return the entries of what something still points at."""
+    return _summed(_row(leak) for leak in findings.leaks if leak.state != INHERITED and leak.is_held)
+
+
+def _summed(rows: Iterable[_Row]) -> dict[str, _Entry]:
     entries: dict[str, _Entry] = {}
-    for leak in findings.leaks:
-        if leak.state != INHERITED and leak.is_held:
-            entries.setdefault(leak.id, _entry(leak)).add(leak.count, leak.bytes, leak.sample)
+    for entry, count, size, sample in rows:
+        entries.setdefault(entry.id, entry).add(count, size, sample)
     return entries
+
+
+def _row(leak: Leak) -> _Row:
+    return _Entry(leak.id, leak.kind, leak.type, leak.stack, leak.start), leak.count, leak.bytes, leak.sample
 
 
 def _matched(old: dict[str, _Entry], new: dict[str, _Entry]) -> Iterator[tuple[_Entry | None, _Entry | None]]:
@@ -110,7 +110,7 @@ def _matched(old: dict[str, _Entry], new: dict[str, _Entry]) -> Iterator[tuple[_
 def _rows(findings: Findings, with_held: bool) -> Iterator[_Row]:
     for leak in findings.leaks:
         if leak.state != INHERITED and (with_held or not leak.is_held):
-            yield _entry(leak), leak.count, leak.bytes, leak.sample
+            yield _row(leak)
     for error in failing_errors(findings):
         own = own_frame(error.stack)
         yield _Entry(error_id(error), "error", _error_type(error), error.stack, own), error.count, None, None
