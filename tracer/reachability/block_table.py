@@ -24,6 +24,15 @@ def glibc_chunks(sizes: Addresses) -> Addresses:
     return np.maximum(chunks, _LEAST_CHUNK)
 
 
+def by_start(start: Addresses, size: Addresses) -> Indices:
+    """Return the rows of blocks by ascending start, of those that begin at one address the larger first."""
+    order: Indices = np.argsort(start)
+    ordered = start[order]
+    if np.any(ordered[1:] == ordered[:-1]):
+        order = np.lexsort((~size, start))
+    return order
+
+
 class BlockTable:
     """Blocks by ascending start. Where blocks lie in others, as those of a pool in what the pool has from malloc, an
     address belongs to the innermost."""
@@ -38,11 +47,8 @@ class BlockTable:
         `is_of_glibc`: it is glibc's malloc, not one of those that have classes of sizes.
         """
         self._uses_slack, self._is_of_glibc = uses_slack, is_of_glibc
-        self.order: Indices = np.argsort(start)
-        self.start = start[self.order]
-        if np.any(self.start[1:] == self.start[:-1]):
-            self.order = np.lexsort((~size, start))
-        self.size = size[self.order]
+        self.order: Indices = by_start(start, size)
+        self.start, self.size = start[self.order], size[self.order]
         self.is_nested = self._find_nesting()
         self.parents: Indices = np.full(len(start), -1, np.int64)
         """The block that a block lies in, -1: none."""

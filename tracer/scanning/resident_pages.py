@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tracer.model.reachability import Resident
 from tracer.model.snapshot import Records
 from tracer.procfs.maps import parse_smaps
-from tracer.reachability.block_table import CHUNK_HEAD, glibc_chunks
+from tracer.reachability.block_table import CHUNK_HEAD, by_start, glibc_chunks
 from tracer.reachability.memory import RegionKind
 from tracer.scanning.layout import Layout, Range
 
@@ -103,12 +103,10 @@ class ResidentPages:
 
 def _outermost(blocks: Records) -> npt.NDArray[np.int64]:
     """Return the rows of the blocks that lie in no other, ascending: those of a pool have no memory of their own."""
-    start = blocks["address"]
-    order = np.argsort(start)
-    if np.any(start[order][1:] == start[order][:-1]):
-        order = np.lexsort((~blocks["size"], start))
-    ends = np.maximum.accumulate((start + blocks["size"])[order])
-    rows: npt.NDArray[np.int64] = order[np.append(True, start[order][1:] >= ends[:-1])[: len(order)]]
+    order = by_start(blocks["address"], blocks["size"])
+    start, size = blocks["address"][order], blocks["size"][order]
+    ends = np.maximum.accumulate(start + size)
+    rows: npt.NDArray[np.int64] = order[np.append(True, start[1:] >= ends[:-1])[: len(order)]]
     return rows
 
 
