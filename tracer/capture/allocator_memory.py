@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tracer.binaries.open_binaries import OpenBinary
+from tracer.binaries.open_binaries import Binaries, OpenBinary
+from tracer.elf.stored_pointers import StorageWord, storage_word
 from tracer.model.distinct_values import is_in
 from tracer.model.records import FRAME_BINARY_SHIFT, MappedFlag
 from tracer.model.snapshot import Records, Stack
-from tracer.probing.replacements import moves_break, whole_replacements
+from tracer.probing.replacements import is_replacement, moves_break, whole_replacements
+from tracer.procfs.maps import MapsEntry
+from tracer.scanning.layout import Words
 from tracer.scanning.outstanding import Heaps
 
 
@@ -28,6 +31,34 @@ def heaps_of(mapped: Records, stacks: Mapping[int, Stack], binaries: Sequence[Op
     callers = set(_called_from(allocators, stacks))
     chosen = mapped[is_in(mapped["stack"], np.array(sorted(callers), np.uint64))]
     return Heaps(chosen, has_break=not moves_break(binaries))
+
+
+class AllocatorStorage:
+    """Where such allocators have their thread-local storage: what they keep there are books too."""
+
+    def __init__(self, binaries: Binaries) -> None:
+        self._binaries = binaries
+        self._words: dict[int, StorageWord | None] = {}
+
+    def find(self, entries: Sequence[MapsEntry], words: Words) -> list[tuple[int, int]]:
+        """Return, in an address space, where each begins from the thread pointer on, and its size in bytes. `entries`:
+        lines of /proc/PID/maps; `words` reads from it."""
+        found: dict[int, tuple[int, int]] = {}
+        for entry in entries:
+            binary = self._binaries.known(entry) if entry.inode else None
+            if binary is None or binary.id in found or not is_replacement(binary):
+                continue
+            if binary.id not in self._words:
+                self._words[binary.id] = storage_word(binary.image)
+            word, bias = self._words[binary.id], binary.bias_of(entry.start, entry.end, entry.file_offset)
+            value = words(bias + word.link_address, 1) if word is not None and bias is not None else ()
+            if word is not None and value:
+                found[binary.id] = _signed(value[0]) - word.addend, word.size
+        return list(found.values())
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
 
 
 def _called_from(allocators: set[int], stacks: Mapping[int, Stack]) -> Iterable[int]:

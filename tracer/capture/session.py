@@ -11,6 +11,7 @@ from dataclasses import replace
 from tracer.binaries.foreign import why_foreign
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.capture.aggregated_events import AggregatedEvents
+from tracer.capture.allocator_memory import AllocatorStorage
 from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.collected_stacks import CollectedStacks
@@ -100,7 +101,8 @@ class Session:
         self._opened.callback(self.code.close)
         hindrance = options.hindrance or (None if can_hold else "this kernel cannot hold it")
         self.endings = Endings(
-            maps, self.clock.since_start, hindrance, lambda c: self._completion.unwinder(c), self.events.has_told
+            maps, self.clock.since_start, hindrance, lambda c: self._completion.unwinder(c), self.events.has_told,
+            AllocatorStorage(self.binaries).find,
         )
         self.aborted_frees = AbortedFrees(maps, self.clock.since_start, lambda c: self._completion.unwinder(c))
         self._follower = Follower(

@@ -21,7 +21,7 @@ from tracer.errors import CannotRead, UnsuitableTarget
 from tracer.files.plain_file import open_plain
 
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
-PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_GNU_EH_FRAME = 1, 2, 3, 4, 0x6474E550
+PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_TLS, PT_GNU_EH_FRAME = 1, 2, 3, 4, 7, 0x6474E550
 PF_X, PF_W, PF_R = 1, 2, 4
 SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 2, 4, 0x800

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
-from tracer.model.distinct_values import distinct, is_in
 from tracer.model.reachability import RootKind
 from tracer.model.snapshot import Records
 
@@ -49,6 +48,8 @@ WORD = np.dtype([("at", "<u8"), ("value", "<u8")])
 """A word that may be a pointer, and where it stands; both divisible by what the target made them of: `at` by 8."""
 THREAD = np.dtype([("tid", "<u4"), ("stack", "<u8"), ("registers", "<u8")])
 """A thread: its stack pointer, and where its registers are made to stand."""
+STORAGE = np.dtype([("first", "<i8"), ("size", "<u8")])
+"""Thread-local storage of a library, in every thread: where it begins, counted from the thread pointer."""
 HEAD_WORDS = 3
 HEAD = np.dtype([("address", "<u8"), ("before", "<u8", (HEAD_WORDS,))])
 """The words before an address that something points at: containers keep lengths there."""
@@ -73,31 +74,14 @@ class Memory:
     time_ns: int = 0
     changed: Addresses = field(default_factory=lambda: np.zeros(0, np.uint64))
     """Words that differed between passes, of a process that ran on: somebody has what they are in."""
+    allocator_storage: Records = field(default_factory=lambda: _none(STORAGE))
+    """Of allocators that take the place of libc's."""
 
 
 def regions_of(memory: Memory, addresses: Addresses) -> npt.NDArray[np.uint64]:
     """Return the RegionKind of each address; 0 where it is in none."""
     regions = memory.regions
     return picked(regions["kind"], spans_of(regions["start"], regions["end"], addresses))
-
-
-def with_heaps(memory: Memory, heaps: Records, blocks: Addresses, *, has_break: bool) -> Memory:
-    """Return the memory with the regions that are an allocator's besides: of these MAPPED_RECORDs, and, with
-    `has_break`, of brk(2) where one of the blocks lies, by their starts."""
-    starts, ends = heaps["start"], heaps["start"] + heaps["length"]
-    edges = distinct(np.concatenate([memory.regions["start"], memory.regions["end"], starts, ends]))
-    if len(edges) == 0:
-        return memory
-    rows = np.zeros(len(edges) - 1, REGION)
-    rows["start"], rows["end"] = edges[:-1], edges[1:]
-    rows["kind"] = regions_of(memory, rows["start"])
-    order = np.argsort(starts, kind="stable")
-    is_mapped = spans_of(starts[order], ends[order], rows["start"]) >= 0
-    rows["kind"][is_mapped & (rows["kind"] == RegionKind.MAPPING)] = RegionKind.ALLOCATOR
-    if has_break:
-        is_used = is_in(np.arange(len(rows)), spans_of(rows["start"], rows["end"], blocks))
-        rows["kind"][is_used & (rows["kind"] == RegionKind.BREAK)] = RegionKind.ALLOCATOR
-    return replace(memory, regions=rows[rows["kind"] != 0])
 
 
 def spans_of(start: Addresses, end: Addresses, addresses: Addresses) -> npt.NDArray[np.int64]:

@@ -23,8 +23,9 @@ from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes, DescribedMemory, classify
 from tracer.reachability.edges import ADDRESS_BITS, Edges, Flags, edges_and_traces
+from tracer.reachability.heaps import with_heaps
 from tracer.reachability.holders import Holders, Surroundings
-from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of, spans_of, with_heaps
+from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of, spans_of
 
 _LAST = 255
 

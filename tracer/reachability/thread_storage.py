@@ -12,17 +12,21 @@ _ABOVE = np.uint64(0x900)
 _REGISTERS_END = np.uint64(1 << 16)
 
 
+def thread_pointers(memory: Memory) -> Addresses:
+    """Return those of all threads, ascending. A thread pointer shows itself: the first and the third word of what it
+    points at are its own address, both in glibc (tcbhead_t: tcb, self) and, but for the third, in musl."""
+    words = memory.words
+    own = words["at"][words["at"] == words["value"]]
+    again = set(words["at"][words["at"] - words["value"] == _SELF_AGAIN].tolist())
+    return np.array(sorted(at for at in own.tolist() if at + _SELF_AGAIN in again), np.uint64)
+
+
 class ThreadStorage:
-    """A thread pointer shows itself: the first and the third word of what it points at are its own address, both in
-    glibc (tcbhead_t: tcb, self) and, but for the third, in musl."""
+    """Of all threads, by their thread pointers and stack pointers."""
 
     def __init__(self, memory: Memory, size_bytes: int) -> None:
         """`size_bytes`: of the static thread-local storage of all binaries, which is below the thread pointer."""
-        self._size = np.uint64(size_bytes)
-        words = memory.words
-        own = words["at"][words["at"] == words["value"]]
-        again = set(words["at"][words["at"] - words["value"] == _SELF_AGAIN].tolist())
-        self._pointers = np.array(sorted(at for at in own.tolist() if at + _SELF_AGAIN in again), np.uint64)
+        self._size, self._pointers = np.uint64(size_bytes), thread_pointers(memory)
         self._threads = np.sort(memory.threads, order="stack")
         self._by_registers = np.sort(memory.threads, order="registers")
         self._ends = self._stack_ends(memory)

@@ -15,17 +15,16 @@ from tracer.kernel.known_threads import is_held, thread_head
 from tracer.kernel.maps import Maps
 from tracer.model import records
 from tracer.model.addresses import Space
-from tracer.model.distinct_values import distinct
-from tracer.model.holders import HOLDER_RECORD, HolderKind
+from tracer.model.holders import HOLDER_RECORD
 from tracer.model.reachability import NOT_STOPPED, REACH_RECORD, Scan
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import Process, Records, Snapshot, Stack
 from tracer.procfs.maps import read_maps
 from tracer.procfs.process import has_one_thread, thread_ids
-from tracer.reachability.memory import Memory
+from tracer.reachability.memory import STORAGE, Memory
 from tracer.reachability.reach_records import reach_and_holders
 from tracer.scanning.epoll_words import epoll_words, with_epoll_words
-from tracer.scanning.layout import Layout, layout
+from tracer.scanning.layout import FindStorage, Layout, layout
 from tracer.scanning.outstanding import Heaps, OutstandingTable, RowsBySpace
 from tracer.scanning.own_blocks import has_blocks
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
@@ -67,10 +66,10 @@ class Endings:
 
     def __init__(
         self, maps: Maps, clock: Callable[[int], int], hindrance: str | None, make_walk: MakeWalk,
-        has_told: Callable[[Space], bool],
+        has_told: Callable[[Space], bool], find_storage: FindStorage,
     ) -> None:  # fmt: skip
         self._maps, self._clock, self._hindrance, self._make_walk = maps, clock, hindrance, make_walk
-        self._has_told = has_told
+        self._has_told, self._find_storage = has_told, find_storage
         self.stops = True
         """Else processes are read while they run, as those are that another process traces."""
         self.most_bytes: int | None = None
@@ -305,10 +304,12 @@ class Endings:
         """Read once. `unsure`: stack pointers that may be elsewhere by now. Raises TooMuch, OSError."""
         ending = stack_pointer(own) if len(own) else 0
         stacks = [stack_pointer(r) for r in others.values()]
-        plan = layout(read_maps(space[0]), stacks, ending, memory.words_by_page(), unsure=unsure)
+        entries, words = read_maps(space[0]), memory.words_by_page()
+        plan = layout(entries, stacks, ending, words, unsure=unsure)
         registers, regions = with_epoll_words(*register_words(own, list(others.values())), epoll_words(space[0]))
         deadline = (since_ns + _PATIENCE_NS) / 1e9
-        return PointerScan(memory, plan, deadline, self.most_bytes).run(registers, regions), plan
+        found = PointerScan(memory, plan, deadline, self.most_bytes).run(registers, regions)
+        return replace(found, allocator_storage=np.array(self._find_storage(entries, words), STORAGE)), plan
 
     def _memory_of_held(self, control: np.void) -> _Read:
         """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
@@ -375,7 +376,7 @@ class Endings:
                 )  # fmt: skip
                 found.append(reach)
                 holders.append(held)
-                stacks |= {number: frames.stacks[number] for number in _walked(held) if number in frames.stacks}
+                stacks |= frames.named_by(held)
                 resident = read.pages.with_blocks(
                     alive.blocks, knows_all=not free_holds, is_of_glibc=alive.heaps is None
                 ) if read.pages is not None else None  # fmt: skip
@@ -391,9 +392,3 @@ class Endings:
 def _control(blob: bytes) -> np.void:
     control: np.void = np.frombuffer(blob, records.CONTROL, 1)[0]
     return control
-
-
-def _walked(holders: Records) -> list[int]:
-    """Return the ids of the stacks that words are on."""
-    on_stack: list[int] = distinct(holders["place"][holders["kind"] == HolderKind.STACK]).tolist()
-    return on_stack

@@ -24,6 +24,8 @@ _LEAST_CHUNK = 32
 
 Words = Callable[[int, int], Sequence[int]]
 """Reads so many words at an address; fewer where they cannot be read."""
+FindStorage = Callable[[Sequence[MapsEntry], Words], Sequence[tuple[int, int]]]
+"""Finds the thread-local storage of allocators in an address space: where from the thread pointer on, and its size."""
 
 
 @dataclass(frozen=True)

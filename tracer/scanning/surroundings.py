@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from tracer.elf.image import Image
+from tracer.elf.image import PT_LOAD, PT_TLS, Image
 from tracer.elf.symbol_table import read_symbol_table
 from tracer.errors import RefleakError
 from tracer.model.events import ErrorKind
@@ -16,8 +16,6 @@ from tracer.model.snapshot import Binary, Mapping, Process, Records, Snapshot
 from tracer.reachability.holders import FREED, GONE, MODULE, Surroundings
 from tracer.scanning.outstanding import rows_of
 
-_LOADED, _THREAD_LOCAL = 1, 7
-"""PT_LOAD, PT_TLS."""
 _MOST_BSS = 1 << 32
 _USABLE_SIZE = "malloc_usable_size"
 _ENDED_BY_FREE = (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
@@ -73,10 +71,10 @@ def _extent(binary: Binary) -> tuple[int, int]:
     storage = last = 0
     with suppress(RefleakError, OSError, ValueError), Image.open(binary.open_path or binary.path) as image:
         for segment in image.segments:
-            if segment.type == _THREAD_LOCAL:
+            if segment.type == PT_TLS:
                 alignment = max(segment.alignment, 1)
                 storage = -(-segment.memory_size // alignment) * alignment
-        last = max((s.link_address + s.memory_size for s in image.segments if s.type == _LOADED), default=0)
+        last = max((s.link_address + s.memory_size for s in image.segments if s.type == PT_LOAD), default=0)
     return storage, last
 
 

@@ -10,6 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from tracer.architecture.current import ARCHITECTURE
+from tracer.model.distinct_values import distinct
+from tracer.model.holders import HolderKind
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_EXACT
 from tracer.model.snapshot import Records, Stack
 from tracer.reachability.holders import FRAME_SPAN
@@ -29,6 +31,11 @@ class FrameSpans:
 
     spans: Records
     stacks: dict[int, Stack]
+
+    def named_by(self, holders: Records) -> dict[int, Stack]:
+        """Return those that words are on, of HOLDER_RECORDs."""
+        places = distinct(holders["place"][holders["kind"] == HolderKind.STACK]).tolist()
+        return {place: self.stacks[place] for place in places if place in self.stacks}
 
 
 @dataclass(frozen=True)

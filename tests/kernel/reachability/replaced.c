@@ -1,5 +1,6 @@
 /* Blocks that are lost, and blocks that are held, whichever allocator has made them: its books point at all of them. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,11 +16,16 @@ size_t xallocx(void *, size_t, size_t, int); /* of jemalloc: a block grows in it
 #endif
 
 static void *kept[KEPT];
+static int tells;
 static __thread void *volatile own;
 
 __attribute__((noinline)) static void *make_lost(size_t size)
 {
-	return memset(malloc(size), 1, size);
+	void *block = malloc(size);
+
+	if (tells)
+		dprintf(1, "%p\n", block);
+	return memset(block, 1, size);
 }
 
 __attribute__((noinline)) static void *make_small_lost(size_t size)
@@ -83,11 +89,12 @@ __attribute__((noinline)) static void scrub(void)
 	__asm__ volatile("" : : "r"(room) : "memory");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	void **mapped = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_t thread;
 
+	tells = argc > 1; /* where what is lost lies */
 	for (int i = 0; i < KEPT; i++)
 		kept[i] = make_held(16 + 16 * i);
 	own = make_held(77);

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tracer.model.records import MAPPED_RECORD
-from tracer.reachability.memory import REGION, Memory, RegionKind, with_heaps
+from tracer.reachability.heaps import with_heaps
+from tracer.reachability.memory import REGION, STORAGE, WORD, Memory, RegionKind
 
 MAPPING, STACK, BREAK, ALLOCATOR, GLOBAL = (
     RegionKind.MAPPING, RegionKind.STACK, RegionKind.BREAK, RegionKind.ALLOCATOR, RegionKind.GLOBAL
@@ -49,3 +50,18 @@ def test_the_break_is_theirs_where_a_block_lies_in_it(
     blocks: tuple[int, ...], has_break: bool, kind: RegionKind
 ) -> None:
     assert kinds(blocks=blocks, has_break=has_break) == [(0x1000, 0x5000, kind), *REGIONS[1:]]
+
+
+def test_thread_local_storage_of_theirs() -> None:
+    """In every thread, wherever it is: 16 bytes each, 64 below the thread pointers 0xC800 and 0xD800."""
+    words = [(at + place, at) for at in (0xC800, 0xD800) for place in (0, 16)]
+    memory = Memory(
+        np.array(REGIONS, REGION), np.array([*words, (0x8800, 0x8800)], WORD),
+        allocator_storage=np.array([(-64, 16), (-0x7000, 8)], STORAGE),
+    )  # fmt: skip
+    found = with_heaps(memory, np.zeros(0, MAPPED_RECORD), np.zeros(0, np.uint64), has_break=False).regions
+    assert [(start, end) for start, end, kind in found.tolist() if kind == ALLOCATOR] == [
+        (0xC7C0, 0xC7D0), (0xD7C0, 0xD7D0)
+    ]  # fmt: skip
+    assert {kind for start, _, kind in found.tolist() if 0xC000 <= start < 0xE000} == {STACK, ALLOCATOR}
+    assert found["start"][0] == 0x1000

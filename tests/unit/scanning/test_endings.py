@@ -39,10 +39,14 @@ def record(pid: int, kind: ControlKind, ticket: int = 0) -> bytes:
     return row.tobytes()
 
 
+def no_storage(_: object, __: object) -> list[tuple[int, int]]:
+    return []
+
+
 @pytest.fixture
 def endings() -> Endings:
     maps = cast(Maps, SimpleNamespace(fds={"THREADS": _NO_FILE}))
-    return Endings(maps, lambda now: now, None, no_walk, untold)
+    return Endings(maps, lambda now: now, None, no_walk, untold, no_storage)
 
 
 @pytest.fixture
@@ -97,7 +101,7 @@ def test_what_was_put_off_is_not_lost_where_the_look_fails(endings: Endings, sle
 
 def test_one_that_is_not_stopped_is_handled_at_once(sleeper: int) -> None:
     maps = cast(Maps, SimpleNamespace(fds={"THREADS": _NO_FILE}))
-    running = Endings(maps, lambda now: now, "no reason", no_walk, untold)
+    running = Endings(maps, lambda now: now, "no reason", no_walk, untold, no_storage)
     ending = record(sleeper, ControlKind.ENDING)
     handled: list[bytes] = []
     running.look_into([(sleeper, 0)], nothing, nothing, lambda: handled.extend(running.put_off([ending])))
