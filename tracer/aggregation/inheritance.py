@@ -42,10 +42,11 @@ def inherited_by_child(
     live: Records, ghosts: Records, children: Sequence[Process], frees: Records
 ) -> Iterator[tuple[Process, Records]]:
     """Yield each child with its part of `inherited_allocations`: one at a time, where all would not fit."""
-    own = _ByProcess(_with_freed(live, ghosts))
-    freed = _ByProcess(frees)
     processes = {(child.pid, child.generation): child for child in children}
     parents = {space: child.forked_from for space, child in processes.items() if child.forked_from}
+    if not parents:
+        return
+    own, freed = _ByProcess(_with_freed(live, ghosts)), _ByProcess(frees)
     waiting = _forks_of(parents)
     held: dict[Space, Records] = {}
     order = TopologicalSorter({space: [parent] for space, parent in parents.items()}).static_order()

@@ -85,6 +85,8 @@ def matching_rows(known: Sequence[Column], wanted: Sequence[Column]) -> Indices:
     keys, others = (np.zeros(len(columns[0]), np.int64) for columns in (known, wanted))
     if not len(keys) or not len(others):
         return np.full(len(others), -1)
+    if all(map(np.array_equal, known, wanted)):
+        return np.arange(len(keys))
     is_in, size = np.ones(len(others), np.bool_), 1
     for column, other in zip(known, wanted, strict=True):
         numbers, other_numbers, count = _numbers_of_both(column, other, _MOST_SPAN)
@@ -95,8 +97,6 @@ def matching_rows(known: Sequence[Column], wanted: Sequence[Column]) -> Indices:
             numbers, other_numbers, count = _numbers_of_both(numbers, other_numbers, 0)
         is_in &= other_numbers >= 0
         keys, others, size = keys * count + numbers, others * count + other_numbers, size * count
-    if np.array_equal(keys, others) and is_in.all():
-        return np.arange(len(keys))
     order, turn = np.argsort(keys), np.argsort(others)  # many are looked up faster in order
     ordered, wanted_keys = keys[order], others[turn]
     place = np.maximum(np.searchsorted(ordered, wanted_keys, side="right") - 1, 0)

@@ -47,7 +47,8 @@ class Reached:
 
 def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "address") -> Reached:
     """Look the records up; what was not looked into has the class UNKNOWN."""
-    known = snapshot.reach[snapshot.reach["kind"] == kind]
+    is_of_kind = snapshot.reach["kind"] == kind
+    known = snapshot.reach if is_of_kind.all() else snapshot.reach[is_of_kind]
     nothing = np.zeros(len(records), np.uint8)
     if len(known) == 0:
         return Reached(nothing, nothing, *(np.full(len(records), -1) for _ in range(3)))
@@ -56,13 +57,13 @@ def reached(snapshot: Snapshot, kind: int, records: Records, address: str = "add
     found = place >= 0
     reach = np.where(found, known["reach"][place], 0).astype(np.uint8)
     root = np.where(found, known["root_kind"][place], 0).astype(np.uint8)
-    below = np.zeros(len(records), records.dtype if kind == KIND_ALLOCATION else snapshot.allocations.dtype)
-    below["pid"], below["generation"] = records["pid"], records["generation"]
-    below["address"] = np.where(found, known["owner"][place], 0)
     owner = np.full(len(records), -1)
     hangs = np.flatnonzero(reach == Reach.INDIRECT)
     if len(hangs) and len(snapshot.allocations):
-        owner[hangs] = _rows_of_owners(snapshot, below[hangs])
+        below = np.zeros(len(hangs), snapshot.allocations.dtype)
+        below["pid"], below["generation"] = records["pid"][hangs], records["generation"][hangs]
+        below["address"] = known["owner"][place[hangs]]
+        owner[hangs] = _rows_of_owners(snapshot, below)
     pointers = np.where(found, known["holders"][place].astype(np.int64) - 1, -1)
     keeper = np.full(len(records), -1)
     if kind == KIND_REFERENCE:

@@ -17,7 +17,6 @@ from tracer.capture.map_walk import MapWalk
 from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.capture.wrapper_stacks import outside_wrappers
-from tracer.model import records
 from tracer.model.generated import GeneratedFrame
 from tracer.model.snapshot import Mapping, Process, Records, Snapshot
 from tracer.scanning.zeroed_data import with_zeroed_data
@@ -128,8 +127,7 @@ def _types(session: Session, mappings: tuple[Mapping, ...]) -> tuple[dict[int, s
 
 def _alive(walk: MapWalk, on_read: Callable[[], None] | None) -> tuple[Records, Records, Records, Records]:
     """Return blocks, objects, blocks that forked children have of their parents and those that they freed."""
-    blocks = walk.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
-    alive = blocks, walk.objects(), walk.ghosts(), walk.inherited_frees()
+    alive = walk.blocks(), walk.objects(), walk.ghosts(), walk.inherited_frees()
     if on_read is not None:
         on_read()
     return alive

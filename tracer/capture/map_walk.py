@@ -55,6 +55,11 @@ class MapWalk:
         joined["time_ns"] = _since(self._start, joined["time_ns"])
         return joined
 
+    def blocks(self) -> Records:
+        """Return the live blocks by address: what looks up a million of them is faster for it at each step."""
+        blocks = self.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
+        return blocks[np.argsort(blocks["address"])]
+
     def objects(self) -> Records:
         objects = self.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD)
         objects["count"] += objects["gets"].astype(np.int64) - objects["puts"].astype(np.int64)

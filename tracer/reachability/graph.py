@@ -11,7 +11,7 @@ from tracer.reachability.block_table import Indices
 
 Numbers = Indices | npt.NDArray[np.int32]
 _WIDE = 256
-"""Nodes of a front from which on numpy is faster than a loop: a list of 200,000 blocks has as many fronts of one."""
+"""Edges of a front from which on numpy is faster than a loop: a list of 200,000 blocks has as many fronts of one."""
 _AT_ONCE = 1 << 18
 """Edges that are followed together, for there may be millions."""
 
@@ -35,12 +35,19 @@ class Graph:
     def spread(self, nodes: Indices, origins: Indices, mark: int, *, strong_only: bool) -> None:
         """Mark the nodes that have none, and what they reach without passing marked ones, each with the origin that
         it was reached from first."""
-        front = self._enter(nodes, origins, mark) if len(nodes) else nodes
+        if len(nodes):
+            self._go_on(self._enter(nodes, origins, mark), mark, strong_only)
+
+    def _go_on(self, front: Indices, mark: int, strong_only: bool) -> None:
+        """Mark what these nodes reach."""
         while len(front):
-            if len(front) < _WIDE:
+            if self._is_narrow(front):
                 front = self._walk(front.tolist(), mark, strong_only)
             else:
                 front = self._step(front, mark, strong_only)
+
+    def _is_narrow(self, front: Indices) -> bool:
+        return len(front) < _WIDE and int((self._bounds[front + 1] - self._bounds[front]).sum()) < 4 * _WIDE
 
     def _step(self, front: Indices, mark: int, strong_only: bool) -> Indices:
         """Go on from these nodes by one edge each way; return the nodes that were reached."""
@@ -80,11 +87,15 @@ class Graph:
         return np.arange(int(lengths.sum())) + shift, np.repeat(nodes, lengths)
 
     def _walk(self, open_: list[int], mark: int, strong_only: bool) -> Indices:
-        """Go on from these nodes in a loop, until nothing is left or the front has become wide; return the front."""
+        """Go on from these nodes in a loop, until nothing is left, the front has become wide or a node has many edges;
+        return the front."""
         marks, origins = self.mark.data, self.origin.data
         target, strong, bounds = self._target.data, self._strong.data, self._bounds.data
         while open_ and len(open_) < 4 * _WIDE:
             node = open_.pop()
+            if bounds[node + 1] - bounds[node] > 4 * _WIDE:
+                open_.append(node)
+                break
             for edge in range(bounds[node], bounds[node + 1]):
                 other = target[edge]
                 if not marks[other] and (strong[edge] or not strong_only):
@@ -137,9 +148,7 @@ class Graph:
             roots.append(node)
             marks[node] = mark
             origins[node] = node
-            front = self._walk([node], mark, False)
-            while len(front):
-                front = self._step(front, mark, False)
+            self._go_on(self._walk([node], mark, False), mark, False)
         return roots
 
 

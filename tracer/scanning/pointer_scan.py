@@ -17,6 +17,8 @@ from tracer.scanning.layout import Layout, Range
 from tracer.scanning.process_memory import MOST_PIECES, Addresses, ProcessMemory
 
 _BUFFER_WORDS = 1 << 19
+_IN_CACHE = 1 << 15
+"""Words that are looked at together: what is made of them stays in the processor's cache."""
 _MOST_WORDS = 1 << 25
 _MOST_MAPPED = 1 << 38
 _MOST_HEADS = 1 << 20
@@ -45,19 +47,29 @@ class _Spans:
         halves = [slice(0, cut), slice(cut, len(ordered))]
         self._rough = [(self._start[h][0], self._end[h][-1] - self._start[h][0]) for h in halves if len(self._start[h])]
         """The heap and what is near it, and the libraries, with most of all addresses between them."""
+
     def find(self, words: Addresses) -> tuple[npt.NDArray[np.int64], Addresses, npt.NDArray[np.uint8]]:
         """Return which words point into a range, without their upper bits, and the ranges' labels."""
-        if not self._rough:
+        if not self._rough or not len(words):
             nothing = np.zeros(0, np.uint64)
             return np.zeros(0, np.int64), nothing, nothing.astype(np.uint8)
-        values = words & ADDRESS_BITS
-        hits = np.flatnonzero(values - self._start[0] < self._end[-1] - self._start[0])
-        found = values[hits]
+        hits, found = self._roughly(words)
         near = np.flatnonzero(np.logical_or.reduce([found - low < span for low, span in self._rough]))
         hits, found = hits[near], found[near]
         index = np.searchsorted(self._start, found, side="right") - 1
         inside = (index >= 0) & (found < self._end[index])
         return hits[inside], found[inside], self._label[index[inside]]
+
+    def _roughly(self, words: Addresses) -> tuple[npt.NDArray[np.int64], Addresses]:
+        """Return which words lie between the first range and the last, and these words without their upper bits."""
+        low, span = self._start[0], self._end[-1] - self._start[0]
+        hits, found = [], []
+        for at in range(0, len(words), _IN_CACHE):
+            values = words[at : at + _IN_CACHE] & ADDRESS_BITS
+            near = np.flatnonzero(values - low < span)
+            hits.append(near + at)
+            found.append(values[near])
+        return np.concatenate(hits), np.concatenate(found)
 
 
 class PointerScan:
