@@ -172,17 +172,22 @@ def evict(directory: Path, suffix: str, limit_bytes: int) -> None:
     """
     found = []
     now = time.time()
-    for path in directory.iterdir():
-        with suppress(FileNotFoundError):  # another run removed it
-            status = path.lstat()
-            if path.suffix == suffix:
-                found.append((status.st_mtime_ns, status.st_size, path))
-            elif path.name.startswith("new-") and now - status.st_mtime > ABANDONED_SECONDS:
-                path.unlink()
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            is_kind, is_new = entry.name.endswith(suffix), entry.name.startswith("new-")
+            if is_kind or is_new:
+                with suppress(FileNotFoundError):  # another run removed it
+                    status = entry.stat(follow_symlinks=False)
+                    if is_kind:
+                        found.append((status.st_mtime_ns, status.st_size, entry.path))
+                    elif now - status.st_mtime > ABANDONED_SECONDS:
+                        Path(entry.path).unlink()
     excess = sum(size for _, size, _ in found) - limit_bytes
+    if excess <= 0:
+        return
     for _, size, path in sorted(found):
+        with suppress(FileNotFoundError):
+            Path(path).unlink()
+        excess -= size
         if excess <= 0:
             return
-        with suppress(FileNotFoundError):
-            path.unlink()
-        excess -= size
