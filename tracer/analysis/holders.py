@@ -23,6 +23,7 @@ WORDS = {
     HolderKind.REGISTER: "register", HolderKind.BLOCK: "block", HolderKind.MAPPING: "mapping",
     HolderKind.FREED_BLOCK: "freed-block",
 }  # fmt: skip
+_HOLDING = ("kind", "place", "offset", "type", "released", "count", "tid", "name", "interior")
 MOST = 16
 """Holders of an entry; the rest is one more, of kind "other"."""
 _OTHER = "other"
@@ -45,6 +46,8 @@ class HoldersOfEntries:
         self._binaries = {binary.id: binary.path.rpartition("/")[2] for binary in snapshot.binaries}
         self._own_frames = OwnFrames()
         self._likenesses: dict[int, tuple[FrameList | None, tuple[object, ...] | None]] = {}
+        self._known: dict[tuple[bytes, ...], tuple[Holder, ...]] = {}
+        """Of rows, whatever they are rows of: the children of one program are held alike."""
         if len(rows):
             groups = group_rows(rows["pid"], rows["generation"], rows["target_kind"], rows["target"])
             self._order, self._bounds = sorted_runs(groups.label, len(groups))
@@ -66,7 +69,11 @@ class HoldersOfEntries:
             return None
         groups = distinct(known)
         rows = np.concatenate([self._order[self._bounds[g] : self._bounds[g + 1]] for g in groups.tolist()])
-        return self._merged(self._rows[np.sort(rows)])
+        chosen = self._rows[np.sort(rows)]
+        key = tuple(chosen[name].tobytes() for name in _HOLDING)
+        if key not in self._known:
+            self._known[key] = self._merged(chosen)
+        return self._known[key]
 
     def counted(self, targets: Targets) -> list[int]:
         """Return the types of the counted objects that hold them now, those of most words first."""
