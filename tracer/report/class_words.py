@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tracer.model.findings import INDIRECT, LOST, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
@@ -60,9 +61,9 @@ def held_lines(findings: Findings, shown: Sequence[str]) -> list[str]:
     for word in _HELD:
         leaks = [leak for leak in findings.held if leak.reachability == word]
         if leaks:
-            roots = f", from {_roots(leaks)}" if word == REACHABLE else ""
+            by = f", from {roots(leaks)}" if word == REACHABLE else ""
             how = "" if word in shown else f" (--show {word} lists {'them' if _count(leaks) > 1 else 'it'})"
-            lines.append(f"{CLASSES[word]}: {amount(leaks)}{roots}{how}")
+            lines.append(f"{CLASSES[word]}: {amount(leaks)}{by}{how}")
     return lines
 
 
@@ -70,15 +71,29 @@ def _count(leaks: Sequence[Leak]) -> int:
     return sum(leak.count for leak in leaks)
 
 
-def _roots(leaks: Sequence[Leak]) -> str:
-    """Return what entries are held by, that by which most are first: "globals, stacks"."""
+def roots(leaks: Sequence[Leak]) -> str:
+    """Return what entries are held by, that by which most are first: "6 globals, stacks"."""
     sums: dict[str, int] = {}
     for leak in leaks:
         reason = (leak.reachability_reason or "").removeprefix("held by ")
         for root in filter(None, reason.split(" or ")):
             sums[root] = sums.get(root, 0) + leak.count
     ranked = sorted(sums, key=lambda root: (-sums[root], root))
-    return ", ".join(_PLURAL.get(root, root) for root in ranked)
+    globals_ = _globals(leaks)
+    words = _PLURAL | ({"a global": counted(globals_, "global")} if globals_ else {})
+    return ", ".join(words.get(root, root) for root in ranked)
+
+
+def _globals(leaks: Sequence[Leak]) -> int:
+    """Return how many variables hold entries; 0 where not all of them are known."""
+    found = set()
+    for leak in leaks:
+        for holder in leak.holders or ():
+            if holder.kind == "other":
+                return 0
+            if holder.kind == "global":
+                found.add((holder.module, re.split(r"[.\[]", holder.name)[0] if holder.name else holder.offset))
+    return len(found)
 
 
 _PLURAL = {"a global": "globals", "a stack": "stacks", "a register": "registers", "a mapping": "mappings",
