@@ -52,8 +52,9 @@ class AllocatorStorage:
                 self._words[binary.id] = storage_word(binary.image)
             word, bias = self._words[binary.id], binary.bias_of(entry.start, entry.end, entry.file_offset)
             value = words(bias + word.link_address, 1) if word is not None and bias is not None else ()
-            if word is not None and value:
-                found[binary.id] = _signed(value[0]) - word.addend, word.size
+            first = _signed(value[0]) - word.addend if word is not None and value else 0
+            if word is not None and first + word.size <= 0:  # below the thread pointer, once the loader has written it
+                found[binary.id] = first, word.size
         return list(found.values())
 
 
