@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracer.analysis.analysis import analyse
-from tracer.analysis.baseline import against_baseline
 from tracer.analysis.setting_aside import set_aside_again
 from tracer.errors import CannotRead
 from tracer.files.plain_file import read_plain, read_start
@@ -26,8 +25,9 @@ def judge(snapshot: Snapshot, symbols: Symbols, options: JudgeOptions, *, freed_
     findings = _analysed(snapshot, symbols, options, freed_stacks)
     if options.baseline is None:
         return findings
-    baseline = read_findings(options.baseline, options)
-    return against_baseline(findings, baseline, str(options.baseline))
+    from tracer.analysis.baseline import against_baseline
+
+    return against_baseline(findings, read_findings(options.baseline, options), str(options.baseline))
 
 
 def _analysed(snapshot: Snapshot, symbols: Symbols, options: JudgeOptions, freed_stacks: bool = False) -> Findings:

@@ -6,12 +6,10 @@ import io
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from tracer.analysis.comparison import compare
 from tracer.analysis.policy import parse_policy
 from tracer.errors import UsageError
-from tracer.model.comparison import Comparison
 from tracer.model.findings import ErrorFinding, Findings, Leak, TypeRow
 from tracer.model.frames import Symbols
 from tracer.model.periods import Checkpoint
@@ -24,6 +22,9 @@ from tracer.pipeline.steps import OnStep, step, unseen
 from tracer.recording.reader import read_recording
 from tracer.report.formats import NAMES, Format, ReportOptions, format_for, write_to_file
 from tracer.report.verdict_line import verdict
+
+if TYPE_CHECKING:
+    from tracer.model.comparison import Comparison
 
 _DEFAULTS = JudgeOptions()
 _AS_USUAL = ReportOptions()
@@ -92,6 +93,8 @@ class Report:
 
     def compared_to(self, before: Report) -> Comparison:
         """Return what is new, gone, grown or shrunk since another run."""
+        from tracer.analysis.comparison import compare
+
         return compare(before.findings, self.findings)
 
     def write(self, format: str | None, path: Path | str, options: ReportOptions = _AS_USUAL) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tabulate import tabulate
-
 from tracer.model.findings import TypeRow
 from tracer.report.amounts import counted
 from tracer.report.names import shorten
@@ -44,6 +42,8 @@ def _sentence(row: TypeRow) -> str:
 
 
 def _add_table(page: Page, types: Sequence[TypeRow], cells: Sequence[Sequence[str]], room: int) -> None:
+    from tabulate import tabulate
+
     rows = [[shorten(type_.type, room), *row] for type_, row in zip(types, cells, strict=True)]
     align = ("left", *["right"] * 5)
     for line in tabulate(rows, _HEADERS, tablefmt="simple", colalign=align, disable_numparse=True).splitlines():
