@@ -349,8 +349,8 @@ INLINE int hold(struct pt_regs *ctx)
 	}
 	if (kind == CONTROL_ENDING && process->space != pid)
 		return 0; /* a vfork child, in its parent's memory */
-	if (kind == CONTROL_LEAVES && pid != (u32)id)
-		return 0;
+	if ((kind == CONTROL_LEAVES || kind == CONTROL_FORKED) && pid != (u32)id)
+		return 0; /* clone() makes threads too */
 	if (kind == CONTROL_DISPATCHES &&
 	    (FIRST_ARGUMENT(ctx) != PR_SET_SYSCALL_USER_DISPATCH || !SECOND_ARGUMENT(ctx)))
 		return 0;

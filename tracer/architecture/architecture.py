@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tracer.architecture.instruction import Flow, Instruction, InstructionClass, Line
+from tracer.architecture.instruction import Flow, Instruction, InstructionClass, Line, NumberedCall
 
 
 @dataclass(frozen=True)
@@ -143,4 +143,10 @@ class Architecture(Protocol):
 
     def behind_system_call(self, code: bytes, numbers: tuple[int, ...], most_between: int = 0) -> int | None:
         """Return where the code goes on behind the first of these system calls, or None if there is none."""
+        ...
+
+    def numbered_calls(
+        self, code: bytes, address: int, numbers: tuple[int, ...], *, by_function: bool, by_instruction: bool
+    ) -> Iterator[NumberedCall]:
+        """Yield what looks like a system call of one of these numbers, by libc's `syscall` or by the instruction."""
         ...

@@ -73,6 +73,19 @@ class Line:
         return self.name == "jmp" and self.target is None
 
 
+@dataclass(frozen=True, slots=True)
+class NumberedCall:
+    """A system call whose number stands in the code: by the instruction, or by libc's function for any of them."""
+
+    loads_at: int
+    """Where its number is loaded."""
+    behind: int
+    is_function: bool
+    target: int | None = None
+    slot: int | None = None
+    """Of a call of the function: what is called, or the address where that stands."""
+
+
 class InstructionClass(StrEnum):
     """Instructions that the kernel treats alike."""
 

@@ -46,6 +46,8 @@ class OpenBinary:
     placements: list[tuple[int, Placement]] = field(default_factory=list)
     """With the index of each site."""
     unwinders: Sequence[UnwinderPlace] = ()
+    raw_forks: Sequence[int] = ()
+    """File offsets where children begin that it makes past libc's fork and vfork."""
     unresolved: Sequence[Unresolved] = ()
     start_up: dict[tuple[str, ...], list[OpenBinary]] = field(default_factory=dict)
     """Of a program: what its loader maps before it starts, by what that depends on."""

@@ -66,8 +66,6 @@ class Follower:
         self._clock, self._mishaps, self._can_hold = clock, mishaps, can_hold
         self._maps, self._processes_fd = maps, maps.fds["PROCESSES"]
         self._releases = releases
-        self._arrived: dict[int, bool] = {}
-        """Forked children with memory of their own: whether they were seen to be held."""
         self._unheld: dict[Space, float] = {}
         """Forked children that have not been seen to be held, and since when (s, monotonic)."""
         self._headless: set[Space] = set()
@@ -181,10 +179,8 @@ class Follower:
         parent, moment = (int(fork["parent"]), int(fork["parent_generation"])), self._moment(control)
         shares = bool(fork["shares_memory"])
         self._processes.forked(*child, parent[0], moment.trace_ns, shares_memory=shares)
-        if not self._can_hold:
-            self.unfollowed.children.append(0 if shares else child[0])
+        self.unfollowed.forked(child[0], shares_memory=shares)
         if not shares:
-            self._arrived[child[0]] = False
             self._unheld[child] = time.monotonic()
             for listener in self._listeners:
                 listener.forked(parent, child, moment)
@@ -197,7 +193,7 @@ class Follower:
             self._prober.forked(parent[0], child[0], shares_memory=shares, placed=placed)
 
     def _arrives(self, control: np.void) -> None:
-        self._arrived[int(control["pid"])] = True
+        self.unfollowed.arrives(int(control["pid"]))
         if control["ticket"]:
             self._unheld.pop(_space(control), None)
         self._shares(control)
@@ -248,10 +244,7 @@ class Follower:
         self._endings.held(control)
 
     def _leaves_maker(self, pid: int) -> None:
-        """A child executes a program. Where it was not held, and had probes, it may have run before it had all."""
-        has_arrived = self._arrived.pop(pid, True) or not self._can_hold
-        if not has_arrived and any(binary.placements for binary in self._prober.linked(pid)):
-            self.unfollowed.children.append(pid)
+        self.unfollowed.leaves_maker(pid, lambda: any(binary.placements for binary in self._prober.linked(pid)))
 
     def expect_exec(self, pid: int) -> None:
         """Take it that what a process executes next has its probes already."""
@@ -388,8 +381,7 @@ class Follower:
 
     def _exited(self, control: np.void) -> None:
         space, moment = _space(control), self._moment(control)
-        if self._arrived.pop(space[0], True) is False:
-            self.unfollowed.children.append(space[0])
+        self.unfollowed.exits(space[0], int(control["wait_status"]))
         self._sharing.pop(space[0], None)
         self._unheld.pop(space, None)
         self._headless.discard(space)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tracer.binaries.foreign import why_foreign
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.model.addresses import Space
 from tracer.model.snapshot import EVERY_KIND, Loss
+
+_SPAWN_FAILED = 127 << 8
+"""How posix_spawn's child ends that cannot do what it is to do before its exec (sysdeps/unix/sysv/linux/spawni.c)."""
 
 
 class Unfollowed:
@@ -17,6 +20,10 @@ class Unfollowed:
         self._can_hold = can_hold
         self.children: list[int] = []
         """Forked children that ran on without being held; 0 for one that shares its maker's memory."""
+        self._arrived: dict[int, bool] = {}
+        """Forked children with memory of their own that live: whether they were seen to be held."""
+        self._sharing: set[int] = set()
+        """Children that share their maker's memory, and were not held at their first step or an exec so far."""
         self.programs: list[int] = []
         """Processes that executed a program without its loader's, or if static its own, first step being held."""
         self.lapses = 0
@@ -35,6 +42,33 @@ class Unfollowed:
         """Processes whose program is of another kind than those that can be probed: why, as a clause."""
         self._next: dict[int, str] = {}
         """The same of the program that a process is about to execute: a short one is gone before it is looked at."""
+
+    def forked(self, child: int, *, shares_memory: bool) -> None:
+        if not self._can_hold:
+            self.children.append(0 if shares_memory else child)
+        elif shares_memory:
+            self._sharing.add(child)
+        else:
+            self._arrived[child] = False
+
+    def arrives(self, child: int) -> None:
+        """A child is at its first step, held or not."""
+        self._sharing.discard(child)
+        self._arrived[child] = True
+
+    def leaves_maker(self, child: int, is_probed: Callable[[], bool]) -> None:
+        """A child executes a program. Where it was not held, and had probes, it may have run before it had all; not one
+        that shares its maker's memory: those of posix_spawn do nothing before that."""
+        self._sharing.discard(child)
+        if not self._arrived.pop(child, True) and is_probed():
+            self.children.append(child)
+
+    def exits(self, child: int, wait_status: int) -> None:
+        if not self._arrived.pop(child, True):
+            self.children.append(child)
+        if child in self._sharing and wait_status != _SPAWN_FAILED:
+            self.children.append(0)
+        self._sharing.discard(child)
 
     def executes(self, pid: int, path: str) -> None:
         """A process is about to execute a program at a path of ours; empty where that can be probed."""

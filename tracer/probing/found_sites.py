@@ -40,6 +40,8 @@ class FoundSites:
     unresolved: tuple[Unresolved, ...] = ()
     uncovered: tuple[UncoveredInstances, ...] = ()
     unwinders: tuple[UnwinderPlace, ...] = ()
+    raw_forks: tuple[int, ...] = ()
+    """File offsets of the first steps of children."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ def _ranges(found: FoundSites) -> Iterator[tuple[int, int]]:
         yield placement.return_offset, _LEAST_CODE
     for place in found.unwinders:
         yield place.file_offset, _LEAST_CODE
+    for behind in found.raw_forks:
+        yield behind - _LEAST_CODE, 2 * _LEAST_CODE
 
 
 @cache

@@ -33,11 +33,12 @@ def _after_fork(code: bytes) -> int | None:
 
 
 def _fork_holds(binary: OpenBinary) -> list[Hold]:
-    """Return where forked and vforked children take their first step. At the return of the function, if its code is
-    not understood; not for vfork, whose return address a probe had better not touch. The maker is held there too, so
-    that its next child comes when this one is ready: many that wait at once keep the tracer from its work."""
+    """Return where forked, vforked and cloned children take their first step. At the return of the function, if its
+    code is not understood; not for vfork and clone, whose return addresses a probe had better not touch. Who forks is
+    held there too, so that its next child comes when this one is ready: many that wait at once keep the tracer from its
+    work."""
     holds = []
-    for names, at_return_instead in ((("_Fork", "fork"), True), (("vfork",), False)):
+    for names, at_return_instead in ((("_Fork", "fork"), True), (("vfork",), False), (("clone",), False)):
         offset = next((o for o in map(binary.file_offset, names) if o is not None), None)
         if offset is None:
             continue
@@ -107,6 +108,7 @@ def holds_of(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
     if is_libc(binary) or (binary.is_static and not binary.image.soname):  # of a program's libc there is what it calls
         found += _fork_holds(binary) + _exec_holds(binary) + _dispatch_hold(binary) + _leave_hold(binary)
         found += _end_holds(binary) if ends else []
+    found += [Hold(offset, ControlKind.FORKED) for offset in binary.raw_forks]
     return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
 
 

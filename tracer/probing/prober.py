@@ -79,7 +79,7 @@ class Prober:
             self._sites.unresolved += found.unresolved
             self._sites.uncovered += found.uncovered
             self._sites.add(binary, found.placements)
-            binary.unwinders = found.unwinders
+            binary.unwinders, binary.raw_forks = found.unwinders, found.raw_forks
         if not _sees_ends(binary):
             self._misses_ends(binary)
         with self._mishaps.attempt():

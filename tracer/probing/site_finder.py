@@ -19,6 +19,7 @@ from tracer.sites.costs import CostModel
 from tracer.sites.instance_probes import PlacedInstances, place_instances
 from tracer.sites.instance_search import instances_of, mentions, names_of_instances
 from tracer.sites.placement import place
+from tracer.sites.raw_forks import find_raw_forks
 from tracer.sites.resolve import functions_for, resolve
 from tracer.sites.unwinders import find_unwinders, refused_returns
 from tracer.specs.allocators import HEAP, MAPPINGS
@@ -81,7 +82,7 @@ class SiteFinder:
                                   p.site.function.function, reason) for p, reason in refused.items()]  # fmt: skip
         return FoundSites(
             tuple(p for p in placements if p not in refused), tuple(unresolved), tuple(refined.instances.uncovered),
-            tuple(find_unwinders(image, self._costs)),
+            tuple(find_unwinders(image, self._costs)), find_raw_forks(image),
         )  # fmt: skip
 
     def _refined(self, sites: list[Site], functions: list[FunctionSpec], image: Image) -> _Refined:

@@ -1,6 +1,7 @@
 /*
- * A child by clone() itself, which no tracer holds, then one wrong free: in
- * the maker, or in the child, of a block that is the child's own.
+ * A child by a system call whose number does not stand in the code, which no
+ * tracer holds, then one wrong free: in the maker, or in the child, of a block
+ * that is the child's own.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -14,6 +15,7 @@
 #define NOINLINE __attribute__((noinline))
 
 static void *volatile lost;
+static volatile long number = SYS_clone;
 
 NOINLINE static void free_twice(void *block)
 {
@@ -30,7 +32,7 @@ NOINLINE static void lose(void)
 int main(int count, char **arguments)
 {
 	const char *who = arguments[count - 1];
-	int child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	int child = syscall(number, SIGCHLD, 0, 0, 0, 0);
 
 	if (child == 0) {
 		if (!strcmp(who, "child"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tracer.architecture.x86_64 import frames, instruction_classes, instructions, registers, timed_code
 from tracer.architecture.x86_64.registers import Register
-from tracer.architecture.x86_64.system_calls import NUMBERS, behind_system_call
+from tracer.architecture.x86_64.system_calls import NUMBERS, behind_system_call, numbered_calls
 
 
 class X86:
@@ -38,6 +38,7 @@ class X86:
     classify = staticmethod(instruction_classes.classify)
     is_refused = staticmethod(instruction_classes.is_refused)
     behind_system_call = staticmethod(behind_system_call)
+    numbered_calls = staticmethod(numbered_calls)
 
     def name_of(self, register: int) -> str:
         return Register(register).name.lower()

@@ -43,15 +43,16 @@ def lines_of(code: bytes, address: int) -> Iterator[Line]:
 
 def address_of(line: Line) -> int | None:
     """Return the address beside the code that a `lea` takes; None for any other instruction."""
-    return _beside_code(line) if line.name == "lea" else None
+    return place_beside_code(line) if line.name == "lea" else None
 
 
 def slot_of(line: Line) -> int | None:
     """Return the address beside the code where an indirect jump reads where to go; None for any other instruction."""
-    return _beside_code(line) if line.is_indirect_jump else None
+    return place_beside_code(line) if line.is_indirect_jump else None
 
 
-def _beside_code(line: Line) -> int | None:
+def place_beside_code(line: Line) -> int | None:
+    """Return the address that an operand takes relative to the code, if one does."""
     match = _TABLE.search(line.operands)
     if match is None:
         return None

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-NUMBERS = {"mmap": 9, "mprotect": 10, "munmap": 11, "mremap": 25, "clone": 56, "fork": 57, "vfork": 58}
+from tracer.architecture.instruction import NumberedCall
+from tracer.architecture.x86_64.instructions import lines_of, place_beside_code
+
+NUMBERS = {"mmap": 9, "mprotect": 10, "munmap": 11, "mremap": 25, "clone": 56, "fork": 57, "vfork": 58, "clone3": 435}
 """arch/x86/entry/syscalls/syscall_64.tbl."""
-_COMPARISON = rb"(?:\x48\x3d....)?"
-"""cmp $..., %rax: a probe on it would be single-stepped, on the jump behind it is not."""
+_COMPARISON = rb"(?:\x48\x3d....|\x48\x85\xc0)?"
+"""cmp $..., %rax, or test %rax, %rax: a probe on it would be single-stepped, on the jump behind it is not."""
+_TO_FUNCTION, _TO_KERNEL = b"\xbf", b"\xb8"
+"""mov $..., %edi, as `syscall` of libc wants a number, or %eax."""
+_LOADED = {_TO_FUNCTION: re.compile(r"[er]?di[l]?\b"), _TO_KERNEL: re.compile(r"[er]?a[xlh]\b")}
+_BETWEEN_BYTES = 96
+_SYSTEM_CALL = b"\x0f\x05"
+_ENDS = ("call", "ret", "hlt", "ud2", "int3", "syscall")
 
 
 def behind_system_call(code: bytes, numbers: tuple[int, ...], most_between: int = 0) -> int | None:
@@ -19,3 +29,42 @@ def behind_system_call(code: bytes, numbers: tuple[int, ...], most_between: int 
     between = b".{0,%d}?" % most_between if most_between else b""
     found = re.search(rb"\xb8(?:" + loads + rb")" + between + rb"\x0f\x05" + _COMPARISON, code, re.DOTALL)
     return found.end() if found else None
+
+
+def numbered_calls(
+    code: bytes, address: int, numbers: tuple[int, ...], *, by_function: bool, by_instruction: bool
+) -> Iterator[NumberedCall]:
+    """Yield the calls that follow, in a straight line, where one of these numbers is loaded for them; and what looks
+    like one, in the midst of instructions or in data."""
+    if by_function:
+        for at in _loads(code, _TO_FUNCTION, numbers):
+            yield from _call_behind(code, address, at, _TO_FUNCTION)
+    if by_instruction:
+        at = code.find(_SYSTEM_CALL)
+        while at >= 0:
+            begin = max(at - _BETWEEN_BYTES, 0)
+            for load in _loads(code[begin:at], _TO_KERNEL, numbers):
+                yield from _call_behind(code, address, begin + load, _TO_KERNEL)
+            at = code.find(_SYSTEM_CALL, at + 1)
+
+
+def _loads(code: bytes, load: bytes, numbers: tuple[int, ...]) -> Iterator[int]:
+    for number in numbers:
+        needle = load + number.to_bytes(4, "little")
+        at = code.find(needle)
+        while at >= 0:
+            yield at
+            at = code.find(needle, at + 1)
+
+
+def _call_behind(code: bytes, address: int, at: int, load: bytes) -> Iterator[NumberedCall]:
+    start = address + at
+    lines = lines_of(code[at : at + _BETWEEN_BYTES], start)
+    next(lines, None)
+    for line in lines:
+        if line.name.startswith(("j", "loop")) or line.name in _ENDS:
+            if line.name == ("call" if load == _TO_FUNCTION else "syscall"):
+                yield NumberedCall(start, line.end, load == _TO_FUNCTION, line.target, place_beside_code(line))
+            return
+        if _LOADED[load].match(line.operands):
+            return
