@@ -18,6 +18,7 @@ from tracer.cli.reporting import announce, output_stream, source_root, text_colo
 from tracer.errors import UsageError
 from tracer.lazy_names import called_later
 from tracer.model.comparison import Comparison
+from tracer.pipeline.judgement import check_kind
 from tracer.pipeline.report import report_of_file
 from tracer.pipeline.report_file import report_file
 from tracer.report.comparison_report import verdict_span, write_comparison, write_comparison_json
@@ -46,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"diff does not write {format_}", f"it writes {', '.join(_FORMATS)}: -o changes.json")
     judging = judge_options(arguments)
     _ = judging.analysis  # raises what is wrong with the suppressions first
+    for path in (arguments.before, arguments.after):
+        check_kind(path)
     before, after = (report_of_file(path, judging) for path in (arguments.before, arguments.after))
     comparison = after.compared_to(before)
     if format_ == "pprof":

@@ -1,4 +1,4 @@
-"""`--interval S`: what is outstanding, every S seconds, each time with the difference to the time before;
+"""`--interval TIME`: what is outstanding, every TIME, each time with the difference to the time before;
 `--scan-live`: with what is lost and who holds the rest, and at each checkpoint too."""
 
 from __future__ import annotations

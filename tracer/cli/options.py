@@ -9,116 +9,32 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.analysis.policy import Policy, parse_policy
+from tracer.cli.option_values import (
+    Once,
+    block_size,
+    columns,
+    count_or_size,
+    duration_ns,
+    entry_count,
+    existing_file,
+    exit_status,
+    freed_count,
+    hold_seconds,
+    interval,
+    listed,
+    output_path,
+    some_time,
+    words,
+)
 from tracer.model.selection import ANY_SIZE
 from tracer.report.balance import PRUNED, TREES
 from tracer.report.class_words import SHOWABLE, SHOWN
-from tracer.report.formats import NAMES
-
-_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def _number(text: str) -> int:
-    number, suffix = text.strip(), ""
-    if number and number[-1].upper() in "KMG":
-        number, suffix = number[:-1], number[-1].upper()
-    if not number.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 4096, 64K or 16M")
-    return int(number) * _SUFFIXES[suffix]
-
-
-def _within(number: int, text: str, least: int, most: int) -> int:
-    if not least <= number <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between {least} and {most}")
-    return number
-
-
-def count_or_size(text: str) -> int:
-    """Parse 4096, 64K, 16M or 1G, which is the most that the kernel's maps and rings take."""
-    return _within(_number(text), text, 1, 1 << 30)
-
-
-def block_size(text: str) -> int:
-    return _within(_number(text), text, 0, 1 << 60)
-
-
-def _whole(text: str, least: int, most: int) -> int:
-    try:
-        return _within(int(text), text, least, most)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-
-
-def exit_status(text: str) -> int:
-    return _whole(text, 0, 255)
-
-
-def freed_count(text: str) -> int:
-    """Parse how many freed blocks to keep: each takes up to 200 bytes of the kernel's memory."""
-    return _within(_number(text), text, 0, 1 << 26)
-
-
-def entry_count(text: str) -> int:
-    return _whole(text, 0, 1 << 30)
-
-
-def columns(text: str) -> int:
-    return _whole(text, 40, 1 << 16)
-
-
-def existing_file(text: str) -> Path:
-    if not Path(text).is_file():
-        raise argparse.ArgumentTypeError(f"there is no file {text}")
-    return Path(text)
-
-
-def seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1
-    if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return value
-
-
-def hold_seconds(text: str) -> float:
-    """A hold ends by its turns too: HOLD_TURNS of tracer.kernel.programs."""
-    value = seconds(text)
-    if not 1 <= value <= 20:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 1 to 20")
-    return value
-
-
-_DURATIONS = {"": 10**9, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
-
-
-def duration_ns(text: str) -> int:
-    """Parse 10, 2.5s, 500ms, 5m or 1h; a number alone is seconds."""
-    number = text.strip().rstrip("msinh")
-    factor = _DURATIONS.get(text.strip()[len(number) :].strip())
-    try:
-        value = float(number) * factor if factor is not None else -1.0
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e18:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 10, 500ms, 5m or 1h")
-    return round(value)
-
-
-def interval(text: str) -> float:
-    value = seconds(text)
-    if value < 0.1:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than 0.1 seconds")
-    return value
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in text.split(",") if word]
+from tracer.report.formats import NAMES, format_named
 
 
 def add_pids(parser: argparse._ActionsContainer, what: str) -> None:
     parser.add_argument(
-        "-p", "--pid", action="extend", type=_words, metavar="PID",
+        "-p", "--pid", action="extend", type=words, metavar="PID",
         help=f"{what} a running process; more of them after commas or another -p. A name stands for all processes of "
         "that program, cgroup:PATH or its directory for those of a cgroup",
     )
@@ -149,7 +65,9 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "--interpreters", "--guest", choices=("auto", "off"), default="auto",
         help="show frames of the interpreters CPython and Lua too, where they are known (auto)",
     )
-    which.add_argument("--duration", type=seconds, metavar="S", help="end the trace after S seconds")
+    which.add_argument(
+        "--duration", type=some_time, metavar="TIME", help="end the trace after TIME (10, 500ms, 5m, 1h)"
+    )
 
 
 def add_kinds(parser: argparse.ArgumentParser) -> None:
@@ -193,7 +111,7 @@ def add_specs(parser: argparse.ArgumentParser) -> None:
                             "'alloc pool:alloc=my_alloc(size=arg0),free=my_free'")  # fmt: skip
     specs.add_argument("--spec", dest="specs", action="append", default=[], metavar="FILE", type=Path,
                        help="types and allocators described in TOML")  # fmt: skip
-    specs.add_argument("--preset", dest="presets", action="append", default=[], metavar="NAME",
+    specs.add_argument("--preset", dest="presets", action="extend", type=listed, default=[], metavar="NAME",
                        help="a shipped spec, or `auto` for all; see `refleak specs`")  # fmt: skip
 
 
@@ -222,21 +140,15 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 def add_formats(parser: argparse.ArgumentParser, names: Sequence[str]) -> argparse._ArgumentGroup:
     report = parser.add_argument_group("how to report")
     report.add_argument(
-        "--format", choices=names, metavar="FORMAT", help=f"{', '.join(names)}; by default as -o's suffix says"
+        "--format", type=format_named, choices=names, metavar="FORMAT",
+        help=f"{', '.join(names)}; by default as -o's suffix says",
     )
-    report.add_argument("-o", "--output", type=_output, metavar="FILE", help="write the report to FILE")
+    report.add_argument(
+        "-o", "--output", type=output_path, action=Once, metavar="FILE", help="write the report to FILE"
+    )
     report.add_argument("--top", type=entry_count, metavar="N", default=10, help="show the N biggest entries only (10)")
     add_look(report)
     return report
-
-
-def _output(text: str) -> Path:
-    """stdout is the target's: a report among its output would be of no use to a program that reads either."""
-    if text == "-":
-        raise argparse.ArgumentTypeError(
-            "'-' is no file: without -o a trace's report goes to stderr, that of a recording to stdout"
-        )
-    return Path(text)
 
 
 def add_look(parser: argparse._ActionsContainer) -> None:
@@ -310,9 +222,9 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 def add_interval(parser: argparse.ArgumentParser) -> None:
     during = parser.add_argument_group("while it runs (SIGUSR1 to refleak takes a checkpoint)")
     during.add_argument(
-        "--interval", type=interval, metavar="S",
-        help="every S seconds print what is outstanding, and the difference to the time before; with -o FILE.SUFFIX"
-             " write whole reports too, FILE.0001.SUFFIX and so on",
+        "--interval", type=interval, metavar="TIME",
+        help="every TIME (10, 500ms, 5m) print what is outstanding, and the difference to the time before; with"
+             " -o FILE.SUFFIX write whole reports too, FILE.0001.SUFFIX and so on",
     )  # fmt: skip
     during.add_argument(
         "--scan-live", action="store_true",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -11,9 +13,17 @@ from tracer import __version__
 from tracer.cli.command_words import split_command
 from tracer.cli.main import command_module
 from tracer.errors import UsageError
+from tracer.report.formats import NAMES, format_named
 
 _UNRECOGNIZED = "unrecognized arguments: "
 _LEAST_BEGINNING = len("--x")
+_CHOICE = re.compile(r".*invalid choice: '(?P<typed>.*)' \(choose from (?P<choices>.*)\)", re.DOTALL)
+_SWITCH = re.compile(r"argument (?P<names>--[\w-]+(?:/--[\w-]+)*): ignored explicit argument .*", re.DOTALL)
+_OF_OTHERS = {
+    "timeout": "duration", "time": "duration", "file": "output", "log-file": "output", "threads": "max-threads",
+    "children": "follow-forks", "trace-children": "follow-forks", "command": "exec", "limit": "top", "count": "top",
+}
+"""What other tools call it."""
 _EXAMPLES = """\
 examples:
   sudo refleak ./perf probe -x /bin/true main
@@ -77,17 +87,18 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message, self._meant(message) or f"see {self.prog} --help")
 
     def _meant(self, message: str) -> str | None:
-        """Return which option a misspelt one is like."""
+        """Return which option or choice a misspelt one is like."""
+        long = [option for option in self._option_string_actions if option.startswith("--")]
+        if (switch := _SWITCH.fullmatch(message)) is not None:
+            return f"it takes no value: {' or '.join(switch['names'].split('/'))}"
+        if (choice := _CHOICE.fullmatch(message)) is not None:
+            close = get_close_matches(choice["typed"].lower(), re.findall(r"'([^']*)'", choice["choices"]), 1)
+            return f"did you mean {close[0]}?" if close else None
         words = message.removeprefix(_UNRECOGNIZED).split()
         if not message.startswith(_UNRECOGNIZED) or not words or not words[0].startswith("-"):
             return None
-        from difflib import get_close_matches
-
-        long = [option for option in self._option_string_actions if option.startswith("--")]
-        typed = f"--{words[0].lstrip('-').partition('=')[0]}"
-        begun = [option for option in long if len(typed) > _LEAST_BEGINNING and option.startswith(typed)]
-        close = begun or get_close_matches(typed, long, 1)
-        return f"did you mean {close[0]}?" if close else None
+        meant = _option_like(words[0].lstrip("-").partition("=")[0], long)
+        return f"did you mean {meant}?" if meant else None
 
     def format_short_help(self) -> str:
         actions = {action.dest: action for action in self._actions}
@@ -100,6 +111,17 @@ class _Parser(argparse.ArgumentParser):
         formatter.add_text(self.epilog)
         formatter.add_text(f"{self.prog} --help shows all options.")
         return formatter.format_help()
+
+
+def _option_like(typed: str, long: Sequence[str]) -> str | None:
+    """Return the option that a word without its dashes is meant for. One letter is like none."""
+    if "--format" in long and format_named(typed) in NAMES:
+        return f"--format {format_named(typed)}"
+    parts = [f"--{part}" for part in (_OF_OTHERS.get(typed, typed), *reversed(typed.split("-")))]
+    named = [part for part in parts if part in long]
+    begun = [option for option in long if len(parts[0]) > _LEAST_BEGINNING and option.startswith(parts[0])]
+    close = get_close_matches(f"--{typed}", long, 1) if len(typed) > 1 else []
+    return next(iter((*named, *begun, *close)), None)
 
 
 class _ShortHelp(argparse.Action):

@@ -30,8 +30,9 @@ from typing import Any
 from tracer.analysis.top import top_sample
 from tracer.api import JudgeOptions, Trace
 from tracer.capture.launch import Streams
-from tracer.cli import options, trace
+from tracer.cli import trace
 from tracer.cli.choices import judge_options
+from tracer.cli.option_values import interval
 from tracer.cli.standard_streams import complain
 from tracer.cli.target_words import check_target
 from tracer.cli.terminal import Terminal
@@ -56,7 +57,7 @@ _PAGE = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     trace.add_options(parser)
     parser.add_argument(
-        "--interval", type=options.interval, default=1.0, metavar="S", help="look again every S seconds (1)"
+        "--interval", type=interval, default=1.0, metavar="TIME", help="look again every TIME (1: every second)"
     )
 
 

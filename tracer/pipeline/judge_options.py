@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,7 @@ from pathlib import Path
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import Rule, parse_suppressions
 from tracer.errors import CannotRead
-from tracer.files.plain_file import open_plain, read_named
+from tracer.files.plain_file import read_named
 from tracer.pipeline.linked_names import with_written_names
 from tracer.symbols.options import SymbolOptions
 
@@ -48,17 +47,11 @@ class JudgeOptions:
 
 
 def check(options: JudgeOptions) -> None:
-    """Raise what is wrong with the files that the options name, before anything is traced."""
+    """Raise what is wrong with suppressions and directories that the options name, before anything is traced."""
     _ = options.analysis
     for directory in options.debug_directories:
         if not Path(directory).is_dir():
             raise CannotRead(f"there is no directory {directory}", "check the path after --debug-dir")
-    if options.baseline is not None:
-        try:
-            os.close(open_plain(options.baseline))
-        except OSError as error:
-            reason = f"cannot read {options.baseline}: {error.strerror}"
-            raise CannotRead(reason, "check the path after --baseline") from None
 
 
 def _suppressions(paths: Iterable[Path]) -> Iterator[Rule]:

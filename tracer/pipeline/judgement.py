@@ -18,6 +18,7 @@ from tracer.recording.chunks import MAGIC
 from tracer.recording.reader import read_recording
 
 _LARGEST_REPORT = 1 << 28
+_LONGEST_START = 256
 
 
 def judge(snapshot: Snapshot, symbols: Symbols, options: JudgeOptions, *, freed_stacks: bool = False) -> Findings:
@@ -41,6 +42,29 @@ def is_recording_file(path: Path) -> bool:
         return read_start(path, len(MAGIC)) == MAGIC
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+def check_baseline(options: JudgeOptions) -> None:
+    """Read the baseline before anything is traced: a trace whose baseline cannot be read has no report. Raises
+    CannotRead."""
+    if options.baseline is None:
+        return
+    try:
+        recording = is_recording_file(options.baseline)
+    except CannotRead as error:
+        raise CannotRead(str(error), "check the path after --baseline") from None
+    if recording:
+        read_recording(options.baseline)
+    else:
+        read_report(options.baseline, options)
+
+
+def check_kind(path: Path) -> None:
+    """Raise CannotRead for a file that by its start is neither a recording nor a JSON report."""
+    if not is_recording_file(path) and not read_start(path, _LONGEST_START).lstrip().startswith(b"{"):
+        raise CannotRead(
+            f"{path} is neither a recording nor a JSON report of refleak", "make one with -o FILE.refleak or .json"
+        )
 
 
 def read_findings(path: Path, options: JudgeOptions) -> Findings:

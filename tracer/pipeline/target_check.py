@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from tracer.elf.translator import is_translator
 from tracer.errors import NoSuchTarget, NotPermitted, UnsuitableTarget
 from tracer.files.plain_file import read_start
 from tracer.kernel.namespaces import check_namespaces
+from tracer.model.visible import visible
 
+_LONGEST_FIRST_LINE = 256
+"""BINPRM_BUF_SIZE of Linux."""
 _CAPABILITIES = {39: "CAP_BPF", 38: "CAP_PERFMON", 19: "CAP_SYS_PTRACE", 21: "CAP_SYS_ADMIN"}
 
 _FORBIDDEN = (
@@ -39,11 +43,32 @@ def check_privileges() -> None:
 def check_program(path: str) -> None:
     """Raise what is wrong with a program that is to be launched; a script is judged by its interpreter."""
     try:
-        if read_start(path, 2) == b"#!":
-            return
+        start = read_start(path, _LONGEST_FIRST_LINE)
     except OSError as error:
         raise UnsuitableTarget(f"cannot read {path}: {error.strerror}", "check the command's path") from None
-    _check_image(path, path)
+    if start.startswith(b"#!"):
+        _check_interpreter(path, start[2:].partition(b"\n")[0])
+    elif start and not start.startswith(b"\x7fELF") and b"\0" not in start:
+        hint = f"a script says in its first line what runs it (#!/bin/sh); or trace the shell: refleak sh {path}"
+        raise UnsuitableTarget(f"{path} is a text without a first line that says what runs it", hint)
+    else:
+        _check_image(path, path)
+
+
+def _check_interpreter(path: str, line: bytes) -> None:
+    """Raise NoSuchTarget where the kernel would say of the script that it does not exist: execve(2)."""
+    name = next(iter(re.split(rb"[ \t]", line.strip(b" \t"), maxsplit=1)), b"")
+    if not name.startswith(b"/") or Path(os.fsdecode(name)).exists():
+        return
+    shown = visible(os.fsdecode(name.removesuffix(b"\r")))
+    ending = "; lines end with \\r\\n there: sed -i 's/\\r$//' FILE" if name.endswith(b"\r") else ""
+    raise NoSuchTarget(f"{path} wants to be run by {shown}, which is not there", f"check its first line{ending}")
+
+
+def check_allocators(paths: Sequence[Path]) -> None:
+    """Raise what is wrong with libraries that are to be allocators; a program without one is another matter."""
+    for path in paths:
+        _check_image(str(path), str(path))
 
 
 def _check_image(path: str, name: str) -> None:

@@ -22,7 +22,7 @@ from tracer.model.run_statistics import RunStatistics
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline.preload import library_for
 from tracer.pipeline.steps import OnStep, step, unseen
-from tracer.pipeline.target_check import check_pids, check_privileges, check_program
+from tracer.pipeline.target_check import check_allocators, check_pids, check_privileges, check_program
 from tracer.pipeline.trace_options import TraceOptions
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Trace:
             path = find_command(command[0])
             check_privileges()
             check_program(path)
+            check_allocators(options.allocators)
             user = user_of(options.user)
             preload = library_for(options, user)
             child = launch(command, user, options.streams)
@@ -93,6 +94,7 @@ class Trace:
             raise_limit()
             check_privileges()
             check_pids(pids)
+            check_allocators(options.allocators)
         return cls(options, recorder, pids=pids, on_step=on_step)
 
     @property

@@ -54,6 +54,9 @@ class Scan:
     chunks: tuple[Chunk, ...]
     ends_early: str | None
     """Why the file's last bytes are no whole chunk; None where they are."""
+_OF_A_REPORT = (
+    "a JSON report is for `refleak diff` and --baseline; a recording, of which any report is made: -o FILE.refleak"
+)
 
 
 def file_header(version: int = PLAIN_VERSION) -> bytes:
@@ -72,7 +75,8 @@ def check_file_header(file: BinaryIO, name: str) -> None:
     """Raise CannotRead for what is no recording, or a newer one than this program knows."""
     head = file.read(_FILE.size)
     if head[: len(MAGIC)] != MAGIC[: len(head)] or not head:
-        raise CannotRead(f"{name} is not a recording of refleak", "make one with -o FILE.refleak")
+        hint = _OF_A_REPORT if head.lstrip().startswith(b"{") else "make one with -o FILE.refleak"
+        raise CannotRead(f"{name} is not a recording of refleak", hint)
     if len(head) < _FILE.size:
         raise CannotRead(f"{name} is cut off within its first {_FILE.size} bytes", "it holds nothing; record again")
     _, version, _, checksum = _FILE.unpack(head)

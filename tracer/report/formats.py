@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from difflib import get_close_matches
+from pathlib import Path, PurePath
 from typing import BinaryIO, TextIO
 
 from tracer.errors import UsageError
@@ -71,13 +72,19 @@ FORMATS = (
     Format("junit", (".xml",), "for test dashboards: JUnit's XML",
            lambda findings, stream, options: _later("junit", "write_junit")(findings, stream, options.source_root)),
 )  # fmt: skip
+_FOREIGN_SUFFIXES = {
+    ".pdf": ".html", ".xhtml": ".html", ".csv": ".json", ".yaml": ".json", ".yml": ".json", ".png": ".svg",
+    ".pb": ".pb.gz", ".prof": ".pb.gz", ".pprof": ".pb.gz", ".gz": ".pb.gz",
+}
+"""What would be text under the name of something else, and what is nearest to it."""
+_TEXT_SUFFIXES = ("", ".text", ".log", ".out")
 NAMES = tuple(format_.name for format_ in FORMATS)
 
 
 def format_for(name: str | None, output: Path | None) -> Format:
     """Return the format of that name, or else of the file's longest suffix that fits, or else text.
 
-    Raises UsageError for a binary one without a file.
+    Raises UsageError for a binary one without a file, and for a suffix that promises what is not written.
     """
     if name is not None:
         chosen = next(format_ for format_ in FORMATS if format_.name == name)
@@ -98,6 +105,28 @@ def write_to_file(chosen: Format, findings: Findings, file: BinaryIO, options: R
         text.detach()
 
 
+def format_named(text: str) -> str:
+    """Return the name of the format that is meant: in capitals, or by its suffix; the text itself where none is."""
+    name = text.lower()
+    return next((one.name for one in FORMATS if name == one.name or f".{name}" in one.suffixes), text)
+
+
 def _by_suffix(file_name: str) -> Format:
     fitting = [(suffix, format_) for format_ in FORMATS for suffix in format_.suffixes if file_name.endswith(suffix)]
-    return max(fitting, key=lambda pair: len(pair[0]))[1] if fitting else FORMATS[0]
+    if fitting:
+        return max(fitting, key=lambda pair: len(pair[0]))[1]
+    suffix = PurePath(file_name).suffix
+    meant = _meant_by(suffix)
+    if meant is not None:
+        raise UsageError(f"there is no format for {suffix}", f"did you mean -o FILE{meant}? --format text writes text")
+    return FORMATS[0]
+
+
+def _meant_by(suffix: str) -> str | None:
+    """Return which suffix a foreign or misspelt one comes nearest to; None where it may well stand for text."""
+    if suffix in _FOREIGN_SUFFIXES or suffix in _TEXT_SUFFIXES:
+        return _FOREIGN_SUFFIXES.get(suffix)
+    if len(suffix) < len(".xyz"):
+        return None
+    known = [f".{format_.suffixes[0].rpartition('.')[2]}" for format_ in FORMATS if format_.write is not None]
+    return next(iter(get_close_matches(suffix, [*known, ".refleak"], 1, 0.75)), None)
