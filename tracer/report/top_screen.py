@@ -290,5 +290,10 @@ def _help(state: TopState, width: int, room: int) -> list[Text]:
 
 
 def _scrolled(state: TopState, lines: list[Text], room: int) -> list[Text]:
+    """Return the lines that fit. Where more stand below them, the last line says so."""
     state.scroll = min(state.scroll, max(0, len(lines) - room))
-    return lines[state.scroll : state.scroll + room]
+    shown = lines[state.scroll : state.scroll + room]
+    below = len(lines) - state.scroll - len(shown)
+    if below and len(shown) > 1:
+        shown[-1] = Text(f"  {below + 1:,} more lines: down, page down", style="dim")
+    return shown

@@ -139,6 +139,20 @@ def test_the_keys_are_explained() -> None:
     assert "? help" in lines(TopState("srv"), 40)[-1]
 
 
+def test_what_does_not_fit_says_so() -> None:
+    """The help ended at the edge of a screen of 40 times 24, as if that were all."""
+    state = TopState("srv", samples(), view=HELP)
+
+    def shown(height: int) -> list[str]:
+        return [line.strip() for line in lines(state, 40, height)[5:-1] if line.strip()]
+
+    whole, cut = shown(60), shown(24)
+    assert cut == [*whole[: len(cut) - 1], f"{len(whole) - len(cut) + 1} more lines: down, page down"]
+    state.move(99)
+    assert shown(24) == whole[-len(cut) :]
+    assert "more lines" not in "".join(lines(TopState("srv", view=HELP), 80, 24))
+
+
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 8), (20, 3), (300, 90), (1, 2)])
 @pytest.mark.parametrize("view", [HELP, "entries", TYPES, DETAILS, HELD])
 def test_it_fits_any_size(width: int, height: int, view: str) -> None:
