@@ -104,7 +104,7 @@ _refleak()
             COMPREPLY=()
             return ;;
         :--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit xunit" -- "$current")
             return ;;
         :-o|:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -221,7 +221,7 @@ _refleak()
             mapfile -t COMPREPLY < <(compgen -W "auto cairo curl dbus fd glib gobject json-c kmod libav openssl sqlite3 stdio systemd udev wayland" -- "$current")
             return ;;
         report:--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit xunit" -- "$current")
             return ;;
         report:-o|report:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -326,7 +326,7 @@ _refleak()
             COMPREPLY=()
             return ;;
         top:--format)
-            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "text json html markdown svg pprof gperftools folded folded-objects speedscope sarif junit xunit" -- "$current")
             return ;;
         top:-o|top:--output)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -162,7 +162,7 @@ def add_look(parser: argparse._ActionsContainer) -> None:
 
 def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     report = add_formats(parser, NAMES)
-    add_source_root(report, "sarif, junit")
+    add_source_root(report, "sarif, junit, xunit")
     return report
 
 

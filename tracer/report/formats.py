@@ -71,10 +71,13 @@ FORMATS = (
            lambda findings, stream, options: _later("sarif", "write_sarif")(findings, stream, options.source_root)),
     Format("junit", (".xml",), "for test dashboards: JUnit's XML",
            lambda findings, stream, options: _later("junit", "write_junit")(findings, stream, options.source_root)),
+    Format("xunit", (".xunit.xml",), "the same as the schemas of Ant and of Jenkins' xUnit plugin have it",
+           lambda findings, stream, options: _later("junit_by_schema", "write_junit_by_schema")(
+               findings, stream, options.source_root)),
 )  # fmt: skip
 _FOREIGN_SUFFIXES = {
     ".pdf": ".html", ".xhtml": ".html", ".csv": ".json", ".yaml": ".json", ".yml": ".json", ".png": ".svg",
-    ".pb": ".pb.gz", ".prof": ".pb.gz", ".pprof": ".pb.gz", ".gz": ".pb.gz",
+    ".pb": ".pb.gz", ".prof": ".pb.gz", ".pprof": ".pb.gz",
 }
 """What would be text under the name of something else, and what is nearest to it."""
 _TEXT_SUFFIXES = ("", ".text", ".log", ".out")

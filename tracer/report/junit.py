@@ -1,6 +1,6 @@
 """Findings for a test dashboard: JUnit's XML.
 
-Source of the format: the jenkins-junit.xsd of the xUnit plugin, which readers agree on.
+Source of the format: what readers agree on (Jenkins' junit step, GitLab); junit_by_schema.py has what schemas allow.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ def write_junit(findings: Findings, stream: TextIO, source_root: str | None = No
     What is outstanding but not judged a leak is a skipped case; so is the last one where data were lost, or not all
     was seen.
     """
+    top = junit_document(findings, source_root)
+    stream.write('<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(top, "unicode") + "\n")
+
+
+def junit_document(findings: Findings, source_root: str | None) -> Element:
     names = numbered_names(findings)
     entries = cause_entries(reported(findings))
     cases = [*_processes(findings, names), *(_leak(entry, names, source_root) for entry in entries)]
@@ -48,8 +53,7 @@ def write_junit(findings: Findings, stream: TextIO, source_root: str | None = No
     suite.extend(cases)
     ElementTree.SubElement(suite, "system-out").text = xml_safe(verdict(findings).text)
     ElementTree.indent(top, " ")
-    stream.write('<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(top, "unicode") + "\n")
-
+    return top
 
 
 def _number(cases: list[Element]) -> None:

@@ -122,10 +122,18 @@ def of_junit(path: Path) -> Totals:
     return sum(int(entry["count"]) for entry in entries), sum(int(entry.get("bytes", "0")) for entry in entries)
 
 
+def of_xunit(path: Path) -> Totals:
+    """Of cases that fail: what others hold is in their text alone."""
+    texts = [r.text for suite in JUnitXml.fromfile(str(path)) for case in suite for r in case.result if r.text]
+    facts = [dict(line.split(" ", 1) for line in text.splitlines() if " " in line) for text in texts]
+    entries = [fact for fact in facts if "count" in fact]
+    return sum(int(entry["count"]) for entry in entries), sum(int(entry.get("bytes", "0")) for entry in entries)
+
+
 READERS: dict[str, Callable[[Path], Totals]] = {
     "text": of_text, "json": of_json, "html": of_html, "markdown": of_markdown, "svg": of_svg, "pprof": of_profile,
     "gperftools": of_profile, "folded": of_folded, "folded-objects": of_folded_objects, "speedscope": of_speedscope,
-    "sarif": of_sarif, "junit": of_junit,
+    "sarif": of_sarif, "junit": of_junit, "xunit": of_xunit,
 }  # fmt: skip
 
 
