@@ -14,7 +14,10 @@ COPIES = (
     ("function", "O0"), ("function", "static"),
 )  # fmt: skip
 SHARED = ("shared", "waited-for")
-BUILDS = {"O0": ("-O0",), "O2": ("-O2", "-fno-optimize-sibling-calls"), "no-plt": ("-O1", "-fno-plt"), "static": ("-O1", "-static")}
+BUILDS = {
+    "O0": ("-O0",), "O2": ("-O2", "-fno-optimize-sibling-calls"), "no-plt": ("-O1", "-fno-plt"),
+    "static": ("-O1", "-static"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
