@@ -1,8 +1,11 @@
-"""Producers of code, as DWARF names them with their options: whether functions may have been folded.
+"""Producers of code, as DWARF names them with their options: whether code may have been folded.
 
 GCC makes one function of two whose code is the same (-fipa-icf, from -O2 on), and of two that differ in nothing but
-which of such two they call. Documents: DWARF 5, section 3.1.1 (DW_AT_producer); GCC's manual, -fipa-icf and
--grecord-gcc-switches.
+which of such two they call. Within a function it makes one of two ways that end the same (-ftree-tail-merge,
+-fcrossjumping), and says of one of the two only that something was inlined there. So does clang, which gives what it
+makes of two the line 0, but from 17 on their line, if they are on the same (DILocation::getMergedLocation); with what
+options it ran it does not say. Documents: DWARF 5, section 3.1.1
+(DW_AT_producer); GCC's manual, of these options and of -grecord-gcc-switches.
 """
 
 from __future__ import annotations
@@ -13,31 +16,35 @@ from tracer.elf.image import Image
 
 _STRINGS = (".debug_str", ".debug_line_str")
 _GNU = re.compile(rb"(?:^|\0)(GNU [^\0]*)")
-_OTHER = re.compile(rb"(?:^|\0)[^\0]*clang version ")
+_CLANG = re.compile(rb"(?:^|\0)[^\0]*clang version (\d+)")
+_FIRST_FOLDING_CLANG = 17
 _LEVEL = re.compile(rb" -O(\S*)")
 _UNFOLDED = (b"", b"0", b"1", b"g")
+_FOLDING = tuple(re.compile(rb" -f(no-)?" + name + rb"(?![\w-])") for name in (
+    b"ipa-icf(?:-functions)?", b"tree-tail-merge", b"crossjumping",
+))  # fmt: skip
 
 
 def may_be_folded(image: Image | None) -> bool:
-    """Tell whether a compiler may have made one function of several; yes where nothing says with what options it ran.
+    """Tell whether a compiler may have made one of several functions or ways; yes where nothing says with what options
+    it ran.
 
     `image`: the file with DWARF.
     """
     sections = [image.section(name) for name in _STRINGS] if image is not None else []
     texts = [bytes(image.contents(section)) for section in sections if section is not None and image is not None]
     by_gcc = [match[1] for text in texts for match in _GNU.finditer(text)]
-    if not by_gcc:
-        return not any(_OTHER.search(text) for text in texts)
-    return any(map(_folds, by_gcc))
+    by_clang = [int(match[1]) >= _FIRST_FOLDING_CLANG for text in texts for match in _CLANG.finditer(text)]
+    return not (by_gcc or by_clang) or any(by_clang) or any(map(_folds, by_gcc))
 
 
 def _folds(producer: bytes) -> bool:
     """Tell it of one run of GCC. Assemblers fold nothing."""
     if producer.startswith(b"GNU AS"):
         return False
-    if b" -m" not in producer or b" -fipa-icf" in producer:  # its options were not recorded, or it was asked to
+    if b" -m" not in producer:  # its options were not recorded
         return True
-    if b" -fno-ipa-icf" in producer:
-        return False
     levels = _LEVEL.findall(producer)
-    return bool(levels) and levels[-1] not in _UNFOLDED
+    by_default = bool(levels) and levels[-1] not in _UNFOLDED
+    asked = [option.findall(producer)[-1:] for option in _FOLDING]
+    return any(not last[0] if last else by_default for last in asked)

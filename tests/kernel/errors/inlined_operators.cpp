@@ -1,7 +1,8 @@
 /*
  * Operators of the program's own, which a compiler inlines: what frees a block
  * then is a jump to free(), in functions that look as if they freed C's
- * blocks. "bad" frees one block of new[] by free(); all else is right.
+ * blocks, or the same jump as frees C's. "bad" frees one block of new[] by
+ * free(); all else is right.
  */
 #include <cstdlib>
 #include <memory>
@@ -38,6 +39,23 @@ NOINLINE static void drop(First *object) { delete object; }
 NOINLINE static void drop_array(char *array) { delete[] array; }
 NOINLINE static void drop_c(void *block) { free(block); }
 
+NOINLINE static void drop_on_one_line(int *block, int is_cpp) { is_cpp ? delete block : free(block); }
+
+static volatile int noted;
+
+NOINLINE static void note(int number) { noted += number; }
+
+NOINLINE static void drop_either(int *block, int is_cpp)
+{
+	if (is_cpp) {
+		note(3);
+		delete block;
+	} else {
+		note(4);
+		free(block);
+	}
+}
+
 int main(int count, char **)
 {
 	std::vector<int> grown;
@@ -54,6 +72,13 @@ int main(int count, char **)
 	drop(new Both);
 	drop_array(make_array(50));
 	drop_c(malloc(50));
+	for (int i = 0; i < 7; i++) {
+		drop_either(new int, 1);
+		drop_either(static_cast<int *>(malloc(sizeof(int))), 0);
+		drop_on_one_line(new int, 1);
+		drop_on_one_line(static_cast<int *>(malloc(sizeof(int))), 0);
+		note(i);
+	}
 	if (count > 1)
 		drop_c(make_array(53));
 	return 0;

@@ -48,7 +48,9 @@ FLOWS = {
 }
 """How the pointer is held; each statement frees a block."""
 # Operators of the same code are one for -fipa-icf: it makes one function of two that call them, and takes either call.
-_OWN = (("", []), (" own", ["-DOWN"]), (" own unfolded", ["-DOWN", "-fno-ipa-icf"]))
+# The other two make one of two ways through a function, where both end in `free`: an operator's, inlined, and its own.
+UNFOLDED = ["-fno-ipa-icf", "-fno-tree-tail-merge", "-fno-crossjumping"]
+_OWN = (("", []), (" own", ["-DOWN"]), (" own unfolded", ["-DOWN", *UNFOLDED]))
 BUILDS = {
     f"{level} {binding} {position}{own}": [*flags, *more, *place, *own_flags]
     for (level, flags), (binding, more), (position, place), (own, own_flags) in product(

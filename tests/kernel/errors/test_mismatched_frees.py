@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Refleak
+from pointer_programs import UNFOLDED
 from traced_report import functions
 
 VARIANTS = {
@@ -109,22 +110,35 @@ def test_equal_mismatches_are_one_error(refleak: Refleak, operators: Path) -> No
     assert error["reason"] == CASES["new-free"][0]
 
 
+def built_with_inlined(folder: Path, compiler: str, *flags: str) -> Path:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    program, source = folder / "inlined", Path(__file__).with_name("inlined_operators.cpp")
+    subprocess.run([compiler, *flags, "-std=c++17", "-g", "-w", "-o", program, source], check=True, timeout=120)
+    return program
+
+
 INLINED = {
-    "gcc": ["g++", "-O2", "-fno-ipa-icf"], "gcc-jumps": ["g++", "-O1", "-foptimize-sibling-calls"],
-    "clang": ["clang++", "-O2"],
+    "gcc": ["g++", "-O2", *UNFOLDED], "gcc-jumps": ["g++", "-O1", "-foptimize-sibling-calls"],
+    "clang": ["clang++-14", "-O2"],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("build", INLINED)
 def test_operators_that_were_inlined_free_as_themselves(refleak: Refleak, tmp_path: Path, build: str) -> None:
     """`delete` is a jump to `free` then, in a function like any other, or in a thunk, of which DWARF says nothing."""
-    compiler, *flags = INLINED[build]
-    if shutil.which(compiler) is None:
-        pytest.skip(f"needs {compiler}")
-    program = tmp_path / build
-    source = Path(__file__).with_name("inlined_operators.cpp")
-    subprocess.run([compiler, *flags, "-std=c++17", "-g", "-w", "-o", program, source], check=True, timeout=120)
+    program = built_with_inlined(tmp_path, *INLINED[build])
     assert refleak("--heap-only", target=(program,)).report["errors"] == []
     (error,) = refleak("--heap-only", target=(program, "bad")).report["errors"]
     assert (error["kind"], error["reason"]) == ("mismatched-free", "a block of 53 bytes that new[] made, freed by free")
     assert functions(error["stack"])[:2] == ["main", "__libc_start_call_main"]
+
+
+@pytest.mark.parametrize(
+    "build", [("g++", "-O2", "-fno-ipa-icf"), ("clang++-14", "-O2"), ("clang++-19", "-O2")], ids=" ".join
+)
+def test_a_jump_that_is_an_operators_and_free_s_is_no_mismatch(
+    refleak: Refleak, tmp_path: Path, build: tuple[str, ...]
+) -> None:
+    """Compilers made one of both, and their DWARF knew `free` only."""
+    assert refleak("--heap-only", target=(built_with_inlined(tmp_path, *build),)).report["errors"] == []
