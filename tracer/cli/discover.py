@@ -3,6 +3,7 @@
 Functions that pair by their names (x__get and x__put, x_ref and x_unref, x_new and x_free, ...) are confirmed by
 DWARF where there is some: they work on the same struct, and it has a counter. Of a library without DWARF the installed
 headers tell the types, as gcc reads them: what is returned, what is stored where a parameter points, and what is ended.
+Types that a function sets up where the caller has them are commented out, since clearing one twice may be harmless.
 The output is a spec in TOML, ready for `refleak --spec FILE`.
 
 With --try a command is traced under that spec: one that makes and ends such objects, and does it right, such as a test
@@ -14,8 +15,9 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from tracer.cli.standard_streams import stdout_is_stderr
@@ -28,7 +30,9 @@ from tracer.model.trial import Trial
 from tracer.model.visible import visible
 from tracer.pipeline.report_file import report_file
 from tracer.specs.discovery import Proposal, discover, without_numbers
+from tracer.specs.filled_arguments import calls_others, fills_first_argument
 from tracer.specs.headers import read_prototypes
+from tracer.specs.in_place import set_up_in_place
 from tracer.specs.returned_numbers import returns_number
 from tracer.specs.toml_text import spec_text
 from tracer.specs.trial_verdict import TypeVerdict, disproved, judge_proposal
@@ -60,9 +64,15 @@ def run(arguments: argparse.Namespace) -> int:
         declared = {} if facts.functions or not library or arguments.no_headers else read_prototypes(names, library)
         facts.functions.update(declared)
         found = [p for p in discover(names, facts, declared) if p.gets or not arguments.counted]
-        found = list(without_numbers(found, facts, lambda name: _is_number(image, symbols.get(name))))
-    proposals = [p for p in found if not p.doubt]
-    doubted = [p for p in found if p.doubt]
+        found = list(without_numbers(found, facts, lambda name: _tells(returns_number, image, symbols.get(name))))
+        if not arguments.counted:
+            ends = {put.partition("(")[0] for proposal in found for put in proposal.puts}
+            found += set_up_in_place(
+                names, facts, lambda name: _tells(fills_first_argument, image, symbols.get(name)),
+                lambda name: _tells(calls_others, image, symbols.get(name)), ends,
+            )  # fmt: skip
+    proposals = [p for p in found if not p.doubt or (p.is_in_place and arguments.trial)]
+    doubted = [p for p in found if p not in proposals]
     if not found or (arguments.trial and not proposals):
         raise NothingToProbe(
             f"{arguments.binary} has no functions that pair", "describe them yourself: see docs/specs.md"
@@ -70,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     text = spec_text(arguments.binary.name, pattern, [*proposals, *doubted])
     _summarise(proposals, len(doubted), facts, declared)
     if arguments.trial:
-        trial = _tried(arguments, text)
+        tried = [replace(proposal, is_in_place=False) for proposal in proposals]
+        trial = _tried(arguments, spec_text(arguments.binary.name, pattern, tried))
         verdicts = [judge_proposal(proposal, trial) for proposal in proposals]
         text = spec_text(arguments.binary.name, pattern, [*proposals, *doubted], verdicts, _how_it_went(trial))
         _summarise_trial(trial, verdicts)
@@ -125,11 +136,12 @@ def _write(text: str, path: Path | None) -> None:
         file.write(text.encode())
 
 
-def _is_number(image: Image, symbol: Symbol | None) -> bool:
+def _tells(judge: Callable[[bytes, int], bool], image: Image, symbol: Symbol | None) -> bool:
+    """Ask what the code of a function shows; False where it has none here."""
     at = image.file_offset_of(symbol.address) if symbol is not None else None
     if symbol is None or at is None:
         return False
-    return returns_number(bytes(image.data[at : at + symbol.size]), symbol.address)
+    return judge(bytes(image.data[at : at + symbol.size]), symbol.address)
 
 
 def _summarise(proposals: list[Proposal], doubted: int, facts: DebugFacts, declared: Collection[str]) -> None:

@@ -37,6 +37,8 @@ class Proposal:
     """Headers tell its types, not DWARF."""
     numbers: tuple[str, ...] = ()
     """Functions that are no creates, since their code shows that they return a number."""
+    is_in_place: bool = False
+    """The memory of its objects is the caller's: its creates set that up, and its puts clear it."""
 
     @property
     def confirmed(self) -> bool:
@@ -46,6 +48,11 @@ class Proposal:
     @property
     def doubt(self) -> str:
         """Return why it is no type that could be counted, as far as names and code tell; empty where it may be one."""
+        if self.is_in_place:
+            return (
+                f"a second {self.puts[0]} may be harmless, and would be called an over-put: take it if each object is"
+                " cleared once, or let --try tell"
+            )
         if self.confirmed or self.is_declared:
             return ""
         if self.creates and not self.gets and all(name.endswith("_init") for name in self.creates):

@@ -31,7 +31,7 @@ def spec_text(
                 table += _list(key, names) if verdict is None else _remarked(key, names, verdict)
         if verdict is not None and verdict.disproved:
             table = [f"# disproved: {verdict.disproved}", *(f"# {line}" for line in table)]
-        elif proposal.doubt:
+        elif proposal.doubt and not (proposal.is_in_place and verdict is not None and verdict.is_tried):
             table = [f"# commented out: {_plain(proposal.doubt)}", *(f"# {line}" for line in table)]
         lines += ["", *_reasons(proposal), *table]
     return "\n".join(lines) + "\n"
@@ -41,6 +41,9 @@ def _reasons(proposal: Proposal) -> Iterator[str]:
     if proposal.counter is not None:
         kind = f" ({proposal.counter.type_name})" if proposal.counter.type_name else ""
         yield f"# struct {proposal.struct}, counter {proposal.counter.name}{kind}"
+    elif proposal.is_in_place:
+        of = f" ({_plain(proposal.struct)})" if proposal.struct else ""
+        yield f"# by the names and the code: what the caller has{of} is set up and cleared"
     elif proposal.is_declared and proposal.confirmed:
         yield f"# {_plain(proposal.struct)}, by the headers"
     elif proposal.confirmed:

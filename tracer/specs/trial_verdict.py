@@ -30,7 +30,17 @@ class TypeVerdict:
     disproved: str = ""
     """Why nothing of the type is left; empty where something is."""
 
+    @property
+    def is_tried(self) -> bool:
+        """Whether one that makes and one that ends such an object were called."""
+        makes, ends = (
+            any(remark.text != _NOT_TRIED for (key, _), remark in self.remarks.items() if key in keys)
+            for keys in (("create",), ("put", "delete"))
+        )
+        return makes and ends
 
+
+_NOT_TRIED = "not tried"
 Rows = Mapping[tuple[str, str], FunctionTrial]
 """By key of the spec and function."""
 
@@ -45,7 +55,7 @@ def judge_proposal(proposal: Proposal, trial: Trial) -> TypeVerdict:
     remarks = {}
     for (key, text), row in rows.items():
         if row.calls + row.after_zero == 0:
-            remark = Remark("not tried")
+            remark = Remark(_NOT_TRIED)
         else:
             remark = judged.create(row) if key == "create" else judged.change(key, row)
         remarks[key, text] = Remark(remark.text, remark.disproved and not trial.losses)
