@@ -49,7 +49,7 @@ def check_program(path: str) -> None:
     if start.startswith(b"#!"):
         _check_interpreter(path, start[2:].partition(b"\n")[0])
     elif start and not start.startswith(b"\x7fELF") and b"\0" not in start:
-        hint = f"a script says in its first line what runs it (#!/bin/sh); or trace the shell: refleak sh {path}"
+        hint = f"refleak traces 64-bit x86 ELF programs; a script begins with #!/bin/sh, or: refleak sh {path}"
         raise UnsuitableTarget(f"{path} is a text without a first line that says what runs it", hint)
     else:
         _check_image(path, path)

@@ -154,7 +154,7 @@ def test_a_script_whose_interpreter_is_missing() -> None:
 def test_a_script_without_its_first_line() -> None:
     assert raised_by(check_program, script("echo hello\n")) == (
         "./script is a text without a first line that says what runs it",
-        "a script says in its first line what runs it (#!/bin/sh); or trace the shell: refleak sh ./script",
+        "refleak traces 64-bit x86 ELF programs; a script begins with #!/bin/sh, or: refleak sh ./script",
     )  # fmt: skip
 
 
