@@ -38,6 +38,15 @@ def test_the_command_keeps_its_options_and_dashes(targets: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "a -- b --top 3\n")
 
 
+def test_an_option_behind_the_command_is_told(targets: Path) -> None:
+    """No report was written, and nobody said why."""
+    done = run(REFLEAK, "--user", "root", "./short", "-o", "report.html", at=targets)
+    assert done.stderr.splitlines()[-1] == (
+        "refleak: -o report.html stands behind the command, which got it: options of refleak come before it"
+    )
+    assert not (targets / "report.html").exists()
+
+
 def test_the_package_runs_as_a_module(targets: Path) -> None:
     done = run(sys.executable, "-m", "tracer", "--user", "root", targets / "short", at=REFLEAK.parent)
     assert done.stderr.splitlines()[0] == "refleak: LEAK: lost 4.4 KiB in 30 blocks"

@@ -19,7 +19,9 @@ from tracer.cli import options
 from tracer.cli.checkpoint_notice import CheckpointNotice
 from tracer.cli.choices import is_recording, is_stream, judge_options, next_command
 from tracer.cli.interrupts import check_interrupts, interrupt
+from tracer.cli.misplaced_option import misplaced_option
 from tracer.cli.reporting import check_output, failure_status, write_report
+from tracer.cli.standard_streams import complain
 from tracer.cli.status_line import StatusLine
 from tracer.cli.step_line import StepLine
 from tracer.cli.target_words import check_target, pids_of
@@ -117,6 +119,7 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
         trace.close(exits=True)
     line.mark("the end of the probes")
     line.write(sys.stderr)
+    _tell_misplaced(trace, arguments)
     return _exit_status(trace, findings, arguments)
 
 
@@ -213,6 +216,18 @@ def _run_until_end(trace: Trace, arguments: argparse.Namespace, reports: Watcher
             reports.finish()
     finally:
         line.clear()
+
+
+def _tell_misplaced(trace: Trace, arguments: argparse.Namespace) -> None:
+    """Say that the command got an option that was seemingly meant for refleak: no report would come, and no word."""
+    if not arguments.command or arguments.quiet:
+        return
+    from tracer.cli.parsing import parser_of
+
+    options = parser_of("")._option_string_actions
+    misplaced = misplaced_option(arguments.command, options, failed=bool(trace.exit_status))
+    if misplaced is not None:
+        complain(f"{misplaced} stands behind the command, which got it: options of refleak come before it")
 
 
 def _write_statistics(trace: Trace) -> None:
