@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tracer.analysis.lives import Life
 from tracer.analysis.scaling import Floats
 
-_LEAST_PLACES, _MOST_PLACES = 3, 16
-_MOST_TRIALS = 2048
+_LEAST_PLACES, _MOST_PLACES = 3, 32
+_MOST_TRIALS = 256
 _SPLIT = 0.3
 """How likely it is that the references of one stack went several ways, beside that they did not."""
 
@@ -130,8 +130,16 @@ def _components(pairs: Sequence[tuple[int, int]]) -> list[tuple[set[int], set[in
 
 
 def _comes_out(taken: list[int], given: list[int], possible: npt.NDArray[np.bool_]) -> bool:
-    """Tell whether the references of each get can all be given back at one put."""
-    rows = sorted((row for row, count in enumerate(taken) if count), key=lambda row: -taken[row])
+    """Tell whether the references of each get can all be given back at one put.
+
+    Of gets that are as many those with the least choice go first, each to where the least room is: else one that has no
+    choice would fail in each order of all that are alike.
+    """
+    able = {
+        row: [column for column, room in enumerate(given) if room >= count and possible[row, column]]
+        for row, count in enumerate(taken) if count
+    }  # fmt: skip
+    rows = sorted(able, key=lambda row: (-taken[row], len(able[row])))
     left = list(given)
     trials = 0
 
@@ -141,8 +149,8 @@ def _comes_out(taken: list[int], given: list[int], possible: npt.NDArray[np.bool
         if index == len(rows) or trials > _MOST_TRIALS:
             return index == len(rows)
         row = rows[index]
-        for column, room in enumerate(left):
-            if room >= taken[row] and possible[row, column]:
+        for column in sorted(able[row], key=left.__getitem__):
+            if left[column] >= taken[row]:
                 left[column] -= taken[row]
                 if place(index + 1):
                     return True

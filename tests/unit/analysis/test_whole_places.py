@@ -52,6 +52,20 @@ def test_what_a_line_puts_by_several_instructions_went_one_way() -> None:
     assert set(np.flatnonzero(found == 1).tolist()) == {0, 2}
 
 
+def test_numbers_tell_among_many_places() -> None:
+    """A connection of a bus has some forty, half of which each took and gave back once."""
+    found = by_whole_places(life([6, 3] + [1] * 20, [3, 3] + [1] * 20), lambda get, put: None, int)
+    assert np.flatnonzero(found == 1).tolist() == [0]
+
+
+def test_numbers_tell_among_many_alike_of_which_one_has_no_choice() -> None:
+    """Else all orders of the others are tried first."""
+    one = life([6, 3] + [1] * 12, [3, 3] + [1] * 12)
+    one.possible[-1] = [column == 2 for column in range(14)]
+    found = by_whole_places(one, lambda get, put: None, int)
+    assert np.flatnonzero(found == 1).tolist() == [0]
+
+
 def test_what_has_too_many_places_is_left_alone() -> None:
     assert by_whole_places(life([2] + [1] * 40, [1] * 41), lambda get, put: None, int).min() == 1
 
