@@ -12,6 +12,7 @@ from tracer.model.distinct_values import is_in, is_in_ordered
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.memory import HEAD_WORDS, Addresses, Memory, RegionKind, regions_of
+from tracer.reachability.python_objects import kept_by_python, python_objects
 from tracer.reachability.slice_pages import slice_pages
 
 ADDRESS_BITS = np.uint64((1 << 48) - 1)
@@ -36,7 +37,7 @@ class Edges:
     """One row per word that points at a block, of one length.
 
     `source`: the block that it is in, -1 for a root. `kind`: RegionKind of a root. `strong`: it points at the start,
-    where containers point (see `_kept_by_container`), or at what is in a page of GLib's slices.
+    where containers or Python point (see `_kept_by_container`), or at what is in a page of GLib's slices.
     """
 
     source: Narrow
@@ -72,10 +73,10 @@ def edges_and_traces(
     """
     words, bins = memory.words, _bins(memory.words)
     ended, later = _spans(freed), _spans(still_held)
-    pages = slice_pages(words, blocks)
+    pages, objects = slice_pages(words, blocks), python_objects(words)
     table, traces = _EdgeTable(len(words)), [_NO_EDGES]
     for part in _parts(words):
-        found, free = _edges_of(memory, blocks, _without(bins, part), pages, free_holds, ended, later)
+        found, free = _edges_of(memory, blocks, _without(bins, part), pages, objects, free_holds, ended, later)
         table.add(found)
         traces.append(free)
     return table.edges(), Edges(*(np.concatenate([getattr(part, name) for part in traces]) for name in _COLUMNS))
@@ -99,8 +100,8 @@ class _EdgeTable:
 
 
 def _edges_of(
-    memory: Memory, blocks: BlockTable, words: Records, pages: Flags, free_holds: bool, freed: Spans | None,
-    still_held: Spans | None,
+    memory: Memory, blocks: BlockTable, words: Records, pages: Flags, objects: Addresses, free_holds: bool,
+    freed: Spans | None, still_held: Spans | None,
 ) -> tuple[Edges, Edges]:  # fmt: skip
     value = words["value"] & ADDRESS_BITS
     target = blocks.targets(value)
@@ -121,7 +122,9 @@ def _edges_of(
     start = blocks.start[target]
     strong = ((value & ~_LOW_BITS) == start) | (value == start) | pages[target]
     inner = np.flatnonzero(~strong)
-    strong[inner] = _kept_by_container(memory, value[inner], start[inner], blocks.size[target[inner]])
+    value_of, start_of = value[inner], start[inner]
+    strong[inner] = _kept_by_container(memory, value_of, start_of, blocks.size[target[inner]])
+    strong[inner] |= kept_by_python(objects, value_of, start_of)
     kind[(source < 0) & (kind == RegionKind.ALLOCATOR)] = RegionKind.MAPPING
     return _narrow(source, target, strong, at, value, kind), traces
 
