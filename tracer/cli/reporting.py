@@ -16,7 +16,6 @@ from tracer.cli.pager import paged
 from tracer.errors import CannotWrite, NothingFound, UsageError
 from tracer.model.visible import visible
 from tracer.pipeline.judge_options import JudgeOptions, check
-from tracer.pipeline.judgement import check_baseline
 from tracer.report.formats import ReportOptions, format_for
 from tracer.report.page import Page, Span, stream_color, stream_width
 
@@ -98,7 +97,10 @@ def source_root(arguments: argparse.Namespace) -> str | None:
 def check_output(arguments: argparse.Namespace, judging: JudgeOptions) -> None:
     """Raise CannotWrite or CannotRead for what the user named, before anything is traced."""
     check(judging)
-    check_baseline(judging)
+    if judging.baseline is not None:
+        from tracer.pipeline.judgement import check_baseline
+
+        check_baseline(judging.baseline, judging)
     format_for(arguments.format, _report_output(arguments))
     path = arguments.output
     if path is None:

@@ -44,19 +44,17 @@ def is_recording_file(path: Path) -> bool:
         raise _unreadable(path, error) from None
 
 
-def check_baseline(options: JudgeOptions) -> None:
-    """Read the baseline before anything is traced: a trace whose baseline cannot be read has no report. Raises
+def check_baseline(path: Path, options: JudgeOptions) -> None:
+    """Read a baseline before anything is traced: a trace whose baseline cannot be read has no report. Raises
     CannotRead."""
-    if options.baseline is None:
-        return
     try:
-        recording = is_recording_file(options.baseline)
+        recording = is_recording_file(path)
     except CannotRead as error:
         raise CannotRead(str(error), "check the path after --baseline") from None
     if recording:
-        read_recording(options.baseline)
+        read_recording(path)
     else:
-        read_report(options.baseline, options)
+        read_report(path, options)
 
 
 def check_kind(path: Path) -> None:
