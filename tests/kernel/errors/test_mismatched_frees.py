@@ -120,8 +120,17 @@ def built_with_inlined(folder: Path, compiler: str, *flags: str) -> Path:
 
 INLINED = {
     "gcc": ["g++", "-O2", *UNFOLDED], "gcc-jumps": ["g++", "-O1", "-foptimize-sibling-calls"],
-    "clang": ["clang++-14", "-O2"],
+    "clang": ["clang++", "-O2"],
 }  # fmt: skip
+FIRST_FOLDING_CLANG = 17
+"""From then on nothing is judged of what it made, so nothing can be told."""
+
+
+def folds(compiler: str) -> bool:
+    if compiler != "clang++":
+        return False
+    said = subprocess.run([compiler, "-dumpversion"], check=True, capture_output=True, text=True, timeout=60).stdout
+    return int(said.partition(".")[0]) >= FIRST_FOLDING_CLANG
 
 
 @pytest.mark.parametrize("build", INLINED)
@@ -129,14 +138,16 @@ def test_operators_that_were_inlined_free_as_themselves(refleak: Refleak, tmp_pa
     """`delete` is a jump to `free` then, in a function like any other, or in a thunk, of which DWARF says nothing."""
     program = built_with_inlined(tmp_path, *INLINED[build])
     assert refleak("--heap-only", target=(program,)).report["errors"] == []
-    (error,) = refleak("--heap-only", target=(program, "bad")).report["errors"]
+    errors = refleak("--heap-only", target=(program, "bad")).report["errors"]
+    if folds(INLINED[build][0]):
+        assert errors == []
+        return
+    (error,) = errors
     assert (error["kind"], error["reason"]) == ("mismatched-free", "a block of 53 bytes that new[] made, freed by free")
     assert functions(error["stack"])[:2] == ["main", "__libc_start_call_main"]
 
 
-@pytest.mark.parametrize(
-    "build", [("g++", "-O2", "-fno-ipa-icf"), ("clang++-14", "-O2"), ("clang++-19", "-O2")], ids=" ".join
-)
+@pytest.mark.parametrize("build", [("g++", "-O2", "-fno-ipa-icf"), ("clang++", "-O2")], ids=" ".join)
 def test_a_jump_that_is_an_operators_and_free_s_is_no_mismatch(
     refleak: Refleak, tmp_path: Path, build: tuple[str, ...]
 ) -> None:
