@@ -53,12 +53,7 @@ NOINLINE int in_child(void *unused)
 /* The number in a variable, as in a program that makes calls of a table. */
 static volatile long number = SYS_clone;
 
-NOINLINE static int by_number(void)
-{
-	return syscall(number, SIGCHLD, 0, 0, 0, 0);
-}
-
-/* The same, with memory in common: the child goes on with a stack of its own. */
+/* With memory in common the child goes on with a stack of its own. */
 NOINLINE static int shared_by_number(void)
 {
 	register long fourth asm("r10") = 0, fifth asm("r8") = 0;
@@ -102,8 +97,6 @@ NOINLINE static int by_instruction(void)
 
 static int make_child(const char *how)
 {
-	if (!strcmp(how, "number"))
-		return by_number();
 	if (!strcmp(how, "shared-by-number"))
 		return shared_by_number();
 	if (!strcmp(how, "clone"))
