@@ -39,6 +39,7 @@ class AllocatorStorage:
     def __init__(self, binaries: Binaries) -> None:
         self._binaries = binaries
         self._words: dict[int, StorageWord | None] = {}
+        """By binary; None of those that are no such allocators, too: each process that ends has dozens."""
 
     def find(self, entries: Sequence[MapsEntry], words: Words) -> list[tuple[int, int]]:
         """Return, in an address space, where each begins from the thread pointer on, and its size in bytes. `entries`:
@@ -46,16 +47,20 @@ class AllocatorStorage:
         found: dict[int, tuple[int, int]] = {}
         for entry in entries:
             binary = self._binaries.known(entry) if entry.inode else None
-            if binary is None or binary.id in found or not is_replacement(binary):
+            word = self._word_of(binary) if binary is not None else None
+            if binary is None or word is None or binary.id in found:
                 continue
-            if binary.id not in self._words:
-                self._words[binary.id] = storage_word(binary.image)
-            word, bias = self._words[binary.id], binary.bias_of(entry.start, entry.end, entry.file_offset)
-            value = words(bias + word.link_address, 1) if word is not None and bias is not None else ()
-            first = _signed(value[0]) - word.addend if word is not None and value else 0
-            if word is not None and first + word.size <= 0:  # below the thread pointer, once the loader has written it
+            bias = binary.bias_of(entry.start, entry.end, entry.file_offset)
+            value = words(bias + word.link_address, 1) if bias is not None else ()
+            first = _signed(value[0]) - word.addend if value else 0
+            if first + word.size <= 0:  # below the thread pointer, once the loader has written it
                 found[binary.id] = first, word.size
         return list(found.values())
+
+    def _word_of(self, binary: OpenBinary) -> StorageWord | None:
+        if binary.id not in self._words:
+            self._words[binary.id] = storage_word(binary.image) if is_replacement(binary) else None
+        return self._words[binary.id]
 
 
 def _signed(word: int) -> int:

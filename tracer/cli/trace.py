@@ -220,7 +220,7 @@ def _run_until_end(trace: Trace, arguments: argparse.Namespace, reports: Watcher
 
 def _tell_misplaced(trace: Trace, arguments: argparse.Namespace) -> None:
     """Say that the command got an option that was seemingly meant for refleak: no report would come, and no word."""
-    if not arguments.command or arguments.quiet:
+    if arguments.quiet or not any(word.startswith("-") for word in arguments.command or ()):
         return
     from tracer.cli.parsing import parser_of
 
