@@ -37,6 +37,8 @@ _OF_EACH = (ControlKind.LOADER, ControlKind.ENDING)
 _MOST_TASKS = 8
 """Threads that have the events of a process without its first one: enough if one outlives the others."""
 _OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
+_TELL_NOTHING = (ControlKind.STARTED, ControlKind.FORKED)
+"""Holds after which nothing is seen by themselves: a Go program makes processes, but its exec is not seen."""
 
 
 def _sees_ends(binary: OpenBinary) -> bool:
@@ -365,7 +367,7 @@ class Prober:
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
         holds = (hold.kind for binary in binaries for hold in self._holds.get(binary.id, ()))
-        if binaries and not self._sites.count and all(kind == ControlKind.STARTED for kind in holds):
+        if binaries and not self._sites.count and all(kind in _TELL_NOTHING for kind in holds):
             raise NothingToProbe(f"nothing to probe in {name}: {why_untraced(binaries)}", what_helps(binaries))
 
     def leave(self, pid: int) -> None:

@@ -9,7 +9,6 @@ from traced_report import HOLD_EXPIRED, NOT_HELD, WENT_ON, Run
 pytestmark = pytest.mark.needs("holds")
 
 
-
 def made(run: Run, function: str = "in_child") -> int:
     return sum(leak["count"] for leak in run.below(function, "allocation"))
 
@@ -40,7 +39,13 @@ def test_a_vfork_child_has_the_probes_of_its_maker(refleak: Refleak) -> None:
     assert losses(run) <= {HOLD_EXPIRED, WENT_ON}
 
 
-def test_a_child_that_was_not_held_has_its_probes_later(refleak: Refleak) -> None:
+def test_a_child_made_past_libc_is_held(refleak: Refleak) -> None:
     run = refleak("--show", "all", target=("late_children", "raw"), timeout=300)
+    assert losses(run) <= {HOLD_EXPIRED, WENT_ON}
+    assert made(run) == 7
+
+
+def test_a_child_that_was_not_held_has_its_probes_later(refleak: Refleak) -> None:
+    run = refleak("--show", "all", target=("late_children", "unforeseen"), timeout=300)
     assert NOT_HELD in losses(run)
     assert made(run) == 7

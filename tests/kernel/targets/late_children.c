@@ -4,6 +4,7 @@
  *   races      the same, but the other one makes and frees blocks while the first one ends
  *   executes   executes itself from another thread, and makes 7 blocks there
  *   raw        is made without libc's fork, makes and frees blocks at once, and 7 blocks later
+ *   unforeseen the same, by a call whose number is known only at run time
  *   spawns     spawns itself by posix_spawn twelve times, each making 7 blocks
  *   vforks     makes 7 blocks in a vfork child, frees 2 of them in the parent, and forks one that makes 7
  */
@@ -18,6 +19,7 @@
 
 extern char **environ;
 static char *program;
+static volatile long number = SYS_clone;
 static void *blocks[7];
 
 static NOINLINE void in_child(void)
@@ -125,9 +127,12 @@ int main(int argc, char **argv)
 		vforks();
 		return 0;
 	}
-	child = !strcmp(argv[1], "raw") ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+	if (!strcmp(argv[1], "unforeseen"))
+		child = (pid_t)syscall(number, SIGCHLD, 0, 0, 0, 0);
+	else
+		child = !strcmp(argv[1], "raw") ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
 	if (child == 0) {
-		if (!strcmp(argv[1], "raw")) {
+		if (!strcmp(argv[1], "raw") || !strcmp(argv[1], "unforeseen")) {
 			turn();
 			usleep(500000);
 			in_child();
