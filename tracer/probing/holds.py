@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.jit.frame_registry import DEREGISTER_FUNCTIONS, INNERMOST_FUNCTIONS, LIBGCC, REGISTER_FUNCTIONS
@@ -110,6 +112,11 @@ def holds_of(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
         found += _end_holds(binary) if ends else []
     found += [Hold(offset, ControlKind.FORKED) for offset in binary.raw_forks]
     return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
+
+
+def lead_further(holds: Iterable[Hold]) -> bool:
+    """Return whether more may be seen after these holds: the children of a Go program exec where it is not seen."""
+    return any(hold.kind not in (ControlKind.STARTED, ControlKind.FORKED) for hold in holds)
 
 
 def is_libc(binary: OpenBinary) -> bool:

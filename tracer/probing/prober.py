@@ -19,7 +19,7 @@ from tracer.model.records import ControlKind
 from tracer.model.snapshot import EVERY_KIND, Loss, Mapping, Unresolved
 from tracer.probing.changed_code import is_changed, without_breakpoint
 from tracer.probing.copied_code import Excerpt, excerpts
-from tracer.probing.holds import holds_of, is_libc
+from tracer.probing.holds import holds_of, is_libc, lead_further
 from tracer.probing.mapping_calls import mapping_calls
 from tracer.probing.preloading import Placed, Preloading
 from tracer.probing.restored_code import restore_code
@@ -37,8 +37,6 @@ _OF_EACH = (ControlKind.LOADER, ControlKind.ENDING)
 _MOST_TASKS = 8
 """Threads that have the events of a process without its first one: enough if one outlives the others."""
 _OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
-_TELL_NOTHING = (ControlKind.STARTED, ControlKind.FORKED)
-"""Holds after which nothing is seen by themselves: a Go program makes processes, but its exec is not seen."""
 
 
 def _sees_ends(binary: OpenBinary) -> bool:
@@ -366,8 +364,8 @@ class Prober:
 
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
-        holds = (hold.kind for binary in binaries for hold in self._holds.get(binary.id, ()))
-        if binaries and not self._sites.count and all(kind in _TELL_NOTHING for kind in holds):
+        holds = (hold for binary in binaries for hold in self._holds.get(binary.id, ()))
+        if binaries and not self._sites.count and not lead_further(holds):
             raise NothingToProbe(f"nothing to probe in {name}: {why_untraced(binaries)}", what_helps(binaries))
 
     def leave(self, pid: int) -> None:
