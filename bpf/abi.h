@@ -577,6 +577,7 @@ struct hold {
 	u64 ticket;
 	u64 code; /* an address that can be read */
 	u64 no_flags; /* 0, which the verifier does not know */
+	u64 rescheduled_ns; /* when another one could last have the processor */
 };
 
 /* The counters that belong to one object, for a delete that names only the object. */

@@ -223,7 +223,9 @@ INLINE int tracer_answers(void)
  * memory. Tail calls, for more turns, are denied to sleepable programs. It
  * looks for its release more often than it reschedules: that takes the lock of
  * its memory, which the tracer wants, and a thread that has to wait for a
- * processor there keeps it.
+ * processor there keeps it. The clock tells when, not the turns: where these
+ * are slow, whoever sleeps and wakes many times, as the tracer does that reads
+ * files, would wait for some tens of them each time.
  *
  * All that a turn needs is in a map, nothing is read from the stack after the
  * loop, and the loop does not become part of the program, as the verifier makes
@@ -241,7 +243,7 @@ INLINE u64 new_ticket(int may_expire)
 }
 
 /* Look whether the thread is released, else let some time pass. */
-INLINE int hold_turn(u64 index)
+INLINE int hold_turn(void)
 {
 	u32 tid = kernel_tid();
 	u64 slot = tid, now = bpf_ktime_get_ns(), code;
@@ -257,8 +259,9 @@ INLINE int hold_turn(u64 index)
 #pragma unroll
 	for (int j = 0; j < HOLD_READS; j++)
 		bpf_probe_read_user(VALUE(DELAY), sizeof(*VALUE(DELAY)), NOWHERE);
-	if (index % TURNS_PER_RESCHEDULE)
+	if (now - hold->rescheduled_ns < RESCHEDULE_NS)
 		return 0;
+	hold->rescheduled_ns = now;
 	task = (void *)bpf_get_current_task_btf();
 	bpf_copy_from_user_task(VALUE(DELAY), 1, (void *)code, task, 0);
 	return 0;

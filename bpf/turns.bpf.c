@@ -17,7 +17,7 @@ INLINE int bit(u64 is_last)
 
 int turn_hold(struct turn turn)
 {
-	return bit(hold_turn(turn.index));
+	return bit(hold_turn());
 }
 
 int turn_step(struct turn turn)

@@ -52,4 +52,4 @@ FREED_SET = np.dtype(
         ("address", "<u8", (FREED_WAYS,)), ("time_ns", "<u8", (FREED_WAYS,)), ("block", FREED_PLACE, (FREED_WAYS,)),
     ]
 )
-HOLD = np.dtype([("ticket", "<u8"), ("code", "<u8"), ("no_flags", "<u8")])
+HOLD = np.dtype([("ticket", "<u8"), ("code", "<u8"), ("no_flags", "<u8"), ("rescheduled_ns", "<u8")])

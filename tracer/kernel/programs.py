@@ -33,7 +33,7 @@ from tracer.model import records
 from tracer.model.snapshot import EVERY_KIND, Loss
 from tracer.model.verified import Verified
 
-HOLD_TURNS, HOLD_READS, _TURNS_PER_RESCHEDULE = 1 << 23, 2, 64
+HOLD_TURNS, HOLD_READS, _RESCHEDULE_NS = 1 << 23, 2, 200_000
 """With the size of DELAY: a thread looks each 3 us or more whether it may go on, and each 0.2 ms or more whether
 another one wants its processor. The clock ends a hold; the turns, the most that the kernel allows, take 25 s."""
 _AT_ONCE = 4
@@ -74,7 +74,7 @@ _TURNS = (
 def compiler_flags(maps: Sequence[str], offsets: Mapping[str, int]) -> list[str]:
     """Return the macros that the sources are compiled with; `maps`: the names of all, in their order."""
     macros = {
-        "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS, "TURNS_PER_RESCHEDULE": _TURNS_PER_RESCHEDULE, **offsets
+        "HOLD_TURNS": HOLD_TURNS, "HOLD_READS": HOLD_READS, "RESCHEDULE_NS": _RESCHEDULE_NS, **offsets
     }  # fmt: skip
     values = (f"-D{name}={value}" for name, value in macros.items())
     return ["-DREFLEAK_BPF=1", *values, *placeholders(maps), *marks(_TURNS)]
