@@ -18,7 +18,7 @@ import numpy as np
 from tracer.cfi.frame_source import frame_sources
 from tracer.cfi.unwind_table import RULE_MASK, UnwindTable, build_table, start_of
 from tracer.elf.image import Image
-from tracer.files.cache_folder import cache_directory, evict, read_own, write_own
+from tracer.files.cache_folder import cache_directory, evict_later, read_own, write_own
 from tracer.model.records import RULE
 
 VERSION = 2
@@ -52,7 +52,7 @@ def cached_table(image: Image, directory: Path | None = None, limit_bytes: int =
     table = build_table(image)
     with suppress(OSError):
         _write(path, key, table)
-        evict(directory, ".unwind", limit_bytes)
+        evict_later(directory, ".unwind", limit_bytes)
     return table
 
 

@@ -6,6 +6,7 @@ that somebody else could have written is refused, and the trace goes on without 
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import secrets
@@ -28,6 +29,8 @@ ABANDONED_SECONDS = 3600
 
 refusals: dict[str, None] = {}
 """Why something of the cache was not used, in order: told once, at the end."""
+_crowded: dict[tuple[Path, str], int] = {}
+"""Folders and kinds of which files were written, and how many bytes may stay."""
 
 
 class Refused(OSError):
@@ -163,6 +166,21 @@ def write_own(path: Path, *parts: bytes, mode: int = 0o600, folder_mode: int = 0
         raise
     finally:
         os.close(folder)
+
+
+def evict_later(directory: Path, suffix: str, limit_bytes: int) -> None:
+    """Have `evict` done when this process ends: somebody may be held now. One that is killed leaves it to the next."""
+    if not _crowded:
+        atexit.register(evict_crowded)
+    _crowded[directory, suffix] = limit_bytes
+
+
+def evict_crowded() -> None:
+    """Do what was put off."""
+    while _crowded:
+        (directory, suffix), limit_bytes = _crowded.popitem()
+        with suppress(OSError):
+            evict(directory, suffix, limit_bytes)
 
 
 def evict(directory: Path, suffix: str, limit_bytes: int) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import tracer
 from tracer.binaries.file_version import FileVersion
 from tracer.elf.image import Image
-from tracer.files.cache_folder import evict, read_own, write_own
+from tracer.files.cache_folder import evict_later, read_own, write_own
 from tracer.files.json_codec import from_json, parse, sparse_json
 from tracer.model.operations import Placement
 from tracer.model.snapshot import UncoveredInstances, Unresolved
@@ -80,7 +80,7 @@ class KeptSites:
     def _write(self, path: Path, image: Image, found: FoundSites) -> None:
         body = json.dumps(sparse_json(_Kept(_code_of(image, found), found))).encode()
         write_own(path, _digest(body), body)
-        evict(self._folder, _SUFFIX, LIMIT_BYTES)
+        evict_later(self._folder, _SUFFIX, LIMIT_BYTES)
 
 
 def _digest(data: bytes) -> bytes:
