@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from tracer.analysis.glob import LONGEST, Glob
-from tracer.model.findings import Leak
+from tracer.model.findings import BAD_FREES, ErrorFinding, FrameList, Leak
 from tracer.model.frames import Frame
 
 ELLIPSIS = "..."
-LEAK = "Memcheck:Leak"
+LEAK, FREE = "Memcheck:Leak", "Memcheck:Free"
 _ALLOCATOR = re.compile(r"\*al(loc|ign)\*|_Zn\*|_Zn[wa]\w+|operator new.*|([mc]|re|aligned_)alloc|(posix_)?memalign")
 _NEW_PATTERN, _NEW = re.compile(r"_Zn(\*$|[wa])|operator new\b"), re.compile(r"_Zn[wa]|operator new\b")
 """valgrind replaces each operator new by its own; libstdc++'s operator new[] jumps to the other and leaves no frame."""
+_RELEASE = re.compile(r"\*|\*?(free|realloc)\*?|_Zd\S*|operator delete.*")
 FRAME_KINDS = ("fun", "obj", "src")
 
 
@@ -45,6 +46,10 @@ class FrameLine:
     def is_allocator(self) -> bool:
         return self.kind == "fun" and _ALLOCATOR.fullmatch(self.pattern) is not None
 
+    @property
+    def is_release(self) -> bool:
+        return self.kind == "fun" and _RELEASE.fullmatch(self.pattern) is not None
+
     @cached_property
     def _glob(self) -> Glob:
         return Glob(self.pattern, one=True)
@@ -54,44 +59,59 @@ class FrameLine:
 class StackSuppression:
     """A block of a suppression file: matches stacks that begin, at the leaf, with its lines.
 
-    The first line may name an allocator that the stack does not, or the caller of what made it.
+    The first line may name an allocator, or what frees, that the stack does not, or the caller of what made it.
     """
 
     name: str
     lines: tuple[FrameLine, ...]
     source: str = ""
     """FILE:LINE it stands at."""
+    of_frees: bool = False
+    """Whether it is for frees that break a rule, else for leaks."""
 
     def __str__(self) -> str:
         return self.name
 
     def matches(self, leak: Leak) -> bool:
-        """Follow all ways through the stack at once, so that many `...` cost no more than one."""
         places = {0, int(leak.maker is not None)}  # those without what made it too
-        for index, line in enumerate(self.lines):
+        if self.of_frees:
+            return False
+        return self._lead_through(self.lines, leak.stack, places, may_skip=self.lines[0].is_allocator)
+
+    def matches_error(self, error: ErrorFinding) -> bool:
+        if not self.of_frees or error.kind not in BAD_FREES:
+            return False
+        may_skip = self.lines[0].is_release
+        lines = self.lines[1:] if may_skip and self.lines[0].pattern == "*" else self.lines  # what frees is no frame
+        return self._lead_through(lines, error.stack, {0}, may_skip=may_skip and lines is self.lines)
+
+    @staticmethod
+    def _lead_through(lines: Sequence[FrameLine], stack: FrameList, places: set[int], *, may_skip: bool) -> bool:
+        """Follow all ways through the stack at once, so that many `...` cost no more than one."""
+        for index, line in enumerate(lines):
             if line.kind == ELLIPSIS:
-                places = set(range(min(places), len(leak.stack) + 1))
+                places = set(range(min(places), len(stack) + 1))
             else:
-                passed = {p + 1 for p in places if p < len(leak.stack) and line.matches(leak.stack[p])}
-                places = passed | places if index == 0 and line.is_allocator else passed
+                passed = {p + 1 for p in places if p < len(stack) and line.matches(stack[p])}
+                places = passed | places if index == 0 and may_skip else passed
             if not places:
                 return False
         return True
 
 
 def parse_block(lines: list[str], source: str) -> StackSuppression | None:
-    """Parse the lines between the braces; None for a suppression of something else than a leak.
+    """Parse the lines between the braces; None for a suppression of something else than a leak or a free.
 
     Raises ValueError with what is wrong.
     """
     if len(lines) < 2 or ":" not in lines[1]:
-        raise ValueError("a block has a name, then `Memcheck:Leak`, then the stack")
-    if lines[1] != LEAK:
+        raise ValueError("a block has a name, then `Memcheck:Leak` or `Memcheck:Free`, then the stack")
+    if lines[1] not in (LEAK, FREE):
         return None
     frames = tuple(_frames(lines[2:]))
     if not any(line.pattern.strip("*?") for line in frames):
         raise ValueError(f"the stack of `{lines[0][:60]}` would match everything")
-    return StackSuppression(lines[0], frames, source)
+    return StackSuppression(lines[0], frames, source, of_frees=lines[1] == FREE)
 
 
 def _frames(lines: list[str]) -> Iterator[FrameLine]:

@@ -87,7 +87,7 @@ def parse_suppressions(text: str, name: str) -> tuple[Rule, ...]:
     """Parse a suppression file's text, of both syntaxes mixed; `name` is what errors call the file.
 
     Raises SpecInvalid, with file and line, for what is neither a suppression nor a comment. Blocks of valgrind's that
-    are about something else than leaks are passed over.
+    are about something else than leaks and frees are passed over.
     """
     found: list[Rule] = []
     block: list[str] | None = None
@@ -129,9 +129,9 @@ def _of_block(lines: list[str], name: str, number: int) -> list[Rule]:
     return [] if parsed is None else [parsed]
 
 
-def matching(rules: Sequence[Rule], error: ErrorFinding) -> Suppression | None:
+def matching(rules: Sequence[Rule], error: ErrorFinding) -> Rule | None:
     """Return the first rule that a broken rule is passed over by."""
-    return next((rule for rule in rules if isinstance(rule, Suppression) and rule.matches_error(error)), None)
+    return next((rule for rule in rules if rule.matches_error(error)), None)
 
 
 def unused_notes(

@@ -14,6 +14,8 @@ from tracer.model.snapshot import Coverage, Loss, Process
 from tracer.model.trends import Trend
 
 FrameList = tuple[Frame, ...]
+BAD_FREES = ("double-free", "invalid-free", "mismatched-free")
+"""Kinds of errors that are a free which breaks a rule: valgrind has one name for all."""
 
 REACHABLE, POSSIBLE, STACK_ONLY, LOST, INDIRECT = "reachable", "possible", "stack", "lost", "indirect"
 REACHABILITY = (None, REACHABLE, POSSIBLE, STACK_ONLY, LOST, INDIRECT)

@@ -54,9 +54,9 @@ def _on_frame_pointers(maker: Frame) -> Iterator[str]:
 
 def _patterns(frame: Frame) -> Iterator[str]:
     if frame.function is None:
-        yield f"leak:{'/' if frame.path else '^'}{_literal(frame.module or '')}$"
+        yield f"leak:{'/' if frame.path else '^'}{literal(frame.module or '')}$"
         return
-    yield f"leak:^{_literal(CLONE.sub('*', frame.function))}$"
+    yield f"leak:^{literal(CLONE.sub('*', frame.function))}$"
     plain, qualified = _PLAIN.fullmatch(frame.function), _QUALIFIED.fullmatch(frame.function)
     if plain:
         yield f"leak:^{plain[1]}$"
@@ -65,6 +65,6 @@ def _patterns(frame: Frame) -> Iterator[str]:
         yield f"# leak:^{qualified[1]}$"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """`$` is the end wherever it stands in a pattern, and clang has it in the names of closures."""
     return text.replace("$", "*") if len(text) < _LONGEST else text.replace("$", "*")[: _LONGEST - 9] + "*"

@@ -1,4 +1,4 @@
-"""Suppressions to copy: one for each entry, in LeakSanitizer's or valgrind's syntax."""
+"""Suppressions to copy: one for each entry and broken rule, in LeakSanitizer's or valgrind's syntax."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TextIO
 
-from tracer.model.findings import Findings, Leak
+from tracer.model.findings import BAD_FREES, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.frames import Frame
 from tracer.report.amount_words import amount
-from tracer.report.sanitizer_pattern import CLONE, lsan_lines
+from tracer.report.amounts import counted
+from tracer.report.sanitizer_pattern import CLONE, literal, lsan_lines
 
 _ALLOCATOR = re.compile(r"alloc|memalign|^_Zn[wa]|^operator new")
 _NEW = re.compile(r"_Zn[wa]|operator new\b")
@@ -20,20 +21,38 @@ _DEEPEST = 24
 
 
 def write_suppressions(findings: Findings, stream: TextIO, syntax: str) -> None:
-    """Write a suppression for each entry that is not inherited. `syntax`: "lsan" or "valgrind"."""
+    """Write a suppression for each entry that is not inherited, and each error. `syntax`: "lsan" or "valgrind"."""
     done: set[tuple[str, ...]] = set()
-    if syntax == "valgrind" and any("(" in (frame.function or "") for leak in findings.leaks for frame in leak.callers):
+    leaks = [one for one in findings.leaks if one.state != "inherited" and not one.is_held and one.owner is None]
+    stacks = [*(leak.callers for leak in leaks), *(error.stack for error in findings.errors)]
+    if syntax == "valgrind" and any("(" in (frame.function or "") for stack in stacks for frame in stack):
         stream.write("# valgrind itself compares names of C++ as linked: for it, make these with --no-demangle\n")
-    for leak in findings.leaks:
-        if leak.state == "inherited" or leak.is_held or leak.owner is not None:
-            continue
-        text = tuple(lsan_lines(leak) if syntax == "lsan" else _valgrind(leak))
+    texts = [lsan_lines(leak) if syntax == "lsan" else _valgrind(leak) for leak in leaks]
+    texts += [_of_error(error, syntax) for error in findings.errors]
+    for text in map(tuple, texts):
         patterns = tuple(line for line in text if line[0] != "#")
         said = patterns[2:] if syntax == "valgrind" else patterns or text[-1:]  # without the name, which is the entry's
         if said in done:
             continue
         done.add(said)
         stream.write("\n".join(text) + "\n")
+
+
+def _of_error(error: ErrorFinding, syntax: str) -> Iterator[str]:
+    """Only bad frees have a kind in valgrind, and nothing of this in LeakSanitizer."""
+    named = next((frame.function for frame in error.stack if frame.function), None)
+    yield f"# {error.kind}{f' ({error.type})' if error.type else ''}, {counted(error.count, 'time')}"
+    if syntax == "valgrind" and error.kind in BAD_FREES:
+        yield "{"
+        yield f"   refleak-{error.kind}{f'-{named}' if named else ''}"
+        yield "   Memcheck:Free"
+        yield "   fun:*"
+        yield from _ways(error.stack[: _DEEPEST - 1])
+        yield "}"
+    else:
+        pattern = f":^{literal(CLONE.sub('*', named))}$" if named else ""
+        yield f"# for refleak alone, without the `# `: {'LeakSanitizer' if syntax == 'lsan' else 'valgrind'} refuses it"
+        yield f"# error:{error.kind}{pattern}"
 
 
 def _valgrind(leak: Leak) -> Iterator[str]:
@@ -54,11 +73,15 @@ def _valgrind(leak: Leak) -> Iterator[str]:
             frames = frames[1:]
         if made_by_new or not (frames and _ALLOCATOR.search(frames[0].function or "")):
             yield from _allocator(leak.type or "", made_by_new)
+    yield from _ways(frames)
+    yield "}"
+
+
+def _ways(frames: FrameList) -> Iterator[str]:
     for frame in frames:
         yield f"   {_line(frame)}"
         if frame.function in _OUTERMOST:
             break
-    yield "}"
 
 
 def _allocator(type_: str, made_by_new: bool) -> Iterator[str]:

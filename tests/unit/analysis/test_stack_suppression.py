@@ -14,7 +14,7 @@ from tracer.analysis.analysis import analyse
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import parse_suppressions
 from tracer.errors import SpecInvalid
-from tracer.model.findings import Findings, Leak
+from tracer.model.findings import ErrorFinding, Findings, Leak
 from tracer.model.frames import Frame
 from tracer.pipeline.linked_names import with_written_names
 from tracer.report.suppression_text import write_suppressions
@@ -59,6 +59,45 @@ def test_a_block_matches_from_the_leaf(lines: tuple[str, ...], matches: bool) ->
     assert (str(rule), rule.source) == ("a name", "f:1")
 
 
+ERROR = ErrorFinding("double-free", "malloc", 1, 2, 0x1000, LEAK.stack[1:], LEAK.stack, LEAK.stack[2:])
+
+
+@pytest.mark.parametrize(
+    ("lines", "matches"),
+    [
+        (("fun:free", "fun:name_of", "fun:load"), True),
+        (("fun:_ZdlPv", "fun:name_of"), True),
+        (("fun:*", "fun:name_of"), True),
+        (("fun:name_of",), True),
+        (("fun:free", "fun:load"), False),
+        (("fun:malloc", "fun:name_of"), False),
+        (("...", "fun:main"), True),
+    ],
+)
+def test_a_block_for_frees_matches_errors_alone(lines: tuple[str, ...], matches: bool) -> None:
+    (rule,) = parse_suppressions(block(*lines).replace("Memcheck:Leak", "Memcheck:Free"), "f")
+    assert rule.matches_error(ERROR) is matches
+    assert not rule.matches_error(replace(ERROR, kind="over-put"))
+    assert not rule.matches(replace(LEAK, stack=ERROR.stack))
+    (of_leaks,) = parse_suppressions(block(*lines), "f")
+    assert not of_leaks.matches_error(ERROR)
+
+
+@pytest.mark.parametrize(("syntax", "kind"), [("lsan", "double-free"), ("lsan", "over-put"), ("valgrind", "over-put")])
+def test_what_other_tools_would_refuse_is_a_comment(syntax: str, kind: str) -> None:
+    error = replace(ERROR, kind=kind)
+    text = generated(syntax, replace(found(), leaks=(), errors=(error,)))
+    assert parse_suppressions(text, "s") == ()
+    (rule,) = parse_suppressions(text.replace("# error", "error"), "s")
+    assert rule.matches_error(error)
+
+
+def test_a_bad_free_has_a_block_of_its_own() -> None:
+    (rule,) = parse_suppressions(generated("valgrind", replace(found(), leaks=(), errors=(ERROR,))), "s")
+    assert rule.matches_error(ERROR)
+    assert not rule.matches_error(replace(ERROR, stack=(Frame("another", "srv", "/usr/bin/srv"), *ERROR.stack)))
+
+
 def test_both_syntaxes_in_one_file_and_other_tools_blocks() -> None:
     text = f"# c\nleak:foo\n{block('fun:f')}\n{{\n x\n Memcheck:Cond\n fun:g\n}}\nref:dso\n"
     assert [str(rule) for rule in parse_suppressions(text, "f")] == ["leak:foo", "a name", "ref:dso"]
@@ -91,6 +130,7 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
         return
     for rule in rules:
         rule.matches(LEAK)
+        rule.matches_error(ERROR)
 
 
 def found(text: str = "") -> Findings:
@@ -192,7 +232,7 @@ def test_how_to_make_them_for_valgrind_is_said_where_names_are_written() -> None
 
 
 def test_nothing_found_nothing_generated() -> None:
-    assert generated("lsan", replace(found(), leaks=())) == ""
+    assert generated("lsan", replace(found(), leaks=(), errors=())) == ""
 
 
 def test_a_suppression_that_matches_nothing_is_named() -> None:

@@ -133,7 +133,7 @@ def entry(*functions: str, own: int) -> Leak:
 def written(leak: Leak, path: Path) -> str:
     snap, made = server()
     out = io.StringIO()
-    write_suppressions(replace(analyse(snap, made.symbols), leaks=(leak,)), out, "lsan")
+    write_suppressions(replace(analyse(snap, made.symbols), leaks=(leak,), errors=()), out, "lsan")
     path.write_text(out.getvalue())
     return out.getvalue()
 
