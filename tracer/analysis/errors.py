@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracer.analysis.bad_frees import KINDS, BadFrees
 from tracer.analysis.evidence import Evidence
-from tracer.analysis.extra_put import ExtraPuts
 from tracer.analysis.groups import group_rows
 from tracer.analysis.mismatches import Mismatches
 from tracer.analysis.stacks import lines_of
@@ -17,6 +17,9 @@ from tracer.model.events import COUNTED_EVENT, ErrorKind, Where
 from tracer.model.findings import FREED_PAST_COUNTER, REINITIALISED, REMARKS, ErrorFinding, FrameList, Holder
 from tracer.model.holders import KIND_GONE
 from tracer.model.snapshot import Records
+
+if TYPE_CHECKING:
+    from tracer.analysis.extra_put import ExtraPut
 
 _KINDS: Mapping[int, str] = {
     ErrorKind.OVER_PUT: "over-put",
@@ -40,7 +43,7 @@ def error_findings(evidence: Evidence, frees: BadFrees, events: Records) -> tupl
     stand_for = np.maximum(events["represented"], 1)
     counts = np.bincount(groups.label, stand_for, len(groups)).astype(np.int64).tolist()
     merged: dict[tuple[object, ...], ErrorFinding] = {}
-    extra = ExtraPuts(evidence, events)
+    extra = _extra_puts(evidence, events)
     for row, count in sorted(zip(groups.first.tolist(), counts, strict=True)):
         event = events[row]
         numbers = [int(event[name]) for name in ("stack", "birth", "release")]
@@ -50,7 +53,7 @@ def error_findings(evidence: Evidence, frees: BadFrees, events: Records) -> tupl
         before = merged.get(key)
         is_freed = int(event["error"]) in (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
         said = _past(events.view(COUNTED_EVENT)[row]) if is_freed else frees.reason(event)
-        put = extra.of(row) if before is None or before.probably is None else None
+        put = extra(row) if before is None or before.probably is None else None
         merged[key] = ErrorFinding(
             kind=_KINDS.get(int(event["error"]), f"error {int(event['error'])}"),
             type=evidence.type_name(int(event["broken_type"])) if event["broken_type"] else frees.type(event),
@@ -71,6 +74,14 @@ def error_findings(evidence: Evidence, frees: BadFrees, events: Records) -> tupl
         before = merged.get(key)
         merged[key] = replace(before, count=before.count + error.count) if before else error
     return tuple(sorted(_without_followers(list(merged.values())), key=_rank))
+
+
+def _extra_puts(evidence: Evidence, events: Records) -> Callable[[int], ExtraPut | None]:
+    if not (events["error"] == ErrorKind.OVER_PUT).any():
+        return lambda _: None
+    from tracer.analysis.extra_put import ExtraPuts  # with all that pairs references, which few programs count
+
+    return ExtraPuts(evidence, events).of
 
 
 def _place_the_rest(merged: dict[tuple[object, ...], ErrorFinding]) -> None:

@@ -11,7 +11,8 @@ from tracer.analysis.groups import Indices, group_rows
 from tracer.analysis.history import Calls
 from tracer.analysis.putters import Putters
 from tracer.analysis.representatives import Representative, Representatives
-from tracer.analysis.unpaired import Verdict, judge
+from tracer.analysis.unpaired import judge
+from tracer.analysis.unpaired_verdict import Verdict
 from tracer.model.snapshot import Records
 from tracer.model.statistics import NEVER_PUT
 

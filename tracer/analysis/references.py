@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,13 +18,12 @@ from tracer.analysis.history import Calls, calls, owners
 from tracer.analysis.holders import compared
 from tracer.analysis.object_memory import NumberedObjects
 from tracer.analysis.own_frame import own_frame
-from tracer.analysis.pairing import verdicts
 from tracer.analysis.reached import reachability, reached
 from tracer.analysis.signature import signatures
 from tracer.analysis.stacks import Lines, SymbolizedStack, lines_of
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import Turnovers, object_turnover
-from tracer.analysis.unpaired import Verdict
+from tracer.analysis.unpaired_verdict import Verdict
 from tracer.model.balance import Balance, CallPath
 from tracer.model.events import EVENT
 from tracer.model.findings import INHERITED, LEAKED, OUTSTANDING, Instance, Leak, StackCount, UnpairedGet
@@ -97,7 +97,7 @@ class _Merge:
             part = _Part(int(objects["stack"][row]), int(objects["site"][row]), rows)
             members[keys[label[row]], kept_by].append(part)
         groups = {key: np.concatenate([part.rows for part in parts]) for key, parts in members.items()}
-        found = {} if self._inherited else verdicts(self._evidence, objects, self._owner, self._calls, groups)
+        found = {} if self._inherited else self._verdicts(groups)
         numbers = {own: number for number, (own, kept_by) in enumerate(members, 1) if kept_by is None}
         leaks = []
         for key, parts in members.items():
@@ -109,6 +109,11 @@ class _Merge:
                 leak = replace(leak, number=numbers[key[0]])
             leaks.append(leak)
         return leaks
+
+    def _verdicts(self, groups: Mapping[Key, Indices]) -> dict[Key, Verdict]:
+        from tracer.analysis.pairing import verdicts  # with all that pairs references, which few programs count
+
+        return verdicts(self._evidence, self._objects, self._owner, self._calls, groups)
 
     def _own_keys(self) -> tuple[Indices, list[_Own]]:
         """Number the objects by what they have in common themselves; return the numbers, and the key of each."""

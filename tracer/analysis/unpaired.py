@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,22 +21,13 @@ from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
 from tracer.analysis.stacks import Lines, same_lines
 from tracer.analysis.suspect import CONFIDENCES, EXACT, STRONG, WEAK, Suspect
+from tracer.analysis.unpaired_verdict import Verdict
 from tracer.analysis.whole_places import by_whole_places
-from tracer.model.findings import StackCount, UnpairedGet
+from tracer.model.findings import UnpairedGet
 
 _SURE = 0.15
 _WORTH = 0.3
 _MOST = 3
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What was never put in the objects of one group, the surest first, and where healthy ones ended."""
-
-    unpaired: tuple[UnpairedGet, ...] = ()
-    healthy: tuple[StackCount, ...] = ()
-    around: tuple[str, ...] = ()
-    """Types of which a put would have been around the one that is missing, the innermost first."""
 
 
 def judge(

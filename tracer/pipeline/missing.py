@@ -13,7 +13,7 @@ from tracer.errors import NothingFound, RefleakError
 from tracer.model.findings import Findings
 from tracer.model.snapshot import Missing, Snapshot
 from tracer.pipeline.trace_options import TraceOptions
-from tracer.sites.instance_search import mentions
+from tracer.sites.mentions import mentions
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.description import TYPE_CAPTURE, DescribedType, Description
 from tracer.specs.presets import DIRECTORY

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tracer.binaries.file_version import FileVersion
-from tracer.dwarf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.interpreters.languages import LANGUAGES
-from tracer.model.operations import FunctionSpec, Site, Spec
+from tracer.model.operations import Site, Spec
 from tracer.model.preload_names import SONAME
-from tracer.model.snapshot import Unresolved
+from tracer.model.snapshot import UncoveredInstances, Unresolved
 from tracer.probing.found_sites import FoundSites, KeptSites
 from tracer.sites.costs import CostModel
-from tracer.sites.instance_probes import PlacedInstances, place_instances
-from tracer.sites.instance_search import instances_of, mentions, names_of_instances
+from tracer.sites.mentions import mentions
 from tracer.sites.placement import place
 from tracer.sites.raw_forks import find_raw_forks
 from tracer.sites.resolve import functions_for, resolve
 from tracer.sites.unwinders import find_unwinders, refused_returns
 from tracer.specs.allocators import HEAP, MAPPINGS
 from tracer.specs.catalogue import Catalogue
-from tracer.specs.refinement import following, refinement
 from tracer.specs.stubs import STUBS
 from tracer.specs.wrappers import WRAPPERS
-
-
-@dataclass(frozen=True)
-class _Refined:
-    sites: list[Site]
-    instances: PlacedInstances
-    unresolved: tuple[Unresolved, ...]
 
 
 class SiteFinder:
@@ -74,33 +63,22 @@ class SiteFinder:
         sites, unresolved = resolve(image, specs, allocator=is_allocator)
         sites += self._code_ends(image)
         functions = [f for f in functions_for(image, described, allocator=is_allocator) if f.group]
-        refined = self._refined(sites, functions, image)
-        placements = [*(place(site, image, self._costs) for site in refined.sites), *refined.instances.placements]
-        unresolved += refined.unresolved
+        placements = [place(site, image, self._costs) for site in sites]
+        uncovered: Sequence[UncoveredInstances] = ()
+        if any(site.function.group for site in sites) or mentions(image, functions):
+            from tracer.probing.described_copies import refined  # with the DWARF's readers, which few traces need
+
+            found = refined(image, self._catalogue.types, self._costs, sites, functions)
+            placements = [*(place(site, image, self._costs) for site in found.sites), *found.placements]
+            unresolved += found.unresolved
+            uncovered = found.uncovered
         refused = {p: p.reason for p in placements if not p.cost} | refused_returns(image, placements)
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                                   p.site.function.function, reason) for p, reason in refused.items()]  # fmt: skip
         return FoundSites(
-            tuple(p for p in placements if p not in refused), tuple(unresolved), tuple(refined.instances.uncovered),
+            tuple(p for p in placements if p not in refused), tuple(unresolved), tuple(uncovered),
             tuple(find_unwinders(image, self._costs)), find_raw_forks(image),
         )  # fmt: skip
-
-    def _refined(self, sites: list[Site], functions: list[FunctionSpec], image: Image) -> _Refined:
-        """Ask the DWARF, which takes its time, only of binaries that have described functions."""
-        present = {site.function.group for site in sites if site.function.group}
-        if not present and not mentions(image, functions):
-            return _Refined(sites, PlacedInstances(), ())
-        facts = read_debug_facts(image)
-        present |= {function.group for function in functions if names_of_instances(function, facts)}
-        found = refinement(present, self._catalogue.types, facts)
-        sites = [replace(site, function=found.apply(site.function)) for site in sites]
-        inlined = instances_of([found.apply(function) for function in functions], facts, image)
-        instances = place_instances(inlined, sites, image, self._costs)
-        groups = {function.group for function, _ in inlined}
-        sites = [replace(site, function=following(site.function, instances.unseen, groups)) for site in sites]
-        followed = [replace(p, site=replace(p.site, function=following(p.site.function, instances.unseen, groups)))
-                    for p in instances.placements]  # fmt: skip
-        return _Refined(sites, replace(instances, placements=followed), found.unresolved)
 
     def _entries(self, image: Image) -> list[Spec]:
         found = (language.entries(image) for language in LANGUAGES) if self._interpreters else ()

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tracer.dwarf.debug_facts import DebugFacts
 from tracer.dwarf.inlined_instances import InlinedInstance, read_instances
 from tracer.elf.image import Image
 from tracer.model.operations import FunctionSpec
-
-_PATTERN = re.compile(r"[*?\[]")
-
-
-def mentions(image: Image, functions: Iterable[FunctionSpec]) -> bool:
-    """Tell, without reading its DWARF, whether a binary may have copies of functions that have no symbol here."""
-    section = image.section(".debug_str")
-    names = {f.function.encode() for f in functions if not _PATTERN.search(f.function)} if section else set()
-    strings = bytes(image.contents(section)) if section and names else b""
-    return any(strings.find(b"\0" + name + b"\0") >= 0 for name in names)
+from tracer.sites.mentions import PATTERN
 
 
 def names_of_instances(function: FunctionSpec, facts: DebugFacts) -> list[str]:
     """Return the inlined functions that a function of a spec stands for."""
-    if _PATTERN.search(function.function):
+    if PATTERN.search(function.function):
         return fnmatch.filter(facts.instances, function.function)
     return [function.function] if function.function in facts.instances else []
 

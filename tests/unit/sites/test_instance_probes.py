@@ -20,7 +20,8 @@ from tracer.model.records import RuleKind
 from tracer.sites.costs import default_costs
 from tracer.sites.instance_locations import AlwaysNull, NotThere, locate
 from tracer.sites.instance_probes import PlacedInstances, place_instances
-from tracer.sites.instance_search import instances_of, mentions
+from tracer.sites.instance_search import instances_of
+from tracer.sites.mentions import mentions
 from tracer.sites.resolve import resolve
 
 SOURCE = """
