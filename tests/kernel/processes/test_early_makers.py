@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from traced_report import WENT_ON
+from traced_report import HOLD_EXPIRED, WENT_ON
 
 import tracer
 from tracer.capture import kernel_start
@@ -23,6 +23,7 @@ from tracer.probing.prober import Prober
 
 pytestmark = pytest.mark.needs("uprobe_multi")
 
+TURNS = 3
 QUIET = tracer.TraceOptions(user="root", reachability=False)
 
 
@@ -86,9 +87,18 @@ class SlowTracer:
 def test_no_block_is_missed_in_silence(
     targets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
 ) -> None:
-    slow = SlowTracer(tmp_path, before=before)
-    slow.install(monkeypatch)
-    report = tracer.trace([str(targets / "early_maker"), str(tmp_path)], QUIET)
-    assert len(slow.changed_over) == 1
-    assert (report.exit_status, list(report.errors)) == (0, [])
-    assert {loss.reason for loss in report.findings.losses} == (set() if before else {WENT_ON})
+    wanted = set() if before else {WENT_ON}
+    for turn in range(TURNS):
+        folder = tmp_path / f"{turn}"
+        folder.mkdir()
+        slow = SlowTracer(folder, before=before)
+        with monkeypatch.context() as patch:
+            slow.install(patch)
+            report = tracer.trace([str(targets / "early_maker"), str(folder)], QUIET)
+        assert len(slow.changed_over) == 1
+        assert (report.exit_status, list(report.errors)) == (0, [])
+        lost = {loss.reason for loss in report.findings.losses}
+        if lost == wanted:
+            return
+        assert lost <= wanted | {HOLD_EXPIRED, WENT_ON}  # on a busy machine, and said
+    raise AssertionError(lost)
