@@ -77,7 +77,7 @@ class ExtraPuts:
         impartial = likely(siblings.weights(one) * of_others, one, extra)[2]
         if impartial.max() >= -_SURE * one.remaining:
             column = int(impartial.argmax())
-            strong = self._is_sure(rates, one, column, int(self._errors[row]["stack"]))
+            strong = self._is_sure(rates, one, column, int(self._errors[row]["stack"]), found.before)
             return self._said(siblings, found, column, strong)
         informed = likely(siblings.weights(one, in_order) * of_others, one, extra)[2] * _by_numbers(siblings, found)
         return self._said(siblings, found, int(informed.argmax()), False)
@@ -120,12 +120,13 @@ class ExtraPuts:
         return same
 
     @staticmethod
-    def _is_sure(rates: PutRates, one: Life, column: int, late: int) -> bool:
+    def _is_sure(rates: PutRates, one: Life, column: int, late: int, before: int) -> bool:
         """Tell whether the put that came too late is another one, or known well from objects that ended so.
 
-        It is mostly the put of who held the object still."""
+        It is mostly the put of who held the object still: where objects `before` had its memory, of one of those, too.
+        """
         put = one.puts[column]
-        return put != late or rates.known(put) >= _WELL
+        return put != late or (rates.known(put) >= _WELL and not before)
 
     def _rates_of(self, type_: int) -> PutRates:
         if type_ not in self._rates:

@@ -371,6 +371,24 @@ def test_a_put_that_met_another_object_is_not_accused() -> None:
     assert error.reason is not None and "1 taken here, 2 put, with 1 that had this memory before" in error.reason
 
 
+@pytest.mark.parametrize("reused", [False, True])
+def test_the_late_put_of_memory_that_was_used_again_is_not_surely_the_one(reused: bool) -> None:
+    """It is mostly of who held the object that was there before, and ended too early."""
+    made = Simulation()
+    for _ in range(30):
+        live(made, FIND)
+    first = made.create(BIRTH.get)
+    made.get(first, FIND.get)
+    for put in (FIND.put, BIRTH.put):
+        made.put(first, put)
+    second = made.create(BIRTH.get, memory_of=first) if reused else made.create(BIRTH.get)
+    for put in (BIRTH.put, BIRTH.put):
+        made.put(second, put)
+    (error,) = found(made).errors
+    assert error.reason is not None
+    assert error.reason.endswith("judged by order and nearness alone") is reused
+
+
 def test_numbers_tell_which_get_was_made_twice() -> None:
     """Else what the cache took would have been given back in two ways. No object is well."""
     made = Simulation()
