@@ -30,7 +30,7 @@ from tracer.errors import (
 if TYPE_CHECKING:
     from argparse import Namespace
 
-_COLLECT_AT = (50_000, 20, 20)
+_COLLECT_AT = (200_000, 20, 20)
 """Python's own 700 make it look through hundreds of thousands of entries again and again, where there is no garbage."""
 _LONGEST_LINE = 600
 _NOBODY_READS = 141
