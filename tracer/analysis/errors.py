@@ -72,8 +72,12 @@ def error_findings(evidence: Evidence, frees: BadFrees, events: Records) -> tupl
     for error in Mismatches(evidence).findings():
         key = (error.kind, error.pid, *(lines_of(stack or ()) for stack in (error.stack, error.created_at)))
         before = merged.get(key)
-        merged[key] = replace(before, count=before.count + error.count) if before else error
+        merged[key] = _together(before, error) if before else error
     return tuple(sorted(_without_followers(list(merged.values())), key=_rank))
+
+
+def _together(one: ErrorFinding, other: ErrorFinding) -> ErrorFinding:
+    return replace(one, count=one.count + other.count, is_least=one.is_least or other.is_least)
 
 
 def _extra_puts(evidence: Evidence, events: Records) -> Callable[[int], ExtraPut | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
@@ -15,6 +16,8 @@ from tracer.model.records import Given
 from tracer.model.snapshot import SiteInfo
 
 MISMATCHED_FREE = "mismatched-free"
+_ALL_LOOKED_AT = 16
+"""Of so many frees of an allocation stack each was looked at (is_worth_a_look in bpf/allocations.bpf.h)."""
 _REPLACEMENTS = ("libjemalloc*", "libtcmalloc*", "libmimalloc*")
 _ALLOCATORS = (*_REPLACEMENTS, *C_LIBRARIES)
 _BY_NAME = frozenset({"reallocarray", "free_sized", "free_aligned_sized"})
@@ -38,6 +41,9 @@ class Mismatches:
         self._evidence = evidence
         self._births: dict[tuple[_Calls, int | None], Call] = {}
         self._frees: dict[tuple[_Calls, int, int], Call] = {}
+        self._looked_at = Counter[int]()
+        for made, count in snapshot.free_sites[["made", "count"]].tolist():
+            self._looked_at[made] += count
         self._plain = not any(binary.has_operators for binary in snapshot.binaries)
 
     def findings(self) -> Iterator[ErrorFinding]:
@@ -50,6 +56,7 @@ class Mismatches:
                 yield ErrorFinding(
                     MISMATCHED_FREE, None, int(row["pid"]), int(row["count"]), int(row["address"]),
                     self._evidence.stacks.get(freed).frames, self._birth_stack(made), None, reason=reason,
+                    is_least=self._looked_at[made] >= _ALL_LOOKED_AT,
                 )  # fmt: skip
 
     def _judge(self, row: np.void) -> str | None:

@@ -159,7 +159,7 @@ def _address(error: ErrorFinding) -> str:
 def add_error(page: Page, number: int, error: ErrorFinding) -> None:
     """Add one broken rule with its three stacks: the offence, the release, the birth."""
     page.blank()
-    times = "" if error.count == 1 else f", {counted(error.count, 'time')}"
+    times = "" if error.count == 1 else f", {error.times}"
     what = f"E{number}  {error.kind}{f' of {error.type}' if error.type else ''} {_address(error)}{times}"
     page.heading(what)
     page.ends(f"    {_OFFENCES.get(error.kind, 'done at')}", f"pid {error.pid}")

@@ -34,7 +34,7 @@ def leak_sentence(leak: Leak) -> str:
 def error_sentence(error: ErrorFinding) -> str:
     """Return "over-put of dso, 2 times, in thread__exit (thread.c:99)"."""
     of = f" of {error.type}" if error.type else ""
-    times = f", {error.count:,} times," if error.count != 1 else ""
+    times = f", {error.times}," if error.count != 1 else ""
     what = f" ({error.reason})" if error.reason and error.kind.endswith("-free") else ""
     return f"{error.kind}{of}{times} in {short_place(offender(error))}{what}"
 

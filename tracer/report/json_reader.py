@@ -95,7 +95,7 @@ def _error(error: Mapping[str, Any]) -> ErrorFinding:
     return ErrorFinding(
         kind=_get(error, "kind", str), type=_maybe(error, "type", str), pid=_get(error, "pid", int),
         count=_get(error, "count", int), address=_hex(error, "address"), stack=_stack(error, "stack"),
-        created_at=None, released_at=None,
+        created_at=None, released_at=None, is_least=_maybe(error, "is_least", bool) or False,
     )  # fmt: skip
 
 

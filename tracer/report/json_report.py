@@ -320,6 +320,7 @@ def _error(error: ErrorFinding) -> Json:
         "type": error.type,
         "pid": error.pid,
         "count": error.count,
+        "is_least": error.is_least,
         "address": hex(error.address),
         "stack": error.stack,
         "created_at": error.created_at,
