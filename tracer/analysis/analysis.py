@@ -30,6 +30,7 @@ from tracer.analysis.totals import allocation_totals, notes, type_names, type_ro
 from tracer.model.findings import Findings, HeapPoint, Leak
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
+from tracer.model.urgency import urgency
 
 _KINDS = ("reference", "allocation", "mapping")
 _DEFAULTS = AnalysisOptions()
@@ -97,7 +98,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
     )
 
 
-def _rank(leak: Leak) -> tuple[int, int, int, str, int, str, str, int]:
+def _rank(leak: Leak) -> tuple[int, int, int, int, str, int, str, str, int]:
     first = leak.instances[0].address if leak.instances else 0
     rest = leak.id, leak.pid, leak.state, leak.reachability or "", first
-    return (_KINDS.index(leak.kind), -(leak.bytes or 0), -leak.count, *rest)
+    return (urgency(leak), _KINDS.index(leak.kind), -(leak.bytes or 0), -leak.count, *rest)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from tracer.model.findings import INDIRECT, LOST, ErrorFinding, Findings, Leak
+from tracer.model.urgency import urgency
 from tracer.report.alike_processes import ProcessEntries, add_inherited, add_others, alike
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
@@ -72,7 +73,7 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
     leaks_of: dict[int, list[Leak]] = {}
     for leak in findings.leaks:
         leaks_of.setdefault(leak.pid, []).append(leak)
-    concerned = [pid for pid in pids if pid in leaks_of]
+    concerned = sorted((pid for pid in pids if pid in leaks_of), key=lambda pid: min(map(urgency, leaks_of[pid])))
     number = 0
     for first, *others in alike(_entries_of(findings, pid, leaks_of[pid], options) for pid in concerned):
         listed, inherited = first.listed, first.inherited

@@ -67,10 +67,10 @@ def test_a_full_report_is_valid_and_says_all() -> None:
     assert [(e["kind"], e["type"], e["count"], e["bytes"], e["state"]) for e in document["leaks"]] == [
         ("reference", "dso", 2, None, "leaked"),
         ("allocation", "malloc", 7, 28672, "leaked"),
-        ("allocation", "malloc", 2, 8192, "inherited"),
         ("allocation", "malloc", 1, 72, "leaked"),
         ("allocation", "malloc", 1, 13, "leaked"),
         ("mapping", "mmap", 1, 1 << 20, "leaked"),
+        ("allocation", "malloc", 2, 8192, "inherited"),
     ]
     assert (document["suppressed"]["count"], document["suppressed"]["bytes"]) == (1, 4096)
     (error,) = document["errors"]
