@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tracer.model.findings import INDIRECT, LOST, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
+from tracer.model.findings import ALIVE_AT_EXEC, INDIRECT, LOST, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, size
 
@@ -56,14 +56,21 @@ def _said(word: str, leaks: Sequence[Leak]) -> str:
 
 
 def held_lines(findings: Findings, shown: Sequence[str]) -> list[str]:
-    """Return a line for what is still reachable, one for what only the last stack holds; none where it is nothing."""
+    """Return a line for what is still reachable, one for what only the last stack holds, and one for what was held at
+    an exec, if it is not listed; none where it is nothing."""
     lines = []
+    at_exec = [leak for leak in findings.leaks if leak.state == ALIVE_AT_EXEC and leak.is_held]
+    hidden = [word for word in _HELD if word not in shown and any(leak.reachability == word for leak in at_exec)]
     for word in _HELD:
         leaks = [leak for leak in findings.held if leak.reachability == word]
         if leaks:
             by = f", from {roots(leaks)}" if word == REACHABLE else ""
             how = "" if word in shown else f" (--show {word} lists {'them' if _count(leaks) > 1 else 'it'})"
             lines.append(f"{CLASSES[word]}: {amount(leaks)}{by}{how}")
+    if hidden:
+        leaks = [leak for leak in at_exec if leak.reachability in hidden]
+        which = f"--show {','.join(hidden)} lists {'them' if _count(leaks) > 1 else 'it'}"
+        lines.append(f"still held at an exec: {amount(leaks)} ({which})")
     return lines
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TextIO
 
-from tracer.model.findings import INDIRECT, LOST, ErrorFinding, Findings, Leak
+from tracer.model.findings import ALIVE_AT_EXEC, INDIRECT, LEAKED, LOST, ErrorFinding, Findings, Leak
 from tracer.model.urgency import urgency
 from tracer.report.alike_processes import ProcessEntries, add_inherited, add_others, alike
 from tracer.report.amount_words import amount
@@ -105,7 +105,9 @@ def _entries_of(findings: Findings, pid: int, entries: Sequence[Leak], options: 
 
 def _is_shown(leak: Leak, show: Sequence[str]) -> bool:
     """Tell whether an entry is listed; what hangs below another one is summed up there."""
-    if leak.kind == "reference" or leak.reachability is None or leak.state != "leaked" or leak.reachability in show:
+    if leak.state == ALIVE_AT_EXEC:
+        return not leak.is_held or leak.reachability in show
+    if leak.kind == "reference" or leak.reachability is None or leak.state != LEAKED or leak.reachability in show:
         return True
     return leak.reachability == INDIRECT and leak.owner is None and LOST in show
 

@@ -94,8 +94,11 @@ def test_what_was_alive_at_an_exec_has_a_class_and_fails_no_run() -> None:
     said = text(found)
     assert " ".join(said.split()).startswith(
         "refleak: clean; alive at exec: lost 150 bytes in 2 blocks, possibly lost 30 bytes in 1 block, still reachable "
-        "1,020 bytes in 2 blocks target"
+        "1,020 bytes in 2 blocks still held at an exec: 1,020 bytes in 2 blocks (--show reachable,stack lists them) "
+        "target"
     )
+    assert "1,000 bytes" not in said
+    assert "1,000 bytes" in text(found, show=("lost", "reachable"))
     assert "100 bytes alive at exec, lost: 1 block" in said
     again = text(analyse(replace(whole, scans=(SCAN, replace(SCAN, generation=2))), code.symbols))
     assert "memory   8.0 KiB read at the end for what points where; held 4.0 ms for it" in again
