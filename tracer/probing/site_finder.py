@@ -9,7 +9,7 @@ from tracer.binaries.file_version import FileVersion
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, read_symbol_table
 from tracer.interpreters.languages import LANGUAGES
-from tracer.model.operations import Site, Spec
+from tracer.model.operations import Placement, Site, Spec
 from tracer.model.preload_names import SONAME
 from tracer.model.snapshot import UncoveredInstances, Unresolved
 from tracer.probing.found_sites import FoundSites, KeptSites
@@ -63,15 +63,15 @@ class SiteFinder:
         sites, unresolved = resolve(image, specs, allocator=is_allocator)
         sites += self._code_ends(image)
         functions = [f for f in functions_for(image, described, allocator=is_allocator) if f.group]
-        placements = [place(site, image, self._costs) for site in sites]
+        copies: Sequence[Placement] = ()
         uncovered: Sequence[UncoveredInstances] = ()
         if any(site.function.group for site in sites) or mentions(image, functions):
             from tracer.probing.described_copies import refined  # with the DWARF's readers, which few traces need
 
             found = refined(image, self._catalogue.types, self._costs, sites, functions)
-            placements = [*(place(site, image, self._costs) for site in found.sites), *found.placements]
+            sites, copies, uncovered = [*found.sites], found.placements, found.uncovered
             unresolved += found.unresolved
-            uncovered = found.uncovered
+        placements = [*(place(site, image, self._costs) for site in sites), *copies]
         refused = {p: p.reason for p in placements if not p.cost} | refused_returns(image, placements)
         unresolved += [Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
                                   p.site.function.function, reason) for p, reason in refused.items()]  # fmt: skip
