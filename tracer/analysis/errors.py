@@ -97,8 +97,7 @@ def _place_the_rest(merged: dict[tuple[object, ...], ErrorFinding]) -> None:
     for key, error in list(merged.items()):
         like = known.get(key[:-1], [])
         if error.kind == KINDS[ErrorKind.DOUBLE_FREE] and error.released_at is None and len(like) == 1:
-            first = merged[like[0]]
-            merged[like[0]] = replace(first, count=first.count + error.count)
+            merged[like[0]] = _together(merged[like[0]], error)
             del merged[key]
 
 

@@ -258,12 +258,6 @@ class ErrorFinding:
     is_least: bool = False
     """Whether `count` is of those that were looked at, and there may be more."""
 
-    @property
-    def times(self) -> str:
-        """Return "1 time", "7 times" or "at least 86 times"."""
-        least = "at least " if self.is_least else ""
-        return f"{least}{self.count:,} time{'' if self.count == 1 else 's'}"
-
 
 @dataclass(frozen=True)
 class TypeRow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.model.findings import ErrorFinding
+from tracer.model.findings import BAD_FREES, ErrorFinding
 
 _LOWEST = 0x10000
 """Below it nothing is mapped (vm.mmap_min_addr): what a counted object has there is a handle, as a file descriptor."""
@@ -15,7 +15,7 @@ def address_word(address: int, *, counted: bool) -> str:
 
 def counts_references(error: ErrorFinding) -> bool:
     """Tell whether an error is about a counted object, and not about a block."""
-    return not error.kind.endswith("-free")
+    return error.kind not in BAD_FREES
 
 
 def is_handle(address: int, *, counted: bool) -> bool:

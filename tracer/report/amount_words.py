@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracer.model.findings import Leak
+from tracer.model.findings import ErrorFinding, Leak
 from tracer.model.selection import Sample
 from tracer.report.amounts import counted, size
 from tracer.report.selection_words import estimate
 
 NOUNS = {"reference": "object", "allocation": "block", "mapping": "mapping"}
+
+
+def times(error: ErrorFinding) -> str:
+    """Return "1 time", "7 times" or "at least 86 times"."""
+    return f"{'at least ' if error.is_least else ''}{counted(error.count, 'time')}"
 
 
 def amount(leaks: Sequence[Leak]) -> str:

@@ -59,23 +59,22 @@ def held_lines(findings: Findings, shown: Sequence[str]) -> list[str]:
     """Return a line for what is still reachable, one for what only the last stack holds, and one for what was held at
     an exec, if it is not listed; none where it is nothing."""
     lines = []
-    at_exec = [leak for leak in findings.leaks if leak.state == ALIVE_AT_EXEC and leak.is_held]
-    hidden = [word for word in _HELD if word not in shown and any(leak.reachability == word for leak in at_exec)]
     for word in _HELD:
         leaks = [leak for leak in findings.held if leak.reachability == word]
         if leaks:
             by = f", from {roots(leaks)}" if word == REACHABLE else ""
-            how = "" if word in shown else f" (--show {word} lists {'them' if _count(leaks) > 1 else 'it'})"
+            how = "" if word in shown else f" {_how_to_list(leaks)}"
             lines.append(f"{CLASSES[word]}: {amount(leaks)}{by}{how}")
+    held_at_exec = [leak for leak in findings.leaks if leak.state == ALIVE_AT_EXEC and leak.is_held]
+    hidden = [leak for leak in held_at_exec if leak.reachability not in shown]
     if hidden:
-        leaks = [leak for leak in at_exec if leak.reachability in hidden]
-        which = f"--show {','.join(hidden)} lists {'them' if _count(leaks) > 1 else 'it'}"
-        lines.append(f"still held at an exec: {amount(leaks)} ({which})")
+        lines.append(f"still held at an exec: {amount(hidden)} {_how_to_list(hidden)}")
     return lines
 
 
-def _count(leaks: Sequence[Leak]) -> int:
-    return sum(leak.count for leak in leaks)
+def _how_to_list(leaks: Sequence[Leak]) -> str:
+    words = [word for word in _HELD if any(leak.reachability == word for leak in leaks)]
+    return f"(--show {','.join(words)} lists {'them' if sum(leak.count for leak in leaks) > 1 else 'it'})"
 
 
 def roots(leaks: Sequence[Leak]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tracer.model.findings import REACHABLE, ErrorFinding, Leak, StackCount
+from tracer.model.findings import BAD_FREES, REACHABLE, ErrorFinding, Leak, StackCount
 from tracer.report.address_words import address_word, counts_references, is_handle
-from tracer.report.amount_words import NOUNS
+from tracer.report.amount_words import NOUNS, times
 from tracer.report.amounts import counted, duration, exact_size, size
 from tracer.report.balance import PRUNED, add_balance
 from tracer.report.cause_entries import CauseEntry, add_same_cause
@@ -159,14 +159,14 @@ def _address(error: ErrorFinding) -> str:
 def add_error(page: Page, number: int, error: ErrorFinding) -> None:
     """Add one broken rule with its three stacks: the offence, the release, the birth."""
     page.blank()
-    times = "" if error.count == 1 else f", {error.times}"
-    what = f"E{number}  {error.kind}{f' of {error.type}' if error.type else ''} {_address(error)}{times}"
+    how_often = "" if error.count == 1 else f", {times(error)}"
+    what = f"E{number}  {error.kind}{f' of {error.type}' if error.type else ''} {_address(error)}{how_often}"
     page.heading(what)
     page.ends(f"    {_OFFENCES.get(error.kind, 'done at')}", f"pid {error.pid}")
     add_stack(page, error.stack, status="complete" if error.stack else "lost")
     add_probable_put(page, error)
-    memory = error.kind.endswith("-free")
-    if error.reason and error.kind in (*_FREED, "double-free", "invalid-free", "mismatched-free"):
+    memory = error.kind in BAD_FREES
+    if error.reason and (memory or error.kind in _FREED):
         page.paragraph(error.reason, "          ", "    note: ")
     if error.released_at is not None:
         page.line(f"    {'first freed at' if memory else 'count reached zero at'}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from tracer.model.findings import ErrorFinding, Leak
+from tracer.model.findings import BAD_FREES, ErrorFinding, Leak
 from tracer.model.frames import Frame
-from tracer.report.amount_words import NOUNS
+from tracer.report.amount_words import NOUNS, times
 from tracer.report.amounts import counted, exact_size
 from tracer.report.class_words import state_word
 from tracer.report.entries import STATES
@@ -34,14 +34,14 @@ def leak_sentence(leak: Leak) -> str:
 def error_sentence(error: ErrorFinding) -> str:
     """Return "over-put of dso, 2 times, in thread__exit (thread.c:99)"."""
     of = f" of {error.type}" if error.type else ""
-    times = f", {error.times}," if error.count != 1 else ""
-    what = f" ({error.reason})" if error.reason and error.kind.endswith("-free") else ""
-    return f"{error.kind}{of}{times} in {short_place(offender(error))}{what}"
+    how_often = f", {times(error)}," if error.count != 1 else ""
+    what = f" ({error.reason})" if error.reason and error.kind in BAD_FREES else ""
+    return f"{error.kind}{of}{how_often} in {short_place(offender(error))}{what}"
 
 
 def offender(error: ErrorFinding) -> Frame | None:
     """Return the caller of the leaf, which broke the rule, or the leaf if it has no caller."""
-    of_caller = first_named(error.stack) if error.kind.endswith("-free") else None  # free itself is not in its stack
+    of_caller = first_named(error.stack) if error.kind in BAD_FREES else None  # free itself is not in its stack
     return of_caller or first_named(error.stack[1:]) or first_named(error.stack)
 
 

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from tracer.model.findings import BAD_FREES, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.frames import Frame
-from tracer.report.amount_words import amount
+from tracer.report.amount_words import amount, times
 from tracer.report.sanitizer_pattern import CLONE, literal, lsan_lines
 
 _ALLOCATOR = re.compile(r"alloc|memalign|^_Zn[wa]|^operator new")
@@ -40,7 +40,7 @@ def write_suppressions(findings: Findings, stream: TextIO, syntax: str) -> None:
 def _of_error(error: ErrorFinding, syntax: str) -> Iterator[str]:
     """Only bad frees have a kind in valgrind, and nothing of this in LeakSanitizer."""
     named = next((frame.function for frame in error.stack if frame.function), None)
-    yield f"# {error.kind}{f' ({error.type})' if error.type else ''}, {error.times}"
+    yield f"# {error.kind}{f' ({error.type})' if error.type else ''}, {times(error)}"
     if syntax == "valgrind" and error.kind in BAD_FREES:
         yield "{"
         yield f"   refleak-{error.kind}{f'-{named}' if named else ''}"

@@ -15,6 +15,7 @@ from tracer.model.frames import Frame
 from tracer.model.operations import Operation
 from tracer.model.records import FREED_RECORD, TOTALS_RECORD, Given
 from tracer.model.snapshot import Loss, SiteInfo, Snapshot
+from tracer.report.amount_words import times
 from tracer.report.entry_sentence import error_sentence
 
 NEW = Frame("operator new(unsigned long)", "libstdc++.so.6", address=1, calls="malloc")
@@ -140,11 +141,11 @@ def test_a_mismatch_has_both_stacks() -> None:
     assert (error.stack[0].function, (error.created_at or ())[0].function) == ("drop", "make")
 
 
-@pytest.mark.parametrize(("count", "times"), [(1, "1 time"), (15, "15 times"), (16, "at least 16 times")])
-def test_more_mismatches_than_were_looked_at_may_be_there(count: int, times: str) -> None:
+@pytest.mark.parametrize(("count", "said"), [(1, "1 time"), (15, "15 times"), (16, "at least 16 times")])
+def test_more_mismatches_than_were_looked_at_may_be_there(count: int, said: str) -> None:
     (error,) = judged("_Znwm", "free", {"count": count}).errors
-    assert (error.times, error.is_least) == (times, count > 15)
-    assert count == 1 or f", {times}," in error_sentence(error)
+    assert (times(error), error.is_least) == (said, count > 15)
+    assert count == 1 or f", {said}," in error_sentence(error)
 
 
 @pytest.mark.parametrize(
