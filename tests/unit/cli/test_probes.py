@@ -185,10 +185,11 @@ def test_processes_are_named_as_for_a_trace(
 ) -> None:
     """It took one number, and of a name it said "invalid int value"."""
     monkeypatch.setattr("tracer.pipeline.target_check.os.getpid", lambda: 1)
-    source = "int getchar(void);\nint main(void) { return getchar(); }\n"
+    source = "#include <stdio.h>\nint main(void) { puts(\"loaded\"); fflush(stdout); return getchar(); }\n"
     program = build(tmp_path, source, name=f"seen-{os.getpid()}")
-    with subprocess.Popen([program], stdin=subprocess.PIPE) as started:
-        assert started.stdin is not None
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+        assert started.stdin is not None and started.stdout is not None
+        assert started.stdout.readline() == b"loaded\n"
         for words in ((program.name,), (str(started.pid), "-p", str(os.getppid()))):
             found = _probes(capsys, "-p", *words)
             assert ("alloc", "malloc") in found["libc.so.6"] and program.name in found
