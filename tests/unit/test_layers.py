@@ -15,8 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tracer").rglob("*.py"))
 
-EVERYBODYS = {"model", "errors", "lazy_names"}
-"""What every room may import, but for those of EVERYBODYS itself, which import nothing."""
+EVERYBODYS = {"model", "errors", "lazy_names", "late_dataclasses"}
+"""What every room may import, but for those of EVERYBODYS itself."""
 EDGES = {
     "__main__": {"cli"},
     "cli": {"api", "pipeline", "specs", "symbols", "analysis", "report", "recording", "capture", "probing", "kernel",
@@ -52,7 +52,8 @@ EDGES = {
     "mishaps": set(),
     "files": set(),
     "lazy_names": set(),
-    "model": set(),
+    "late_dataclasses": set(),
+    "model": {"late_dataclasses"},
     "errors": set(),
 }  # fmt: skip
 """Which room may import which: the list is the order of the house, and holds no edge that nobody uses."""

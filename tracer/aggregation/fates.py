@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from tracer.aggregation.grouping import Grouping, Indices
 from tracer.aggregation.tally import changes
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import is_in
 from tracer.model.events import EventFlag
 from tracer.model.operations import Operation

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from tracer.aggregation.tally import changes
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import is_in
 from tracer.model.events import IDENTITY
 from tracer.model.operations import Operation

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.aggregation.grouping import REORDER_NS
 from tracer.aggregation.mapped_space import Birth, MappedSpace, MappedTotals
+from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Space
 from tracer.model.events import MAPPING_EVENT, RemapRecord
 from tracer.model.operations import Operation

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.aggregation.intervals import Intervals, Piece
+from tracer.late_dataclasses import dataclass
 from tracer.model.records import MappedFlag
 
 PAGE_BYTES = 4096

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from tracer.aggregation.grouping import Indices, stable_order
 from tracer.aggregation.tally import changes
+from tracer.late_dataclasses import dataclass
 from tracer.model.events import CHANGE_EVENT
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records

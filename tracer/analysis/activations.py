@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tracer.analysis.hand_ups import HandUps
 from tracer.analysis.lives import Life, Step
 from tracer.analysis.reference_sites import Path
 from tracer.analysis.scaling import Floats
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Operation
 
 _GET, _PUT = int(Operation.GET), int(Operation.PUT)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tracer.analysis.groups import Column, Indices
+from tracer.late_dataclasses import dataclass
 from tracer.model.trends import Durations
 
 TENTHS = 10

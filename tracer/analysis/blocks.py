@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -16,6 +15,7 @@ from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, 
 from tracer.analysis.holders import Targets
 from tracer.analysis.object_memory import NumberedObjects, Numbers, numbers_of
 from tracer.analysis.reached import Reached, reachability
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import INHERITED, Holder, Instance, Leak
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
 from tracer.model.selection import KEEPS_ALL, Sample

@@ -7,11 +7,10 @@ bytes, estimate their variance (Horvitz and Thompson 1952, for independent draws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.selection import Sample, Selection
 
 Floats = npt.NDArray[np.float64]

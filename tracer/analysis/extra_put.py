@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +19,7 @@ from tracer.analysis.representatives import last_in_first_out, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
 from tracer.analysis.whole_places import by_whole_puts
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import is_in
 from tracer.model.events import CREATE_EVENT, IDENTITY, MEMORY, ErrorKind
 from tracer.model.operations import Operation

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby, islice
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.frames import BY_JUMP, BY_REGISTER, BY_WORD, FOLDED, Frame
 
 _SIZED = re.compile(r"_Zd[la]Pvm(St11align_val_t)?")

@@ -6,8 +6,9 @@ The leftmost place of each piece is as good as any later one for those that foll
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
+
+from tracer.late_dataclasses import dataclass
 
 LONGEST = 4096
 """Characters of a pattern. A piece with `?` costs its length times that of the text."""

@@ -9,7 +9,7 @@ expectation being a matrix scaling.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tracer.analysis.groups import Indices
 from tracer.analysis.lives import Life
 from tracer.analysis.scaling import Floats, scaled
+from tracer.late_dataclasses import dataclass
 
 _ROUNDS = 4
 _ITERATIONS = 200

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.analysis.function_words import handing_by_name
+from tracer.late_dataclasses import dataclass
 
 _STORED = 0.2
 """Of what is handed up, the share that the caller does not give back itself."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tracer.analysis.groups import Column, Indices, group_rows
+from tracer.late_dataclasses import dataclass
 from tracer.model.events import IDENTITY
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records

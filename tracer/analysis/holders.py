@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
@@ -12,6 +12,7 @@ from tracer.analysis.groups import Column, group_rows, sorted_runs
 from tracer.analysis.own_frame import OwnFrames
 from tracer.analysis.reached import places
 from tracer.analysis.stacks import SymbolizedStacks
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import distinct
 from tracer.model.findings import FrameList, Holder
 from tracer.model.holders import HolderKind

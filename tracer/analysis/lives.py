@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tracer.analysis.groups import Column, Indices
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tracer.analysis.groups import Column, group_rows, sorted_runs
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import Leak
 from tracer.model.snapshot import Records
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
 
 from tracer.analysis.qualified_name import qualified_name
 from tracer.analysis.runtime import is_allocator, is_heap, is_machinery
+from tracer.late_dataclasses import dataclass
 from tracer.model.c_library_names import LIBC, LOADER, MUSL
 from tracer.model.findings import REACHABLE, FrameList, Leak
 from tracer.model.frames import Frame

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tracer.analysis.suppression import Rule
+from tracer.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.groups import Column, group_rows
 from tracer.analysis.own_frame import own_frame
+from tracer.late_dataclasses import dataclass
 from tracer.model.periods import Period, PeriodRow
 from tracer.model.snapshot import Records, Snapshot
 from tracer.model.statistics import CHECKPOINT_TOTALS

@@ -20,11 +20,11 @@ baseline set aside, what was inherited by fork and what was alive at exec never 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from tracer.analysis.verdict import failing_errors
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import INDIRECT, LEAKED, LOST, OUTSTANDING, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
 
 _CLASSES = {"lost": (LOST, INDIRECT), "possible": (POSSIBLE,), "reachable": (REACHABLE,), "stack": (STACK_ONLY,)}

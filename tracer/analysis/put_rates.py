@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tracer.analysis.habits import likely
 from tracer.analysis.lives import Life
 from tracer.analysis.scaling import Floats
+from tracer.late_dataclasses import dataclass
 
 _ROUNDS = 6
 _START = 0.5

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tracer.analysis.groups import Column, matching_rows
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import INDIRECT, LOST, REACHABILITY, Leak
 from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach, RootKind
 from tracer.model.snapshot import Records, Snapshot

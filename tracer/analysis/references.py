@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from tracer.analysis.stacks import Lines, SymbolizedStack, lines_of
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import Turnovers, object_turnover
 from tracer.analysis.unpaired_verdict import Verdict
+from tracer.late_dataclasses import dataclass
 from tracer.model.balance import Balance, CallPath
 from tracer.model.events import EVENT
 from tracer.model.findings import INHERITED, LEAKED, OUTSTANDING, Instance, Leak, StackCount, UnpairedGet

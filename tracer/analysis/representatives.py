@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from tracer.analysis.hashing import mixed, sums
 from tracer.analysis.history import Calls, owners
 from tracer.analysis.lives import Life, life
 from tracer.analysis.scaling import Floats
+from tracer.late_dataclasses import dataclass
 from tracer.model.events import CHANGE_EVENT
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records

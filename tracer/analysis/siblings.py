@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tracer.analysis.reference_sites import Level, Path, Places, common
 from tracer.analysis.scaling import Floats
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.analysis.views import View
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import FrameList
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Records

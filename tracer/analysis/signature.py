@@ -7,7 +7,7 @@ apart, so how often a balanced piece of code ran does not matter; what is left i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from tracer.analysis.groups import Column, Indices, group_rows, sorted_runs
 from tracer.analysis.hashing import mixed, sums
 from tracer.analysis.history import Calls
 from tracer.analysis.stacks import SymbolizedStacks
+from tracer.late_dataclasses import dataclass
 from tracer.model.hashing import Hashes
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records

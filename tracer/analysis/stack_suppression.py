@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from tracer.analysis.glob import LONGEST, Glob
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import BAD_FREES, ErrorFinding, FrameList, Leak
 from tracer.model.frames import Frame
 

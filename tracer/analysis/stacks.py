@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
 
 from tracer.analysis.identity import frame_key
 from tracer.analysis.runtime import is_machinery
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import FrameList, StackCount
 from tracer.model.frames import Frame, Symbols
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus

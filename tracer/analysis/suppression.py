@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from tracer.analysis.glob import LONGEST, Glob
 from tracer.analysis.runtime import is_allocator
 from tracer.analysis.stack_suppression import StackSuppression, parse_block
 from tracer.errors import SpecInvalid
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import ErrorFinding, FrameList, Leak
 from tracer.model.frames import Frame
 

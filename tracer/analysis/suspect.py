@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tracer.analysis.reference_sites import Level
+from tracer.late_dataclasses import dataclass
 
 EXACT, STRONG, WEAK = "exact", "strong", "weak"
 CONFIDENCES = (EXACT, STRONG, WEAK)

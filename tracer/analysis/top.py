@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tracer.analysis.looks import look_of, scans_of_living
 from tracer.analysis.verdict import failing_errors
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import INHERITED, Findings, Holder, Leak
 from tracer.model.top import TopRow, TopSample
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.records import LIFE_BINS, LIFE_SHIFT
 from tracer.model.snapshot import Records, Snapshot
 from tracer.model.trends import Durations

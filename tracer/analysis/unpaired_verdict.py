@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import StackCount, UnpairedGet
 
 

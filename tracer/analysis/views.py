@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.analysis.habits import Pair, PlacedLife
 from tracer.analysis.reference_sites import Level
+from tracer.late_dataclasses import dataclass
 
 
 @dataclass

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from tracer.architecture.instruction import Flow, Instruction, InstructionClass, Line, NumberedCall
+from tracer.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from tracer.late_dataclasses import dataclass
 
 FLAGS = -1
 """Stands for the flags among the registers that an instruction writes."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+
+from tracer.late_dataclasses import dataclass
 
 _HEAD_BYTES = _TAIL_BYTES = 4096
 """ELF and program headers, and the build id, stand at the start; section headers at the end."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from tracer.elf.symbol_table import STT_FUNC, SymbolTable, read_symbol_table
 from tracer.elf.translator import is_translator
 from tracer.errors import RefleakError
 from tracer.files.plain_file import open_plain
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Placement
 from tracer.model.snapshot import Binary, Unresolved
 from tracer.model.unwinding import UnwinderPlace

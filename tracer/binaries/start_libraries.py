@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -19,6 +18,7 @@ from tracer.elf import library_paths
 from tracer.elf.image import ET_DYN
 from tracer.elf.loader_cache import PATH, LoaderCache, read_loader_cache
 from tracer.files.plain_file import open_plain
+from tracer.late_dataclasses import dataclass
 from tracer.procfs.roots import Root
 
 LIBRARY_PATH, PRELOAD = VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")

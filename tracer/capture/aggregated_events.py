@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from tracer.aggregation.history import History
 from tracer.aggregation.mapped import MappedMemory
 from tracer.kernel.rings import Ring
+from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Space, space_number, space_numbers
 from tracer.model.distinct_values import distinct
 from tracer.model.events import EVENT

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tracer.kernel.maps import Constants, Limits
+from tracer.late_dataclasses import dataclass
 from tracer.model.preload_names import PreloadLibrary
 from tracer.model.selection import KEEPS_ALL, Selection
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.elf.image import PT_LOAD
 from tracer.elf.symbol_table import SymbolTable
 from tracer.kernel import bpf
+from tracer.late_dataclasses import dataclass
 from tracer.model import records
 from tracer.model.records import TypeSource
 from tracer.model.snapshot import Mapping

@@ -10,12 +10,12 @@ import signal
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from tracer.binaries.open_files import restore_limit
 from tracer.errors import NoSuchTarget, NotPermitted, UsageError
 from tracer.kernel.blocked_signals import signals_later
+from tracer.late_dataclasses import dataclass
 from tracer.procfs.process import variables_in
 
 _GO = b"g"

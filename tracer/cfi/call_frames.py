@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import struct
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracer.cfi.rows import RETURN_ADDRESS, UNSET, CfiRows, State
 from tracer.dwarf import leb128
+from tracer.late_dataclasses import dataclass
 
 _MAX_ADDRESS = 1 << 56
 _MASK = (1 << 64) - 1

@@ -6,12 +6,13 @@ registers; what they cannot express is followed with this, one row at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import NamedTuple
 
 from tracer.cfi.call_frames import Fde
 from tracer.dwarf.leb128 import Operands
+from tracer.late_dataclasses import dataclass
 
 
 class Where(Enum):

@@ -7,7 +7,7 @@ page, of which there are at most 4096.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from tracer.cfi.frame_source import frame_sources
 from tracer.cfi.rows import UNSET, CfiRows
 from tracer.cfi.unwind_rules import Rule, distinct_rules
 from tracer.elf.image import PF_X, PT_LOAD, Image, Segment
+from tracer.late_dataclasses import dataclass
 from tracer.model.records import RuleKind
 
 PAGE_SHIFT = 12

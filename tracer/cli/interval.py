@@ -7,7 +7,6 @@ import argparse
 import math
 import sys
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,6 +17,7 @@ from tracer.api import Trace
 from tracer.cli.choices import is_recording, is_stream, judge_options
 from tracer.cli.reporting import text_color, text_width, write_report
 from tracer.cli.standard_streams import complain
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import AllocationTotals, Findings
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Coverage, Snapshot

@@ -7,10 +7,10 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from tracer.api import Selection, Trace, TraceOptions
 from tracer.errors import RefleakError, TraceFails
+from tracer.late_dataclasses import dataclass
 from tracer.model.checks import Check, CheckState
 from tracer.model.snapshot import Snapshot
 

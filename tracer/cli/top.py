@@ -22,7 +22,7 @@ import shlex
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -36,6 +36,7 @@ from tracer.cli.option_values import interval
 from tracer.cli.standard_streams import complain
 from tracer.cli.target_words import check_target
 from tracer.cli.terminal import Terminal
+from tracer.late_dataclasses import dataclass
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
 from tracer.model.top import TopSample

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass
 
 from tracer.dwarf.die_scan import DataTag, Entry, read_units
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 
 _AGGREGATES = (DataTag.STRUCTURE, DataTag.CLASS, DataTag.UNION)
 _THROUGH = (DataTag.TYPEDEF, DataTag.CONST, DataTag.VOLATILE, DataTag.ATOMIC, DataTag.RESTRICT)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.dwarf.die_scan import Entry, Tag, Unit, read_units
 from tracer.dwarf.inlined_instances import InstanceEntry
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 
 _THROUGH = (Tag.CONST, Tag.VOLATILE, Tag.ATOMIC, Tag.TYPEDEF)
 _LONGEST_CHAIN = 16

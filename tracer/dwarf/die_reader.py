@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from tracer.dwarf.attribute_forms import (
@@ -33,6 +32,7 @@ from tracer.dwarf.attribute_forms import (
 from tracer.dwarf.die_scan import Attributes, Tag, UnitHeader, abbreviations, read_header
 from tracer.dwarf.leb128 import signed, unsigned
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 
 LOW_PC, HIGH_PC, LOCATION, CONST_VALUE, ORIGIN, FRAME_BASE, ENTRY_PC, RANGES = (
     0x11, 0x12, 0x02, 0x1C, 0x31, 0x40, 0x52, 0x55,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 from tracer.dwarf.attribute_forms import (
@@ -33,6 +33,7 @@ from tracer.dwarf.attribute_forms import (
 )
 from tracer.dwarf.leb128 import signed, unsigned
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 
 _UNIT_COMPILE, _UNIT_PARTIAL = 1, 3
 

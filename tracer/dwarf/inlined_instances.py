@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from tracer.dwarf.die_reader import (
     CONST_VALUE,
@@ -24,6 +23,7 @@ from tracer.dwarf.die_reader import (
 )
 from tracer.dwarf.value_expressions import Base, Unlocated, ValuePlace, frame_base_of, value_of
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ Source: DWARF 5, sections 2.5 and 2.6, and GNU's operators of DWARF 4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from tracer.dwarf.leb128 import Operands
+from tracer.late_dataclasses import dataclass
 
 
 class Base(Enum):

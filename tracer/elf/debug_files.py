@@ -13,12 +13,12 @@ import subprocess
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from tracer.elf.image import SHT_NOBITS, Image
 from tracer.errors import RefleakError
 from tracer.files.cache_folder import cache_directory, open_folder
+from tracer.late_dataclasses import dataclass
 
 SYSTEM_DIRECTORY = "/usr/lib/debug"
 FETCH_TIMEOUT_S = 60.0

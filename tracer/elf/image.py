@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from tracer.elf.file_bytes import FileBytes
 from tracer.errors import CannotRead, UnsuitableTarget
 from tracer.files.plain_file import open_plain
+from tracer.late_dataclasses import dataclass
 
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_TLS, PT_GNU_EH_FRAME = 1, 2, 3, 4, 7, 0x6474E550

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.files.plain_file import open_plain
+from tracer.late_dataclasses import dataclass
 
 PATH = "/etc/ld.so.cache"
 MOST_BYTES = 4 << 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import lzma
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tracer.elf.image import PT_DYNAMIC, SHT_DYNSYM, SHT_SYMTAB, Image
 from tracer.errors import UnsuitableTarget
+from tracer.late_dataclasses import dataclass
 
 SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]

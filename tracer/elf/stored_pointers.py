@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tracer.elf.image import PT_TLS, Image
 from tracer.elf.imported_slots import SHT_RELA, relocations
+from tracer.late_dataclasses import dataclass
 
 _RELATIVE, _THREAD_OFFSET = 8, 18
 _WORD_BYTES = 8

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from tracer.elf.image import Image
 from tracer.elf.raw_symbols import SHN_UNDEF, RawSymbols, read_raw_symbols
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import is_any_of
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_TLS, STT_GNU_IFUNC = 0, 1, 2, 6, 10

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
+
+from tracer.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

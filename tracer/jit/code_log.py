@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import merge
 
 from tracer.jit.current_code import CurrentCode
+from tracer.late_dataclasses import dataclass
 
 _PAGE_SHIFT = 12
 _LARGE_PAGES = 64

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 
 from tracer.jit.code_log import NOTHING, CodeLog, Found, GeneratedFunction
 from tracer.jit.jitdump import CodeMoved, JitdumpReader
 from tracer.jit.perf_map import PerfMapReader
 from tracer.jit.temporary_folders import TemporaryFolder
+from tracer.late_dataclasses import dataclass
 from tracer.procfs.growing_file import GrowingFile
 from tracer.procfs.maps import MapsEntry, paths_that_open
 from tracer.procfs.process import Credentials

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from tracer.errors import UnsuitableTarget
 from tracer.jit.live_frames import LiveFrames, read_live_frames
+from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Range, Space
 from tracer.procfs.process import read_memory
 from tracer.spaces.address_spaces import Spaces

@@ -7,7 +7,8 @@ the tier changes while the program runs; CPython py::NAME:FILE (Python/perf_tram
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from tracer.late_dataclasses import dataclass
 
 _V8 = re.compile(r"(?:JS|LazyCompile|Function|Eval|Script):[~^+*']?(\S*) (.+):(\d+):(\d+)", re.DOTALL)
 _V8_KIND = re.compile(r"(?:JS|LazyCompile|Function|Eval|Script|Builtin|BytecodeHandler|RegExp|Stub|Handler):")

@@ -7,7 +7,6 @@ addresses. An executable or library whose headers do not is taken to stand where
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tracer.cfi.call_frames import FrameSource
 from tracer.cfi.unwind_table import UnwindTable, table_of_sources
@@ -16,6 +15,7 @@ from tracer.elf.symbol_table import read_symbol_table
 from tracer.errors import UnsuitableTarget
 from tracer.jit.code_extents import joined
 from tracer.jit.relocation import relocated
+from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Range, ReadMemory
 
 _END_OF_USER_SPACE = 1 << 47

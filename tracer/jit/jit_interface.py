@@ -9,12 +9,12 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.errors import UnsuitableTarget
 from tracer.jit.jit_image import read_jit_image
+from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Space
 from tracer.procfs.process import read_memory
 from tracer.spaces.address_spaces import Spaces

@@ -6,11 +6,11 @@ Linux, tools/perf/Documentation/jitdump-specification.txt, version 1.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 
 from tracer.jit.code_log import Place
 from tracer.jit.function_names import is_of_v8
+from tracer.late_dataclasses import dataclass
 
 MAGIC, MAGIC_OF_OTHER_ORDER = b"DTiJ", b"JiTD"
 VERSION = 1

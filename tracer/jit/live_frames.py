@@ -7,7 +7,6 @@ libgcc, unwind-dw2-fde.c: the argument is where an .eh_frame begins, which a rec
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from tracer.cfi.call_frames import CallFrames, FrameSource, decode
 from tracer.cfi.unwind_table import MAX_PADDING_BYTES, UnwindTable, table_of_frames
 from tracer.errors import UnsuitableTarget
 from tracer.jit.code_extents import joined
+from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Range, ReadMemory
 from tracer.model.records import RuleKind
 

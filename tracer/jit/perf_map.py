@@ -6,7 +6,8 @@ Linux, tools/perf/Documentation/jit-interface.txt. Anybody can write anything in
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from tracer.late_dataclasses import dataclass
 
 _LINE = re.compile(rb"(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(\S.*)", re.DOTALL)
 _END_OF_USER_SPACE = 1 << 47

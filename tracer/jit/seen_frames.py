@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.binaries.open_binaries import Binaries
+from tracer.late_dataclasses import dataclass
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT
 from tracer.model.snapshot import ANONYMOUS, Binary

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+
+from tracer.late_dataclasses import dataclass
 
 _RECENT_NS = 20_000_000
 """The clock of files goes in steps: what came in the same step as the last look is seen by looking again."""

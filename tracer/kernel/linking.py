@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from tracer.late_dataclasses import dataclass
 
 MARK = 0x7EF1EA4B
 """Upper half of the constant that stands for a function; the lower one is its index."""

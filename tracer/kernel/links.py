@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import chain
 
 from tracer.binaries.open_binaries import OpenBinary
@@ -27,6 +26,7 @@ from tracer.kernel.process_events import ProcessEvents
 from tracer.kernel.programs import Programs
 from tracer.kernel.tree_holds import TreeHolds
 from tracer.kernel.uprobe_events import UprobeEvents
+from tracer.late_dataclasses import dataclass
 from tracer.model import records
 from tracer.model.operations import INTERPRETED, Operation, Placement, SiteFlag
 from tracer.model.records import ControlKind

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from tracer.kernel import bpf, kernel_records
 from tracer.kernel.bpf import MapType
+from tracer.late_dataclasses import dataclass
 from tracer.model import records
 
 _LINE = re.compile(r"^(DECLARE_MAP|DECLARE_RING|DECLARE_VALUE|DECLARE_ARRAY|ROOM)\((.*)\);$", re.M)

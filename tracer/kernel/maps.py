@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from tracer.kernel.kernel_records import THREAD_HEAD
 from tracer.kernel.map_table import DeclaredMap, read_map_table
 from tracer.kernel.shared_memory import SharedMemory
 from tracer.kernel.sources import bpf_directory
+from tracer.late_dataclasses import dataclass
 from tracer.model import records
 
 

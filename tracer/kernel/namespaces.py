@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tracer.errors import KernelLacks, NotPermitted
 from tracer.kernel import bpf
 from tracer.kernel.bpf import MapType, ProgramType
 from tracer.kernel.lockdown import check_lockdown
+from tracer.late_dataclasses import dataclass
 
 _MAP_UPDATE, _CURRENT_TASK, _READ_KERNEL = 2, 35, 113
 _MOVE, _MOVE_REGISTER, _ADD, _ADD_REGISTER, _SHIFT_LEFT = 0xB7, 0xBF, 0x07, 0x0F, 0x67

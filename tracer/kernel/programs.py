@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from tracer.kernel.loading import load, verify
 from tracer.kernel.maps import Maps
 from tracer.kernel.namespaces import own_pid_namespace
 from tracer.kernel.sources import bpf_directory, source_text
+from tracer.late_dataclasses import dataclass
 from tracer.model import records
 from tracer.model.snapshot import EVERY_KIND, Loss
 from tracer.model.verified import Verified

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 
 from tracer.kernel.known_threads import stands
 from tracer.kernel.maps import Maps
+from tracer.late_dataclasses import dataclass
 from tracer.model import records
 
 SOON_SECONDS = 0.001

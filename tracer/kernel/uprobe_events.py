@@ -22,11 +22,11 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from tracer.binaries.file_version import FileVersion
 from tracer.kernel.blocked_signals import block_signals
+from tracer.late_dataclasses import dataclass
 
 _MOUNTED = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _LIST = "uprobe_events"

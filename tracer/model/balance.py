@@ -6,8 +6,9 @@ The idea is Mozilla's, of its refcount balance tools: what nets to zero below a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.frames import Frame
 
 CallPath = tuple[tuple[str, Frame], ...]

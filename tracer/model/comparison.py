@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import FrameList
 
 _SURE = 3

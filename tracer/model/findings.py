@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.balance import Balance
 from tracer.model.frames import Frame
 from tracer.model.periods import Period

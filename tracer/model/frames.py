@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from tracer.late_dataclasses import dataclass
 
 BY_REGISTER, BY_WORD = "%", "*"
 """Begin what a frame calls through a pointer: by a register that is sure to hold it still, or by one that is believed

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+
+from tracer.late_dataclasses import dataclass
 
 
 class HolderKind(IntEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tracer.late_dataclasses import dataclass
 
 VARIABLE = "LD_PRELOAD"
 SONAME = "librefleak-preload.so"

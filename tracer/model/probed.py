@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Placement
 from tracer.model.snapshot import UncoveredInstances, Unresolved
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from tracer.late_dataclasses import dataclass
 
 ANY_SIZE = 2**64 - 1
 

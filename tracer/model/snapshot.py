@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping as MappingType
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.events import ERROR_EVENT, EVENT
 from tracer.model.frames import Frame, HeapCalls
 from tracer.model.generated import GeneratedFrame

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.columns import Column, table
 
 Records = npt.NDArray[np.void]

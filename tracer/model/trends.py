@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tracer.late_dataclasses import dataclass
 
 GROWING, BOUNDED, ONE_OFF = "growing", "bounded", "one-off"
 

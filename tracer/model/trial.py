@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Operation
 
 

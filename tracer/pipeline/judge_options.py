@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import Rule, parse_suppressions
 from tracer.errors import CannotRead
 from tracer.files.plain_file import read_named
+from tracer.late_dataclasses import dataclass
 from tracer.pipeline.linked_names import with_written_names
 from tracer.symbols.options import SymbolOptions
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
 from tracer.capture.launch import Streams
 from tracer.errors import UsageError
 from tracer.kernel.maps import Limits
+from tracer.late_dataclasses import dataclass
 from tracer.model.selection import KEEPS_ALL, Selection
 from tracer.pipeline.catalogue import AUTO, catalogue_of
 from tracer.specs.catalogue import Catalogue

@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
+from tracer.late_dataclasses import dataclass
 from tracer.procfs.maps import MapsEntry
 
 BREAKPOINT = 0xCC

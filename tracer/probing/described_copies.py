@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.dwarf.debug_facts import read_debug_facts
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import FunctionSpec, Placement, Site
 from tracer.model.snapshot import UncoveredInstances, Unresolved
 from tracer.sites.costs import CostModel

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from tracer.binaries.file_version import FileVersion
 from tracer.elf.image import Image
 from tracer.files.cache_folder import evict_later, read_own, write_own
 from tracer.files.json_codec import from_json, parse, sparse_json
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Placement
 from tracer.model.snapshot import UncoveredInstances, Unresolved
 from tracer.model.unwinding import UnwinderPlace

@@ -11,9 +11,10 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 import psutil
+
+from tracer.late_dataclasses import dataclass
 
 _ENVIRONMENT_BYTES = 1 << 20
 _WHO = re.compile(r"^(Uid|Gid|NSpid):\t(.*)$", re.MULTILINE)

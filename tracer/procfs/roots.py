@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from dataclasses import dataclass
+
+from tracer.late_dataclasses import dataclass
 
 _MOST_LINKS = 40
 """As in the kernel (MAXSYMLINKS)."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import is_any_of
 from tracer.model.reachability import Reach, RootKind
 from tracer.reachability.block_table import BlockTable

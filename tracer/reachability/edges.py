@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import is_in, is_in_ordered
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices

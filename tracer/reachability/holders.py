@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import first_rows, is_any_of
 from tracer.model.holders import KIND_GONE, SEVERAL, HolderKind
 from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import is_any_of
 from tracer.model.joined_rows import joined_rows
 from tracer.model.operations import MemoryTrait

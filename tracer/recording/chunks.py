@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
 from enum import Enum
 from typing import BinaryIO
 
 from tracer.errors import CannotRead
+from tracer.late_dataclasses import dataclass
 
 MAGIC = b"\x89refleak"
 VERSION = 2

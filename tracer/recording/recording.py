@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 import numpy as np
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.events import ERROR_EVENT, EVENT
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Records, Snapshot, Stack

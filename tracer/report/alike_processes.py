@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.balance import Balance, BalanceNode, Fold
 from tracer.report.amounts import counted
 from tracer.report.names import shorten

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import CodeRange, FrameList
 from tracer.model.frames import Frame
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TextIO
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import Findings
 from tracer.report.amounts import counted, exact_size
 from tracer.report.flame_tree import FlameNode, flame_tree

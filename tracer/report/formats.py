@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import BinaryIO, TextIO
 
 from tracer.errors import UsageError
+from tracer.late_dataclasses import dataclass
 from tracer.lazy_names import called_later
 from tracer.model.findings import Findings
 from tracer.report.text_options import TextOptions

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TextIO
+
+from tracer.late_dataclasses import dataclass
 
 PIPED_WIDTH = 80
 _CODES = {"bold": "1", "dim": "2", "bad": "1;31", "good": "1;32", "warn": "1;33"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import FrameList, Leak
 from tracer.model.frames import Frame
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import INDIRECT, POSSIBLE, REACHABLE, STACK_ONLY
 from tracer.model.top import TopRow, TopSample
 from tracer.report.amounts import counted, duration, size

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.findings import Findings, Leak
 from tracer.model.visible import visible
 from tracer.report.stack_lines import name

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from tracer.kernel.known_threads import thread_head
 from tracer.kernel.maps import Maps
+from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Space
 from tracer.model.events import AROUND_SHIFT, ERROR_EVENT, ErrorKind, Where
 from tracer.model.operations import Operation

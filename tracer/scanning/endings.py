@@ -6,13 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from tracer.kernel.kernel_records import OldBlock
 from tracer.kernel.known_threads import is_held, thread_head
 from tracer.kernel.maps import Maps
+from tracer.late_dataclasses import dataclass
 from tracer.model import records
 from tracer.model.addresses import Space
 from tracer.model.holders import HOLDER_RECORD

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from tracer.architecture.current import ARCHITECTURE
+from tracer.late_dataclasses import dataclass
 from tracer.procfs.maps import MapsEntry
 from tracer.reachability.memory import RegionKind
 

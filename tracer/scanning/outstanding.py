@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
 import numpy.typing as npt
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Space, space_number, space_numbers
 from tracer.model.distinct_values import is_any_of
 from tracer.model.operations import MemoryTrait

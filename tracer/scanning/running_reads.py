@@ -7,11 +7,12 @@ import random
 import time
 from collections.abc import Callable, Collection
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tracer.kernel.task_registers import TaskRegisters
+from tracer.late_dataclasses import dataclass
 from tracer.procfs.process import thread_ids
 from tracer.reachability.memory import Memory
 from tracer.reachability.merged_memory import MergedMemory

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from tracer.architecture.current import ARCHITECTURE
+from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import distinct
 from tracer.model.holders import HolderKind
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_EXACT

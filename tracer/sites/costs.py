@@ -8,12 +8,12 @@ branch_setup_xol_ops, push_setup_xol_ops, can_optimize): rewritten into a call, 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from math import isinf
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import InstructionClass
+from tracer.late_dataclasses import dataclass
 
 PAGE = 4096
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import Line
 from tracer.elf.image import PF_X, Image
+from tracer.late_dataclasses import dataclass
 
 LARGEST_FUNCTION = 1 << 18
 _ENDS = ("ret", "ud2", "hlt", "int3")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import Instruction
 from tracer.dwarf.inlined_instances import InlinedInstance
 from tracer.dwarf.value_expressions import Base, ValuePlace
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 from tracer.sites.flow_graph import FlowGraph
 
 _READ_ONLY = frozenset(

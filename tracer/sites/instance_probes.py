@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from tracer.architecture.current import ARCHITECTURE
@@ -19,6 +19,7 @@ from tracer.cfi.unwind_rules import NONE, Rule
 from tracer.cfi.unwind_table import UnwindTable, lookup
 from tracer.dwarf.inlined_instances import InlinedInstance
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import FunctionSpec, LocationKind, Operation, Placement, Site, SiteFlag, constant
 from tracer.model.records import RuleKind
 from tracer.model.snapshot import UncoveredInstances

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tracer.architecture.current import ARCHITECTURE, argument
 from tracer.architecture.instruction import Instruction, InstructionClass
 from tracer.dwarf.inlined_instances import InlinedInstance
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import NOWHERE, FunctionSpec, Location, LocationKind, Operation
 from tracer.sites.flow_graph import FlowGraph
 from tracer.sites.instance_effects import InstanceCode, tests_for_null, writes_memory

@@ -9,12 +9,13 @@ decides among these places (tracer.sites.costs).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import dropwhile
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import Flow, Instruction, InstructionClass, Memory
 from tracer.elf.image import Image
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Location, LocationKind, Operation, Placement, Site, SiteFlag, place_at_entry
 from tracer.sites.costs import LONG_NOPS, NANOSECONDS, Cost, CostModel
 from tracer.sites.values import Value, Values

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.binaries.open_binaries import VDSO, Binaries, OpenBinary
+from tracer.late_dataclasses import dataclass
 from tracer.mishaps import Mishaps
 from tracer.model.addresses import Range, Space
 from tracer.model.records import TABLE_MAPPINGS

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tracer.binaries.open_binaries import OpenBinary
+from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Space
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import NO_TRAITS, FunctionSpec, MemoryTrait
 
 TYPE_CAPTURE = "{type}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tracer.dwarf.debug_facts import DebugFacts, FunctionFacts, Member, Pointee
+from tracer.late_dataclasses import dataclass
 from tracer.specs import function_words as words
 
 _COUNTER_TYPES = frozenset(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.architecture.current import argument
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import (
     NO_FLAGS,
     NOWHERE,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.dwarf.debug_facts import DebugFacts
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import FunctionSpec, Location, Operation, SiteFlag
 from tracer.model.snapshot import Unresolved
 from tracer.specs.description import DescribedType

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Operation
 from tracer.model.trial import FunctionTrial, Trial
 from tracer.specs.discovery import Proposal

@@ -6,8 +6,8 @@ A tool that dies, hangs or prints nonsense is followed by the next, and a note s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from tracer.late_dataclasses import dataclass
 from tracer.symbols.addr2line import ask_addr2line
 from tracer.symbols.llvm_symbolizer import ask_llvm_symbolizer, can_ask_about
 from tracer.symbols.raw_frame import Query, RawFrame, Reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from tracer.elf.image import Image
 from tracer.elf.symbol_table import Symbol, SymbolTable, read_symbol_table
 from tracer.errors import RefleakError
 from tracer.files.plain_file import is_plain
+from tracer.late_dataclasses import dataclass
 from tracer.model.snapshot import Binary
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from pathlib import Path
 from types import MappingProxyType
 
 from tracer.dwarf.producers import may_be_folded
 from tracer.elf.debug_files import DebugFiles
+from tracer.late_dataclasses import dataclass
 from tracer.model.frames import FOLDED, NO_SYMBOL, THROUGH_POINTER, Frame, HeapCalls
 from tracer.model.generated import GeneratedFrame
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT

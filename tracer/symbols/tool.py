@@ -9,8 +9,9 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from tracer.late_dataclasses import dataclass
 
 TIMEOUT_S = 60.0
 GRACE_S = 1.0

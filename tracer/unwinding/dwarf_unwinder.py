@@ -9,7 +9,6 @@ with the same id might go on differently.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
@@ -19,6 +18,7 @@ from tracer.cfi.expressions import computed
 from tracer.cfi.fde_index import FrameIndex
 from tracer.cfi.rows import RETURN_ADDRESS, STACK_POINTER
 from tracer.cfi.unwind_table import ENTRY_BYTES, start_of
+from tracer.late_dataclasses import dataclass
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT, FRAME_EXACT, MAX_FRAMES, StackStatus
 from tracer.model.snapshot import Stack
 from tracer.unwinding.stack_dump import WORD_BYTES, StackDump, Unreadable

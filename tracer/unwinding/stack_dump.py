@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tracer.architecture.current import ARCHITECTURE
+from tracer.late_dataclasses import dataclass
 from tracer.model import records
 from tracer.model.records import STACK_REACH
 
