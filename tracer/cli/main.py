@@ -6,6 +6,7 @@ What is imported here is imported by `refleak --version` too: a subcommand is im
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _COLLECT_AT = (200_000, 20, 20)
 """Python's own 700 make it look through hundreds of thousands of entries again and again, where there is no garbage."""
+_ONE_THREAD = "OPENBLAS_NUM_THREADS"
+"""numpy's linear algebra starts a thread for each further processor, which waits in a loop for work: there is none."""
 _LONGEST_LINE = 600
 _NOBODY_READS = 141
 _FAILED_BY_ITSELF = 70
@@ -66,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str] | None) -> int:
     gc.set_threshold(*_COLLECT_AT)
+    if _ONE_THREAD not in os.environ:
+        os.putenv(_ONE_THREAD, "1")  # to this process alone: targets get what is in os.environ
     open_missing_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     status = 0
