@@ -145,7 +145,7 @@ def server() -> tuple[Snapshot, Code]:
         code,
         processes=(
             process(made=18_402, freed=18_390),
-            process(813, parent=812, command=("sh", "-c", "true"), signal=9, exit_code=None, made=3, freed=2),
+            process(813, parent=812, command=("sh", "-c", "true"), exit_code=3, made=3, freed=2),
         ),
         allocations=blocks(
             *live,

@@ -48,6 +48,7 @@ class Evidence:
         broken = _broken(snapshot)
         self._crashed = {key: p for key, p in self.processes.items() if p.signal in CRASHES and key in broken}
         """Those that crashed after their references were broken."""
+        self._looked_into = {(scan.pid, scan.generation) for scan in snapshot.scans if scan.reason is None}
 
     def owner_groups(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Number the entries that own, by the rows of blocks among the snapshot's allocations; 0 for -1."""
@@ -72,12 +73,15 @@ class Evidence:
 
     def state(self, pid: int, generation: int, kind: str, allocator: str | None = None) -> str:
         """Judge what was alive in a process: "leaked" only of a launched target that ended, not by exec, and only if
-        nothing was lost, and nothing went unseen, that may have ended an entry of this kind and allocator. Of what was
-        alive when a process crashed after its counts were broken nobody can tell whether it would have been put."""
+        nothing was lost, and nothing went unseen, that may have ended an entry of this kind and allocator. Memory of a
+        process that a signal ended is not judged unless it was read, as that of one that aborts is: what held it is not
+        known. Counted objects are, by their counts, but where these were broken and a crash followed."""
         process = self.processes.get((pid, generation))
         if process is not None and process.by_exec:
             return ALIVE_AT_EXEC
-        if (pid, generation) in self._crashed:
+        key = pid, generation
+        killed = process is not None and process.signal is not None and key not in self._looked_into
+        if key in self._crashed or (killed and kind != "reference"):
             return OUTSTANDING
         hidden = any(kind in loss.hides for loss in self.snapshot.losses) or (kind, allocator) in self._freed_unseen
         if self.is_judged and not hidden and process is not None and process.ended_ns is not None:

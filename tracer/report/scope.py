@@ -136,13 +136,20 @@ def _add_scans(page: Page, findings: Findings) -> None:
             last = f"the last block, of {size(top.size)}, which is {duration(top.age_ns)} old"
             where = short_place(first_named(top.stack))
             _labelled(page, "", f"{size(top.free_bytes)} of its heap are free below {last} and from {where}")
-    reasons = Counter(scan.reason for scan in findings.scans if scan.reason is not None and scan.reason != AT_EXEC)
-    for reason, count in reasons.items():
+    ended_by_signal = {(p.pid, p.generation) for p in findings.processes if p.signal is not None}
+    reasons = Counter(
+        (scan.reason, (scan.pid, scan.generation) in ended_by_signal)
+        for scan in findings.scans if scan.reason is not None and scan.reason != AT_EXEC
+    )  # fmt: skip
+    for (reason, was_killed), count in reasons.items():
         of = f" of {counted(count, 'process', 'processes')}" if len(findings.scans) > 1 else ""
-        means = ", so that leaked means not freed" if findings.mode == "launched" and findings.target_ended else ""
-        _labelled(page, "memory", f"not looked into{of}{means}: {reason}")
+        judged = findings.mode == "launched" and findings.target_ended
+        means = ", so that what was alive is not judged" if was_killed else ", so that leaked means not freed"
+        how = f"; {_LET_IT_EXIT}" if was_killed and judged else ""
+        _labelled(page, "memory", f"not looked into{of}{means if judged else ''}: {reason}{how}")
 
 
+_LET_IT_EXIT = "to have it judged let it exit by itself, or end the trace before it (--duration)"
 _ROUNDING = "malloc's rounding of these"
 
 

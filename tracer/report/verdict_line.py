@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 from tracer.model.findings import POSSIBLE, REMARKS, Findings, Leak
 from tracer.model.snapshot import CRASHES
@@ -34,7 +35,7 @@ def verdict(findings: Findings) -> Span:
     text += f"; alive at exec: {exec_}" if exec_ else ""
     if not findings.complete and (leaked or errors or outstanding):
         text += "; but data were lost"
-    crash = _crash(findings)
+    crash = _crash(findings, {leak.pid for leak in outstanding})
     text += f"; but {crash}" if crash else ""
     bad = bool(leaked or errors)
     if findings.coverage.untraced and (leaked or errors or outstanding):
@@ -44,18 +45,20 @@ def verdict(findings: Findings) -> Span:
     return Span(f"refleak: {text}", style)
 
 
-def _crash(findings: Findings) -> str:
-    """Return which process crashed, as "it was killed by SIGSEGV"; empty where none did."""
+def _crash(findings: Findings, holding: Collection[int]) -> str:
+    """Return which process crashed, as "it was killed by SIGSEGV", or was killed while it had what nobody judges
+    (`holding`: the pids of those that had); empty where none was."""
     pids = list(dict.fromkeys(process.pid for process in findings.processes))
-    ended = (last_of(findings, pid) for pid in pids)
-    crashed = [process for process in ended if process is not None and process.signal in CRASHES]
-    if not crashed:
+    ended = [process for process in (last_of(findings, pid) for pid in pids) if process is not None]
+    killed = [p for p in ended if p.signal in CRASHES or (p.signal is not None and p.pid in holding)]
+    if not killed:
         return ""
-    if crashed[0].pid == pids[0]:
-        return f"it was {end(crashed[0])}"
-    if len(crashed) > 1:
-        return f"{len(crashed)} children crashed"
-    return f"its child {crashed[0].pid} was {end(crashed[0])}"
+    if killed[0].pid == pids[0]:
+        return f"it was {end(killed[0])}"
+    if len(killed) > 1:
+        said = "crashed" if all(process.signal in CRASHES for process in killed) else "were killed"
+        return f"{len(killed)} children {said}"
+    return f"its child {killed[0].pid} was {end(killed[0])}"
 
 
 def _judgement(findings: Findings, outstanding: bool, errors: bool, *, is_classed: bool) -> str:

@@ -199,6 +199,7 @@ def test_a_killed_target_is_not_looked_into(refleak: Refleak, programs: Path) ->
     assert [scan["reason"] for scan in run.report["scans"]] == ["it was killed by SIGKILL"]
     assert {leak["reachability"] for leak in run.leaks} == {None}
     assert {leak["reachability_reason"] for leak in run.leaks} == {"it was killed by SIGKILL"}
+    assert {leak["state"] for leak in run.leaks} == {"outstanding"}, "what held it is not known"
 
 
 def test_what_is_more_than_may_be_read_is_not_looked_into(refleak: Refleak, programs: Path) -> None:

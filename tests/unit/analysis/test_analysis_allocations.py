@@ -99,7 +99,7 @@ def test_made_and_freed_come_from_the_stack() -> None:
     ("mode", "target_ended", "changes", "state"),
     [
         ("launched", True, {}, "leaked"),
-        ("launched", True, {"signal": 9, "exit_code": None}, "leaked"),
+        ("launched", True, {"signal": 9, "exit_code": None}, "outstanding"),
         ("launched", True, {"by_exec": True}, "alive-at-exec"),
         ("launched", True, {"ended_ns": None}, "outstanding"),
         ("launched", False, {"ended_ns": None}, "outstanding"),

@@ -62,7 +62,7 @@ def test_a_full_report_is_valid_and_says_all() -> None:
     }
     assert [(p["pid"], p["parent"], p["ended"]) for p in document["processes"]] == [
         (812, None, {"code": 0, "signal": None, "by_exec": False}),
-        (813, 812, {"code": None, "signal": 9, "by_exec": False}),
+        (813, 812, {"code": 3, "signal": None, "by_exec": False}),
     ]
     assert [(e["kind"], e["type"], e["count"], e["bytes"], e["state"]) for e in document["leaks"]] == [
         ("reference", "dso", 2, None, "leaked"),

@@ -217,13 +217,28 @@ def test_a_mapping() -> None:
 
 
 def test_where_it_was_not_looked_into_all_is_as_before() -> None:
-    code, whole = made(reach=reach(), scans=(Scan(812, 1, "it was killed by SIGKILL"),))
-    whole = replace(whole, processes=(process(signal=9, exit_code=None),))
+    code, whole = made(reach=reach(), scans=(Scan(812, 1, "its last call was not seen"),))
     findings = analyse(whole, code.symbols)
     assert {leak.reachability for leak in findings.leaks} == {None}
-    assert {leak.reachability_reason for leak in findings.leaks} == {"it was killed by SIGKILL"}
+    assert {leak.reachability_reason for leak in findings.leaks} == {"its last call was not seen"}
     assert verdict(findings).text == "refleak: LEAK: 1.2 KiB in 5 blocks"
-    assert "not looked into, so that leaked means not freed: it was killed by SIGKILL" in text(findings)
+    assert "not looked into, so that leaked means not freed: its last call was not seen" in text(findings)
+
+
+def test_memory_of_a_killed_process_is_not_judged() -> None:
+    """It was called a leak: all that a server holds, where its test ends it by SIGTERM."""
+    code, whole = made(reach=reach(), scans=(Scan(812, 1, "it was killed by SIGTERM"),))
+    whole = replace(whole, processes=(process(signal=15, exit_code=None),))
+    findings = analyse(whole, code.symbols)
+    assert {leak.state for leak in findings.leaks} == {"outstanding"} and not has_findings(findings)
+    said = "refleak: outstanding, not judged: 1.2 KiB in 5 blocks; but it was killed by SIGTERM"
+    assert verdict(findings).text == said
+    words = " ".join(text(findings).split())
+    assert "not looked into, so that what was alive is not judged: it was killed by SIGTERM; to have it judged" in words
+    read = replace(whole, scans=(Scan(812, 1),))
+    assert {leak.state for leak in analyse(read, code.symbols).leaks} == {"leaked"}, "as of one that aborts"
+    child = replace(whole, processes=(process(811), process(812, parent=811, signal=9, exit_code=None)))
+    assert verdict(analyse(child, code.symbols)).text.endswith("; but its child 812 was killed by SIGKILL")
 
 
 def test_lost_data_are_not_forgotten() -> None:

@@ -125,7 +125,7 @@ map             7       3      10            7        0
 and 2 more entries: 13 bytes in 1 block, 1.0 MiB in 1 mapping (--top 4 lists
 all)
 
----- pid 813, child of 812, killed by SIGKILL: sh -c true
+---- pid 813, child of 812, exited with status 3: sh -c true
 
 #3  72 bytes leaked: 1 block (malloc)
     allocated at                                                 id 191e34b0247c
