@@ -63,6 +63,8 @@ class PackageMissing(RefleakError):
 
     exit_code = 69
     hint = "run `make venv` in a checkout, else install the package; `refleak doctor` lists all that are missing"
+    again = "install refleak again; in a checkout look at `git status`"
+    """The hint where it is refleak's own package that is not whole."""
 
 
 class KernelLacks(RefleakError):

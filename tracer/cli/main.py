@@ -110,8 +110,11 @@ def _run(words: Sequence[str]) -> int:
             raise
         return _print_error(TooFewFiles("no more files may be opened"), words)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("tracer"):
+        if error.name is None:
             return _print_failure(error, words)
+        if error.name.startswith("tracer"):
+            broken = PackageMissing(f"refleak's own {error.name} is missing", PackageMissing.again)
+            return _print_error(broken, words)
         return _print_error(PackageMissing(f"the Python package {error.name} is missing"), words)
     except Exception as error:
         return _print_failure(error, words)

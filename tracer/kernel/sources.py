@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tracer.errors import PackageMissing
+
 _SOURCES = ("allocations.bpf.c", "references.bpf.c", "calls.bpf.c", "probes.bpf.c", "stack_dump.bpf.c",
             "interpreters.bpf.c", "lifecycle.bpf.c", "mappings.bpf.c", "unwinders.bpf.c", "preload.bpf.c",
             "turns.bpf.c")  # fmt: skip
@@ -13,7 +15,10 @@ def bpf_directory() -> Path:
     """Return where the BPF sources are: in the checkout, or installed beside the package."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "bpf"
-    return installed if installed.is_dir() else package.parent / "bpf"
+    directory = installed if installed.is_dir() else package.parent / "bpf"
+    if not directory.is_dir():
+        raise PackageMissing("refleak's own BPF sources are missing", PackageMissing.again)
+    return directory
 
 
 def source_text(directory: Path) -> str:
