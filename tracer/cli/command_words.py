@@ -10,13 +10,14 @@ def split_command(
     words: Sequence[str], parser: argparse.ArgumentParser
 ) -> tuple[list[str], list[str] | None]:  # fmt: skip
     """Return refleak's options, and the command: all from the first word that is neither an option nor an option's
-    value, or all behind `--exec` or `--`. None where there is no such word.
+    value, or all behind `--exec` or `--`, or both. None where there is no such word.
     """
     at = 0
     while at < len(words):
         word = words[at]
         if word in ("--exec", "--"):
-            return list(words[:at]), list(words[at + 1 :])
+            both = word == "--exec" and list(words[at + 1 : at + 2]) == ["--"]  # no command has that name
+            return list(words[:at]), list(words[at + 1 + both :])
         if not word.startswith("-") or word == "-":
             return list(words[:at]), list(words[at:])
         at += 1 + _takes_next(word, parser._option_string_actions)

@@ -49,6 +49,11 @@ _RUN = "run"
 """Before a command that is to be traced: it may have the name of a subcommand."""
 _NO_COMMAND, _MAKE_EXECUTABLE = "there is no command ", "chmod +x "
 """How an error begins, and a hint, of which more may be known here."""
+_OF_OTHERS = {
+    "help": "--help", "version": "--version", "exec": f"{_RUN} CMD", "trace": f"{_RUN} CMD", "launch": f"{_RUN} CMD",
+    "record": "-o run.refleak CMD", "attach": "-p PID", "compare": "diff", "list": "specs",
+}  # fmt: skip
+"""What other tools call a subcommand."""
 COMMANDS = ("report", "diff", "top", "doctor", "probes", "specs", "discover")
 
 
@@ -190,6 +195,8 @@ def _hint(error: RefleakError, words: Sequence[str]) -> str:
     if isinstance(error, NoSuchTarget) and words and words[0] not in COMMANDS:
         if words[0].isdecimal():
             return f"to attach to a process: refleak -p {words[0]}"
+        if str(error) == f"{_NO_COMMAND}{words[0]}" and words[0] in _OF_OTHERS:
+            return f"did you mean refleak {_OF_OTHERS[words[0]]}?"
         from difflib import get_close_matches
 
         if meant := get_close_matches(words[0], COMMANDS, 1):

@@ -22,6 +22,7 @@ _SWITCH = re.compile(r"argument (?P<names>--[\w-]+(?:/--[\w-]+)*): ignored expli
 _OF_OTHERS = {
     "timeout": "duration", "time": "duration", "file": "output", "log-file": "output", "threads": "max-threads",
     "children": "follow-forks", "trace-children": "follow-forks", "command": "exec", "limit": "top", "count": "top",
+    "fail-on": "error-exitcode",
 }
 """What other tools call it."""
 _EXAMPLES = """\

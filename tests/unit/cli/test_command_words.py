@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 REFLEAK = ROOT / "refleak"
 
 
-@pytest.mark.parametrize("before", [(), ("--exec",), ("--",)])
+@pytest.mark.parametrize("before", [(), ("--exec",), ("--",), ("--exec", "--")])
 @pytest.mark.parametrize("command", [("./prog",), ("prog", "--top", "3"), ("echo", "a", "--", "b"), ("ls", "-p", "/")])
 @pytest.mark.parametrize("options", [(), ("--refs-only",), ("-o", "x.json"), ("-qo", "x.json"), ("--top=3",)])
 def test_the_command_has_all_that_follows_it(
@@ -75,7 +75,10 @@ def test_a_misuse_gets_its_hint(
         (["--refs-only", "report", "x"], "options stand behind the subcommand: refleak report ..."),
         (["-q", "run", "true"], "`run` stands first: refleak run [OPTION ...] CMD"),
         (["1234"], "to attach to a process: refleak -p 1234"),
-        (["help"], "check its name and path; refleak --help shows examples"),
+        (["help"], "did you mean refleak --help?"),
+        (["trace", "./prog"], "did you mean refleak run CMD?"),
+        (["record", "./prog"], "did you mean refleak -o run.refleak CMD?"),
+        (["run", "help"], "check its name and path; refleak --help shows examples"),
         (["--exec", "no-such-command"], "check its name and path; refleak --help shows examples"),
         (["run", "report"], "check its name and path; refleak --help shows examples"),
         (["--", "doctor"], "check its name and path; refleak --help shows examples"),

@@ -50,6 +50,8 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
          "see refleak --help"),
         (["--duration", "5x", "true"],
          "argument --duration: '5x' is not a duration such as 10, 500ms, 5m or 1h", "see refleak --help"),
+        (["diff", "a.json", "b.json", "--fail-on=leaks"], "unrecognized arguments: --fail-on=leaks",
+         "did you mean --error-exitcode?"),
         (["--preset", "glib,", "true"], "there is no preset ''", "`refleak specs` lists them"),
     ],
 )  # fmt: skip
