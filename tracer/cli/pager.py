@@ -15,6 +15,8 @@ from typing import TextIO
 _USUAL = "less"
 _OF_LESS = {"LESS": "FRX"}
 """Shows colours, ends at once where all fits, leaves the text on the screen; as git has it."""
+_COLOURS = "-R "
+"""Before a user's own options, which may say otherwise: without it less shows colours as `ESC[1m`."""
 
 
 @contextmanager
@@ -51,6 +53,8 @@ class _Held(io.TextIOWrapper):
 def _show(pager: list[str], text: bytes) -> bool:
     """Return whether the pager could be run. Ctrl-C is the pager's while it runs."""
     variables = {**_OF_LESS, **os.environ, **({"LESSSECURE": "1"} if os.geteuid() == 0 else {})}
+    if "LESS" in os.environ:
+        variables["LESS"] = _COLOURS + os.environ["LESS"]
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         with subprocess.Popen(pager, stdin=subprocess.PIPE, env=variables) as process:

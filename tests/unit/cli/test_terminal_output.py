@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from shutil import which
 
 import pytest
 from test_report_command import written
@@ -20,9 +21,12 @@ def recording(tmp_path: Path) -> Path:
     return written(tmp_path / "run.refleak")
 
 
-def on_terminal(words: Sequence[str | Path], folder: Path, **variables: str) -> tuple[int, str]:
-    """Return the exit status, and what came to a terminal of 24 lines and 80 columns."""
+def on_terminal(
+    words: Sequence[str | Path], folder: Path, keys: bytes = b"", **variables: str
+) -> tuple[int, str]:  # fmt: skip
+    """Return the exit status, and what came to a terminal of 24 lines and 80 columns, on which `keys` were typed."""
     ours, theirs = os.openpty()
+    os.write(ours, keys)
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR", "PAGER")}
     environment = {**kept, "PYTHONPATH": str(ROOT), "TERM": "xterm", "LINES": "24", "COLUMNS": "80", **variables}
     command = [sys.executable, "-m", "tracer", *words]
@@ -47,6 +51,15 @@ def test_what_is_longer_than_the_terminal_goes_through_the_pager(recording: Path
     assert on_terminal(["report", recording], folder, PAGER="")[1].endswith(paged)
     assert on_terminal(["report", recording], folder, PAGER="no-such-pager -x")[1].endswith(paged)
     assert on_terminal(["report", recording], folder, PAGER="true")[0] == 0
+
+
+@pytest.mark.parametrize("options", ["", "-i", "FX", "iMx4", "--ignore-case", "FXPrefleak's prompt$"])
+def test_colours_pass_through_less_with_options_of_its_user(recording: Path, options: str) -> None:
+    if which("less") is None:
+        pytest.skip("needs less")
+    _, said = on_terminal(["report", recording], recording.parent, b"q", PAGER="less", LESS=options)
+    assert "LEAK" in said and "ESC" not in said
+    assert "\x1b[1;31mrefleak: LEAK" in said
 
 
 def test_what_is_short_and_what_is_no_text_goes_to_the_terminal(recording: Path) -> None:
