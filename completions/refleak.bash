@@ -37,6 +37,7 @@ _refleak()
         fi
         ((target)) || continue
         if declare -F _command_offset >/dev/null; then
+            compopt +o filenames 2>/dev/null # the command's own replies may end in a blank, which would be escaped
             _command_offset $target
         elif ((COMP_CWORD == target)); then
             mapfile -t COMPREPLY < <(compgen -c -- "$current")
@@ -47,7 +48,7 @@ _refleak()
     done
     case $command:$previous in
         :-p|:--pid)
-            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*; ps --ppid 2 -N -o comm= 2>/dev/null)" -- "$current")
             return ;;
         :--user)
             mapfile -t COMPREPLY < <(compgen -u -- "$current")
@@ -194,7 +195,7 @@ _refleak()
             COMPREPLY=()
             return ;;
         probes:-p|probes:--pid)
-            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*; ps --ppid 2 -N -o comm= 2>/dev/null)" -- "$current")
             return ;;
         probes:--format)
             mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")
@@ -269,7 +270,7 @@ _refleak()
             COMPREPLY=()
             return ;;
         top:-p|top:--pid)
-            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*; ps --ppid 2 -N -o comm= 2>/dev/null)" -- "$current")
             return ;;
         top:--user)
             mapfile -t COMPREPLY < <(compgen -u -- "$current")

@@ -46,6 +46,7 @@ _refleak()
         fi
         ((target)) || continue
         if declare -F _command_offset >/dev/null; then
+            compopt +o filenames 2>/dev/null # the command's own replies may end in a blank, which would be escaped
             _command_offset $target
         elif ((COMP_CWORD == target)); then
             mapfile -t COMPREPLY < <(compgen -c -- "$current")
@@ -90,7 +91,7 @@ def _values_of(option: Option) -> str:
     if option.is_path:
         return "-f"
     if option.value == "PID":
-        return '-W "$(cd /proc && echo [0-9]*)"'
+        return '-W "$(cd /proc && echo [0-9]*; ps --ppid 2 -N -o comm= 2>/dev/null)"'
     return "-u" if "--user" in option.flags else ""
 
 

@@ -74,7 +74,7 @@ def _action(option: Option) -> str:
     if option.is_path:
         return "_files"
     if option.value == "PID":
-        return "_pids"
+        return "{_pids; compadd -- ${(uf)\"$(ps --ppid 2 -N -o comm=)\"}}"
     if "--user" in option.flags:
         return "_users"
     return "_command_names -e" if option.value.startswith("CMD") else " "

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import runpy
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -89,6 +91,35 @@ def test_completion(words: list[str], replies: list[str]) -> None:
     assert sorted(set(_completed(*words))) == replies
 
 
+OWN = """
+source /usr/share/bash-completion/bash_completion; source %s
+_own() { COMPREPLY=("push "); }; complete -o nospace -F _own own
+bind -x '"\\C-g": printf "<%%s>" "$READLINE_LINE"'
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [("refleak --exec own pus", "refleak --exec own push "), ("refleak run own pus", "refleak run own push "),
+     ("refleak --exec cat {}/a\\ fil", "refleak --exec cat {}/a\\ file ")],
+)  # fmt: skip
+def test_bash_completes_a_command_as_it_does_alone(tmp_path: Path, typed: str, line: str) -> None:
+    """Its replies were quoted as names of files: `git push\\ `."""
+    (tmp_path / "a file").touch()
+    (tmp_path / "rc").write_text(OWN % COMPLETION)
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execvp("bash", ["bash", "--rcfile", str(tmp_path / "rc"), "-i"])
+    os.write(terminal, f"{typed.format(tmp_path)}\t\a".encode())
+    said = b""
+    while b">" not in said.rpartition(b"<")[2] or b"<" not in said:
+        said += os.read(terminal, 65536)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(terminal)
+    assert said.rpartition(b"<")[2].partition(b">")[0].decode() == line.format(tmp_path)
+
+
 def test_completion_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.refleak").touch()
@@ -145,12 +176,28 @@ def test_completion_for_fish(tmp_path: Path, typed: str, line: str) -> None:
     assert line.format(tmp_path).rpartition(" ")[2] in offered, asked.stdout + asked.stderr
 
 
-@pytest.mark.parametrize(("typed", "line"), SAME)
-def test_completion_for_zsh(tmp_path: Path, typed: str, line: str) -> None:
+def _by_zsh(typed: str) -> str:
     _needs("zsh")
-    (tmp_path / "run.refleak").touch()
-    command = ["zsh", "-f", "-c", ZSH, "zsh", str(ROOT / "completions"), typed.format(tmp_path)]
+    command = ["zsh", "-f", "-c", ZSH, "zsh", str(ROOT / "completions"), typed]
     variables = {**os.environ, "TERM": "xterm"}  # without it zsh shows a part of the line only
     asked = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=variables)
     shown = [text.rstrip() for text in asked.stdout.splitlines() if text.rstrip().endswith(":END")]
-    assert shown[-1].removesuffix(":END").rstrip() == line.format(tmp_path), asked.stdout
+    return shown[-1].removesuffix(":END").rstrip()
+
+
+@pytest.mark.parametrize(("typed", "line"), SAME)
+def test_completion_for_zsh(tmp_path: Path, typed: str, line: str) -> None:
+    (tmp_path / "run.refleak").touch()
+    assert _by_zsh(typed.format(tmp_path)) == line.format(tmp_path)
+
+
+def test_names_of_processes_are_offered(tmp_path: Path) -> None:
+    """-p takes them too."""
+    sleep = shutil.copy("/bin/sleep", tmp_path / "unlike-other")
+    with subprocess.Popen([sleep, "1000"]) as process:
+        try:
+            assert _completed("-p", "unlike-o") == ["unlike-other"]
+            assert str(process.pid) in _completed("-p", str(process.pid))
+            assert _by_zsh("refleak -p unlike-o") == "refleak -p unlike-other"
+        finally:
+            process.kill()
