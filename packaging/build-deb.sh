@@ -65,6 +65,27 @@ Description: tracer for reference counts and allocations
  objects and which blocks of memory they leave behind, with the call stacks that
  made them.
 END
+# Only root could write the bytecode later, which dpkg would not know of.
+cat >"$root/DEBIAN/postinst" <<'END'
+#!/bin/sh
+set -e
+if [ "$1" = configure ]; then
+    /usr/bin/python3 -m compileall -q ${DPKG_ROOT:+-s "$DPKG_ROOT"} "$DPKG_ROOT/usr/lib/refleak/tracer"
+fi
+END
+cat >"$root/DEBIAN/prerm" <<'END'
+#!/bin/sh
+set -e
+find "$DPKG_ROOT/usr/lib/refleak" -name __pycache__ -type d -prune -exec rm -rf {} +
+END
+cat >"$root/DEBIAN/postrm" <<'END'
+#!/bin/sh
+set -e
+if [ "$1" = purge ]; then
+    rm -rf "$DPKG_ROOT/var/cache/refleak"
+fi
+END
+chmod 755 "$root"/DEBIAN/p*
 mkdir -p "$out"
 package=$out/refleak_${version}_amd64.deb
 dpkg-deb --build --root-owner-group "$root" "$package" >/dev/null

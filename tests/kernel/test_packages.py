@@ -107,10 +107,21 @@ def test_debian_package_installs_traces_and_goes(debian_package: Path, tmp_path:
     dpkg = ("dpkg", f"--root={root}", "--force-depends", "--force-script-chrootless", "--log=/dev/null")
     _run(*dpkg, "--install", debian_package)
     assert "Status: install ok installed" in _run(*dpkg, "--status", "refleak")
+    _check_compiled(root)
     _check_traces(root / "usr/bin/refleak", work)
+    (root / "var/cache/refleak").mkdir(parents=True)
     _run(*dpkg, "--purge", "refleak")
-    left = [path for path in (root / "usr").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    left = [path for path in (root / "usr").rglob("*") if path.is_file()]
     assert left == []
+    assert not (root / "var/cache/refleak").exists()
+
+
+def _check_compiled(root: Path) -> None:
+    """Look for the bytecode, which whoever is not root cannot write, and which names no folder of the test."""
+    sources = [path for path in (root / "usr/lib/refleak/tracer").rglob("*.py") if path.stat().st_size]
+    compiled = [next(path.parent.glob(f"__pycache__/{path.stem}.*.pyc")) for path in sources]
+    assert len(compiled) > 400
+    assert not any(bytes(root) in path.read_bytes() for path in compiled)
 
 
 def test_debian_package_has_what_its_readme_links_to(debian_package: Path, tmp_path: Path) -> None:
