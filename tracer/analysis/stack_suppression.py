@@ -8,6 +8,7 @@ from functools import cached_property
 
 from tracer.analysis.glob import LONGEST, Glob
 from tracer.late_dataclasses import dataclass
+from tracer.model.c_library_names import BELOW_MAIN, STARTS
 from tracer.model.findings import BAD_FREES, ErrorFinding, FrameList, Leak
 from tracer.model.frames import Frame
 
@@ -34,6 +35,8 @@ class FrameLine:
             return True
         if self.kind == "fun" and _NEW_PATTERN.match(self.pattern) and _NEW.match(frame.function or ""):
             return True
+        if self.kind == "fun" and self.pattern == BELOW_MAIN:
+            return frame.function in STARTS
         if self.kind == "fun":
             texts: tuple[str | None, ...] = (frame.function,)
         elif self.kind == "obj":

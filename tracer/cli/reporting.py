@@ -38,10 +38,8 @@ def write_report(
     announces = output is None and chosen is not None
     output = output or chosen
     if arguments.gen_suppressions is not None:
-        from tracer.report.suppression_text import write_suppressions
-
         with output_stream(output, usual) as stream:
-            write_suppressions(report.findings, stream, arguments.gen_suppressions)
+            report.write_suppressions(stream, arguments.gen_suppressions)
     elif output is not None:
         report.write(arguments.format, output, _report_options(arguments))
     elif pages and arguments.format in (None, "text"):

@@ -8,3 +8,7 @@ LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
 MUSL = re.compile(r"ld-musl\S*|libc\.musl\S*")
 LOADER = re.compile(r"ld-linux\S*|ld-[\d.]+\.so")
 """glibc's loader alone: musl's is its libc too, and calls of it may be the user's."""
+BELOW_MAIN = "(below main)"
+"""What valgrind calls, in a program that has no symbol `main`, the function of libc that called it."""
+STARTS = ("__libc_start_main", "__libc_start_call_main", "generic_start_main")
+"""Those functions (VG_(get_fnname_kind), coregrind/m_debuginfo/debuginfo.c)."""

@@ -50,6 +50,15 @@ Symbols = Mapping[int, tuple[Frame, ...]]
 """Frame key (binary id << 48 | link address) to its frames, innermost inlined one first."""
 
 
+LinkedNames = Mapping[tuple[str | None, int, str | None], str]
+"""How a function is linked, by the place of its frame."""
+
+
+def place_of(frame: Frame) -> tuple[str | None, int, str | None]:
+    """Return the binary, the address and the function as it is written: one address has frames of several functions."""
+    return frame.path, frame.address, frame.function
+
+
 @dataclass(frozen=True)
 class HeapCalls:
     """Frame keys of which it is to be told what of the heap they call."""

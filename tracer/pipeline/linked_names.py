@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tracer.analysis.stack_suppression import FrameLine, StackSuppression
 from tracer.analysis.suppression import Rule
+from tracer.model.frames import LinkedNames, Symbols, place_of
 from tracer.symbols.demangling import demangled
 
 
@@ -25,3 +26,14 @@ def _linked(line: FrameLine) -> str:
 
 def _written(rule: StackSuppression, names: Mapping[str, str]) -> StackSuppression:
     return replace(rule, lines=tuple(replace(line, written=names.get(_linked(line))) for line in rule.lines))
+
+
+def linked_names(written: Symbols, linked: Symbols) -> LinkedNames:
+    """Return the names as linked of functions that are written otherwise, from both symbols of the same frames."""
+    return {
+        place_of(frame): other.function
+        for key, frames in written.items()
+        if len(others := linked.get(key, ())) == len(frames)
+        for frame, other in zip(frames, others, strict=True)
+        if frame.function is not None and other.function is not None and frame.function != other.function
+    }

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tracer.analysis.policy import parse_policy
 from tracer.errors import UsageError
 from tracer.model.findings import ErrorFinding, Findings, Leak, TypeRow
-from tracer.model.frames import Symbols
+from tracer.model.frames import LinkedNames, Symbols
 from tracer.model.periods import Checkpoint
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline.judge_options import JudgeOptions
 from tracer.pipeline.judgement import is_recording_file, judge, read_report
+from tracer.pipeline.linked_names import linked_names
 from tracer.pipeline.naming import recorded_symbols
 from tracer.pipeline.report_file import report_file
 from tracer.pipeline.steps import OnStep, step, unseen
@@ -38,10 +40,11 @@ class Report:
 
     def __init__(
         self, find: Callable[[bool], Findings], checkpoints: tuple[Checkpoint, ...] = (),
-        exit_status: int | None = None,
+        exit_status: int | None = None, linked: Callable[[], LinkedNames] = dict,
     ) -> None:  # fmt: skip
-        """`find` is given whether to list what was freed too."""
+        """`find` is given whether to list what was freed too. `linked` returns how functions are linked."""
         self._find = find
+        self._linked = linked
         self.checkpoints = checkpoints
         self.exit_status = exit_status
         """Of a launched target that ended, as a shell gives it: 128 + signal for one that was killed."""
@@ -118,6 +121,12 @@ class Report:
         self.print(stream, format, options)
         return stream.getvalue()
 
+    def write_suppressions(self, stream: TextIO, syntax: str) -> None:
+        """Write a suppression for each entry and error. `syntax`: "lsan" or "valgrind", which wants names as linked."""
+        from tracer.report.suppression_text import write_suppressions
+
+        write_suppressions(self.findings, stream, syntax, self._linked() if syntax == "valgrind" else {})
+
     def _findings_for(self, chosen: Format) -> Findings:
         return self._with_freed if chosen.needs_freed else self.findings
 
@@ -130,15 +139,21 @@ def _format(name: str | None, path: Path | None) -> Format:
 
 def report_of(
     snapshot: Snapshot, symbols: Symbols, options: JudgeOptions = _DEFAULTS, exit_status: int | None = None,
-    on_step: OnStep = unseen,
+    on_step: OnStep = unseen, named_again: Callable[[JudgeOptions], Symbols] | None = None,
 ) -> Report:  # fmt: skip
-    """Return the report of a snapshot."""
+    """Return the report of a snapshot. `named_again`: looks the symbols up anew, by other options."""
 
     def find(freed: bool) -> Findings:
         with step(on_step, "analysing"):
             return judge(snapshot, symbols, options, freed_stacks=freed)
 
-    return Report(find, snapshot.checkpoints, exit_status)
+    def linked() -> LinkedNames:
+        if named_again is None or not options.demangle:
+            return {}
+        with step(on_step, "looking up names"):
+            return linked_names(symbols, named_again(replace(options, demangle=False)))
+
+    return Report(find, snapshot.checkpoints, exit_status, linked)
 
 
 def report_of_file(path: Path, options: JudgeOptions = _DEFAULTS, on_step: OnStep = unseen) -> Report:
@@ -155,4 +170,5 @@ def report_of_recording(path: Path, options: JudgeOptions = _DEFAULTS, on_step: 
         recording = read_recording(path)
     with step(on_step, "looking up names"):
         symbols = recorded_symbols(recording, options)
-    return report_of(recording.snapshot, symbols, options, on_step=on_step)
+    again = partial(recorded_symbols, recording)
+    return report_of(recording.snapshot, symbols, options, on_step=on_step, named_again=again)

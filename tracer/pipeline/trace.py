@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -177,7 +178,8 @@ class Trace:
             self._finish_recording(snapshot, None)
             raise
         self._finish_recording(snapshot, symbols)
-        return report_of(snapshot, symbols, options, self.exit_status, self._on_step)
+        again = partial(symbols_of, snapshot)
+        return report_of(snapshot, symbols, options, self.exit_status, self._on_step, again)
 
     def snapshot(self) -> Snapshot:
         """Return all that is known, once `run` has returned."""

@@ -224,8 +224,8 @@ def test_what_was_inlined_has_a_bare_name_in_valgrind() -> None:
     assert lines_of(leak)[1:] == ["fun:*", "fun:_Z6sharedv", "fun:main"]
 
 
-def test_how_to_make_them_for_valgrind_is_said_where_names_are_written() -> None:
-    hint = "# valgrind itself compares names of C++ as linked: for it, make these with --no-demangle\n"
+def test_that_valgrind_cannot_read_them_is_said_where_names_are_written() -> None:
+    hint = "# valgrind compares names of C++ as linked, not known here: make these where the program is\n"
     for functions, said in ((("ns::open_conn()", "main"), True), (("_ZN2ns9open_connEv", "main"), False)):
         text = generated("valgrind", replace(found(), leaks=(cpp_leak(*functions),)))
         assert text.startswith(hint) is said

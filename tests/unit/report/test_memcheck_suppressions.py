@@ -13,6 +13,7 @@ import pytest
 from hand_made import server
 
 from tracer.analysis import analyse
+from tracer.analysis.suppression import parse_suppressions
 from tracer.model.findings import Leak
 from tracer.model.frames import Frame
 from tracer.report.suppression_text import write_suppressions
@@ -31,6 +32,8 @@ extern "C" __attribute__((noinline)) void fill(void)
 	for (int n = 0; n < 7; n++)
 		seen = log_slow(24, n)[7];
 }
+extern "C" __attribute__((noinline)) char *xmalloc(int size) { return (char *)memset(malloc(size), 1, 1); }
+extern "C" __attribute__((noinline)) void wrapped(void) { seen = *xmalloc(88); }
 extern "C" __attribute__((noinline)) void align(void)
 {
 	void *made;
@@ -53,6 +56,7 @@ int main(int argc, char **argv)
 	for (char *what = argv[1]; *what; what++) {
 		if (*what == 'f') fill();
 		if (*what == 'a') align();
+		if (*what == 'x') wrapped();
 		if (*what == 'n') many();
 		if (*what == 'i') pooled();
 		if (*what == 't') start();
@@ -62,6 +66,7 @@ int main(int argc, char **argv)
 """
 STACKS = {
     "f": ("malloc", ("_ZL8log_slowii.constprop.0.isra.0", "fill", "main"), 0),
+    "x": ("malloc", ("xmalloc", "wrapped", "main"), 0),
     "a": ("posix_memalign", ("align", "main"), 0),
     "n": ("malloc", ("_Znwm", "_Z4manyv", "main"), 0),
     "i": ("malloc", ("_Znwm", "_ZN4Pool5visitEi", "_Z6pooledv", "main"), 2),
@@ -108,4 +113,33 @@ def test_memcheck_passes_over_the_entry_and_no_other(program: Path, tmp_path: Pa
     alone = lost(program, what)
     assert alone == (7 if what == "f" else 1)
     assert lost(program, what, path) == 0
-    assert lost(program, "fanit", path) == 11 - alone
+    assert lost(program, "fanitx", path) == 12 - alone
+
+
+@pytest.mark.parametrize(
+    ("what", "makers", "depth"), [("f", ["malloc"], 3), ("a", ["posix_memalign"], 2), ("n", ["malloc", "_Znwm"], 2)]
+)
+def test_memcheck_passes_over_an_entry_of_a_program_without_symbols(
+    program: Path, tmp_path: Path, what: str, makers: list[str], depth: int
+) -> None:
+    """Where it has no name of main, it calls what called main `(below main)`, and looks no further."""
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    stack = [Frame(maker, "libc.so.6", "/lib/libc.so.6") for maker in makers]
+    stack += [Frame(None, "stripped", "/stripped", address=number) for number in range(depth)]
+    stack += [Frame("__libc_start_call_main", "libc.so.6", "/lib/libc.so.6"), Frame("__libc_start_main"), Frame(None)]
+    leak = Leak("1" * 12, "allocation", makers[0], 1, "leaked", 7, 448, tuple(stack), True, "complete")
+    leak = replace(leak, maker=makers[0])
+    snap, made = server()
+    out = io.StringIO()
+    write_suppressions(replace(analyse(snap, made.symbols), leaks=(leak,)), out, "valgrind")
+    path = tmp_path / "suppressions"
+    path.write_text(out.getvalue())
+    alone = lost(stripped, what)
+    assert alone == (7 if what == "f" else 1)
+    assert lost(stripped, what, path) == 0
+    assert lost(stripped, "fan", path) == 9 - alone
+    (rule,) = parse_suppressions(path.read_text(), "s")
+    assert rule.matches(leak)
+    deeper = replace(leak, stack=(*stack[:-3], stack[-4], *stack[-3:]))
+    assert rule.matches(deeper) is (what == "a")  # where any frames may follow what makes a block
