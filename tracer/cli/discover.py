@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracer.cli.standard_streams import stdout_is_stderr
+from tracer.cli.step_line import StepLine
 from tracer.dwarf.debug_facts import DebugFacts, read_debug_facts
 from tracer.elf.debug_files import DebugFiles, has_dwarf
 from tracer.elf.image import Image
@@ -29,6 +30,7 @@ from tracer.errors import NothingToProbe, UsageError
 from tracer.model.trial import Trial
 from tracer.model.visible import visible
 from tracer.pipeline.report_file import report_file
+from tracer.pipeline.steps import step
 from tracer.specs.discovery import Proposal, discover, without_numbers
 from tracer.specs.filled_arguments import calls_others, fills_first_argument
 from tracer.specs.headers import read_prototypes
@@ -55,22 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the spec; raises NothingToProbe where nothing pairs, or where the command of --try has none of it."""
     if arguments.trial is not None and not arguments.trial:
         raise UsageError("--try without a command", "give it last: refleak discover LIBRARY --try CMD ...")
-    with Image.open(arguments.binary) as image:
-        symbols = {one.name: one for one in read_symbol_table(image).matching("*") if one.kind == STT_FUNC}
-        names = set(symbols)
-        pattern = image.soname.partition(".so")[0] + ".so*" if image.soname else arguments.binary.name
-        facts = _facts(image, arguments.debug_dir)
-        library = image.soname.partition(".so")[0].removeprefix("lib") if image.soname else ""
-        declared = {} if facts.functions or not library or arguments.no_headers else read_prototypes(names, library)
-        facts.functions.update(declared)
-        found = [p for p in discover(names, facts, declared) if p.gets or not arguments.counted]
-        found = list(without_numbers(found, facts, lambda name: _tells(returns_number, image, symbols.get(name))))
-        if not arguments.counted:
-            ends = {put.partition("(")[0] for proposal in found for put in proposal.puts}
-            found += set_up_in_place(
-                names, facts, lambda name: _tells(fills_first_argument, image, symbols.get(name)),
-                lambda name: _tells(calls_others, image, symbols.get(name)), ends,
-            )  # fmt: skip
+    with step(StepLine(sys.stderr).show, f"reading {visible(arguments.binary.name)}"):
+        found, pattern, facts, declared = _found(arguments)
     proposals = [p for p in found if not p.doubt or (p.is_in_place and arguments.trial)]
     doubted = [p for p in found if p not in proposals]
     if not found or (arguments.trial and not proposals):
@@ -89,9 +77,29 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _found(arguments: argparse.Namespace) -> tuple[list[Proposal], str, DebugFacts, Collection[str]]:
+    """Return what pairs, the pattern of the library's name, what is known of functions, and which headers declare."""
+    with Image.open(arguments.binary) as image:
+        symbols = {one.name: one for one in read_symbol_table(image).matching("*") if one.kind == STT_FUNC}
+        names = set(symbols)
+        pattern = image.soname.partition(".so")[0] + ".so*" if image.soname else arguments.binary.name
+        facts = _facts(image, arguments.debug_dir)
+        library = image.soname.partition(".so")[0].removeprefix("lib") if image.soname else ""
+        declared = {} if facts.functions or not library or arguments.no_headers else read_prototypes(names, library)
+        facts.functions.update(declared)
+        found = [p for p in discover(names, facts, declared) if p.gets or not arguments.counted]
+        found = list(without_numbers(found, facts, lambda name: _tells(returns_number, image, symbols.get(name))))
+        if not arguments.counted:
+            ends = {put.partition("(")[0] for proposal in found for put in proposal.puts}
+            found += set_up_in_place(
+                names, facts, lambda name: _tells(fills_first_argument, image, symbols.get(name)),
+                lambda name: _tells(calls_others, image, symbols.get(name)), ends,
+            )  # fmt: skip
+    return found, pattern, facts, declared
+
+
 def _tried(arguments: argparse.Namespace, spec: str) -> Trial:
     """Run the command; what it prints is kept apart from a spec that goes to standard output."""
-    from tracer.cli.step_line import StepLine
     from tracer.cli.trace import handle_signals
     from tracer.pipeline.trial import run_trial
 

@@ -19,12 +19,14 @@ from pathlib import Path
 
 from tracer.cli import options, self_trace
 from tracer.cli.reporting import text_color, text_width
+from tracer.cli.step_line import StepLine
 from tracer.errors import ProgramRefused
 from tracer.files.cache_folder import Refused, cache_directory, open_folder
 from tracer.kernel.abilities import bcc_check, kernel_checks
 from tracer.kernel.instruction_costs import NEVER, known_costs
 from tracer.kernel.program_checks import programs_check, programs_untested, verified_programs
 from tracer.model.checks import Check, CheckState
+from tracer.pipeline.steps import step
 from tracer.pipeline.target_check import check_privileges, missing_capabilities
 from tracer.report.check_list import write_checks, write_checks_json
 from tracer.report.program_list import write_programs, write_programs_json
@@ -52,10 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the checks; return 0, or the status of the first obstacle."""
     if arguments.programs:
         return _list_programs(arguments)
+    line = StepLine(sys.stderr)
     missing = missing_capabilities()
-    kernel = [*kernel_checks(missing), *_costs(bool(missing))]
-    checks = [*kernel, *_programs(kernel, bcc_check()), *_tools(), _cache()]
-    checks.append(_trace(checks))
+    with step(line.show, "looking at the kernel"):
+        kernel = [*kernel_checks(missing), *_costs(bool(missing))]
+    with step(line.show, "loading the BPF programs"):
+        checks = [*kernel, *_programs(kernel, bcc_check()), *_tools(), _cache()]
+    with step(line.show, "tracing a child"):
+        checks.append(_trace(checks))
     if arguments.format == "json":
         write_checks_json(checks, sys.stdout)
     else:

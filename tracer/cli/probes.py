@@ -18,12 +18,14 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.launch import find_command
 from tracer.cli import options
 from tracer.cli.reporting import text_color, text_width
+from tracer.cli.step_line import StepLine
 from tracer.cli.target_words import pids_of
 from tracer.cli.trace_choices import probe_options
 from tracer.errors import NothingToProbe, UsageError
 from tracer.model.probed import ProbedBinary
 from tracer.model.snapshot import Unresolved
 from tracer.pipeline.site_finder import site_finder
+from tracer.pipeline.steps import step
 from tracer.pipeline.target_check import check_pids, check_program
 from tracer.probing.site_finder import SiteFinder
 from tracer.procfs.maps import paths_that_open, read_maps
@@ -57,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         opened = _of_command(binaries, arguments.command[0]) if arguments.command else _of_processes(
             binaries, pids_of(arguments)
         )
-        probed = _probed(opened, site_finder(probe_options(arguments)))
+        with step(StepLine(sys.stderr).show, "looking for functions"):
+            probed = _probed(opened, site_finder(probe_options(arguments)))
     finally:
         binaries.close()
     absent = _absent(arguments, probed)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from tracer.api import Progress
+from tracer.cli.step_line import line_room
 
 _EVERY_SECONDS = 0.5
 
@@ -25,8 +26,9 @@ class StatusLine:
             return
         self._next = now + _EVERY_SECONDS
         progress = ask()
-        text = f"refleak: {progress.elapsed_ns / 1e9:.0f} s, {progress.events} reference events, {progress.lost} lost"
-        self._stream.write(f"\r{text[:79]}\x1b[K")
+        references = f", {progress.events} reference events" if progress.events else ""
+        text = f"refleak: {progress.elapsed_ns / 1e9:.0f} s{references}, {progress.lost} lost; Ctrl-C ends the trace"
+        self._stream.write(f"\r{text[: line_room(self._stream)]}\x1b[K")
         self._stream.flush()
 
     def clear(self) -> None:

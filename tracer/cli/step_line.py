@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from tracer.report.page import PIPED_WIDTH, stream_width
+
+
+def line_room(stream: TextIO) -> int:
+    """Return how much of a line a terminal shows in one row: what goes on in the next one would not be cleared."""
+    return min(PIPED_WIDTH, stream_width(stream)) - 1
+
 
 class StepLine:
     """Writes to a terminal only; `clear` leaves nothing behind."""
@@ -18,7 +25,7 @@ class StepLine:
         if not step:
             self.clear()
         elif self._enabled:
-            self._stream.write(f"\rrefleak: {step} ..."[:79] + "\x1b[K")
+            self._stream.write(f"\r{f'refleak: {step} ...'[: line_room(self._stream)]}\x1b[K")
             self._stream.flush()
             self._shown = True
 
