@@ -192,6 +192,11 @@ def _hint(error: RefleakError, words: Sequence[str]) -> str:
         return _hint_of_recording(error.hint.removeprefix(_MAKE_EXECUTABLE)) or error.hint
     if isinstance(error, NoSuchTarget) and (named := _hint_of_file(str(error).removeprefix(_NO_COMMAND), words)):
         return named
+    if isinstance(error, NoSuchTarget) and str(error).startswith(_NO_COMMAND):
+        from tracer.cli.meant_command import meant_command
+
+        if written := meant_command(str(error).removeprefix(_NO_COMMAND)):
+            return written
     if isinstance(error, NoSuchTarget) and words and words[0] not in COMMANDS:
         if words[0].isdecimal():
             return f"to attach to a process: refleak -p {words[0]}"

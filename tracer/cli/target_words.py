@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -14,9 +14,12 @@ from tracer.procfs.process_words import is_cgroup, names_of_programs, processes_
 def check_target(arguments: argparse.Namespace, what: str, help_of: str) -> None:
     """Raise UsageError unless there is a command or -p, and not both. `what`: what is to be done with it."""
     if arguments.command and arguments.pid:
+        pids = ",".join([*arguments.pid, *arguments.command])
+        are_pids = all(word.isdecimal() for word in arguments.command)
         raise UsageError(
             f"-p {','.join(arguments.pid)} and the command {arguments.command[0]!r}: only one can be meant",
-            f"leave one of them out; {help_of} --help shows examples",
+            f"to attach to all of them: -p {pids}" if are_pids
+            else f"leave one of them out; {help_of} --help shows examples",
         )
     if not arguments.command and not arguments.pid:
         raise UsageError(f"say what to {what}: a command or -p PID", f"{help_of} --help shows examples")
@@ -24,7 +27,13 @@ def check_target(arguments: argparse.Namespace, what: str, help_of: str) -> None
 
 def pids_of(arguments: argparse.Namespace) -> tuple[int, ...]:
     """Return the processes to attach to, each once."""
-    return tuple(dict.fromkeys(pid for word in arguments.pid for pid in _pids(word)))
+    return tuple(dict.fromkeys(pid for words in arguments.pid for word in _words(words) for pid in _pids(word)))
+
+
+def _words(word: str) -> Sequence[str]:
+    """Part what pidof prints of several; a name may have blanks."""
+    parts = word.split()
+    return parts if parts and all(part.isdecimal() for part in parts) else [word]
 
 
 def _pids(word: str) -> Iterable[int]:

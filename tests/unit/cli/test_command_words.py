@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from tracer.cli.main import COMMANDS, command_module, main
 from tracer.cli.parsing import parse
+from tracer.cli.target_words import pids_of
+from tracer.errors import NoSuchTarget
 
 ROOT = Path(__file__).parents[3]
 REFLEAK = ROOT / "refleak"
@@ -38,6 +41,13 @@ def test_a_process_is_no_command() -> None:
     assert parse("", command_module(""), ["-p17"]).pid == ["17"]
 
 
+def test_what_pidof_prints_is_understood() -> None:
+    own = os.getpid(), os.getppid()
+    assert pids_of(Namespace(pid=[f"{own[0]} {own[1]}"])) == own
+    with pytest.raises(NoSuchTarget, match="no process is called a process"):
+        pids_of(Namespace(pid=["a process that is not"]))
+
+
 def test_processes_add_up() -> None:
     parsed = parse("", command_module(""), ["-p", "17,18", "--tree", "-p", "nginx", "-q"])
     assert (parsed.pid, parsed.tree, parsed.quiet) == (["17", "18", "nginx"], True, True)
@@ -51,6 +61,8 @@ def test_processes_add_up() -> None:
          "leave one of them out; refleak --help shows examples"),
         (["--tree", "true"], "--tree is of a process that runs: -p PID --tree",
          "a command's children are traced anyhow"),
+        (["-p", "1", "2", "3"], "-p 1 and the command '2': only one can be meant",
+         "to attach to all of them: -p 1,2,3"),
         (["top"], "say what to watch: a command or -p PID", "refleak top --help shows examples"),
         (["--fromat", "json", "true"], "unrecognized arguments: --fromat", "did you mean --format?"),
         (["--presets", "glib", "true"], "unrecognized arguments: --presets", "did you mean --preset?"),
@@ -78,6 +90,10 @@ def test_a_misuse_gets_its_hint(
         (["help"], "did you mean refleak --help?"),
         (["trace", "./prog"], "did you mean refleak run CMD?"),
         (["record", "./prog"], "did you mean refleak -o run.refleak CMD?"),
+        (["sh -c true"], "its arguments are words of their own: refleak sh -c true"),
+        (["--exec", "ls /nowhere | cat"], "a line for a shell: refleak sh -c 'ls /nowhere | cat'"),
+        (["PAGE=a b", "true"], "to set a variable: refleak env 'PAGE=a b' CMD"),
+        (["no-such command"], "check its name and path; refleak --help shows examples"),
         (["run", "help"], "check its name and path; refleak --help shows examples"),
         (["--exec", "no-such-command"], "check its name and path; refleak --help shows examples"),
         (["run", "report"], "check its name and path; refleak --help shows examples"),
