@@ -16,7 +16,7 @@ from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end
 from tracer.report.selection_words import limits, rate
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
-from tracer.report.unpaired_sentence import unpaired_sentence
+from tracer.report.unpaired_sentence import accused, unpaired_sentence
 from tracer.report.verdict_line import verdict
 from tracer.report.weights import process_names, reported
 
@@ -114,7 +114,7 @@ def _leak(leak: Leak, frames: FrameTable) -> Json:
         "gets": _calls(leak.gets, frames),
         "puts": _calls(leak.puts, frames),
         "summary": unpaired_sentence(leak),
-        "unpaired": [[frames.of(get.stack), get.count, get.confidence, get.reason] for get in leak.unpaired],
+        "unpaired": [[frames.of(get.stack), accused(leak, get), get.confidence, get.reason] for get in leak.unpaired],
         "notes": list(leak.notes),
         "heldBy": [*filter(None, [leak.holders_and_count]), *held_by(leak.holders)],
     }

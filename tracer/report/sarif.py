@@ -14,6 +14,7 @@ from tracer.report.entry_sentence import error_sentence, leak_sentence, offender
 from tracer.report.sarif_parts import Json, Place, fingerprints, head, locations, places, stack_document, write_log
 from tracer.report.source_location import main_frame
 from tracer.report.stack_lines import name
+from tracer.report.unpaired_sentence import accused
 from tracer.report.weights import reported
 
 _LEVELS = {"leaked": "error", "alive-at-exec": "warning"}
@@ -58,7 +59,7 @@ def _unseen(findings: Findings) -> Iterator[str]:
 def _leak(entry: CauseEntry, place: Place) -> Json:
     leak = entry.summed
     lines = [leak_sentence(leak)]
-    lines += [f"{get.count} get(s) never put ({get.confidence}): {_path(get.stack)}" for get in leak.unpaired]
+    lines += [f"{accused(leak, get)} never put ({get.confidence}): {_path(get.stack)}" for get in leak.unpaired]
     lines += leak.notes
     if entry.others:
         lines.append(f"{same_cause_words(entry)} {', '.join(_place(other) for other in entry.others)}")

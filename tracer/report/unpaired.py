@@ -9,7 +9,7 @@ from tracer.model.findings import ErrorFinding, Leak, UnpairedGet
 from tracer.report.amounts import counted
 from tracer.report.page import Page
 from tracer.report.stack_lines import chain, read_alike
-from tracer.report.unpaired_sentence import certainty
+from tracer.report.unpaired_sentence import accused, certainty
 
 _INDENT = 6
 _MOST_ENDS = 3
@@ -53,10 +53,8 @@ def _add_ends(page: Page, leak: Leak) -> None:
 
 
 def _add_get(page: Page, leak: Leak, get: UnpairedGet, first: bool) -> None:
-    birth = get.stack == leak.callers
-    what = f"{counted(get.count, 'reference')} of the creator" if birth else counted(get.count, "get")
     rank = "never put" if first or get.confidence != "weak" else "or never put"
-    page.heading(f"    {rank}: {what} [{certainty(get)}]", "bad" if first else "warn", "      ")
+    page.heading(f"    {rank}: {accused(leak, get)} [{certainty(get)}]", "bad" if first else "warn", "      ")
     for line in _chain(page, get):
         page.line(" " * _INDENT, line)
     page.paragraph(get.reason, " " * _INDENT)

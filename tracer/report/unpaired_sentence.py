@@ -27,6 +27,13 @@ def unpaired_sentence(leak: Leak) -> str:
     return "; ".join(filter(None, (never, _kept(leak), _expected(get), f"{certainty(get)}: {_why(leak, get)}")))
 
 
+def accused(leak: Leak, get: UnpairedGet) -> str:
+    """Return "2 gets", or "2 references of the creator": who makes an object calls no get."""
+    if get.stack == leak.callers:
+        return f"{counted(get.count, 'reference')} of the creator"
+    return counted(get.count, "get")
+
+
 def certainty(get: UnpairedGet) -> str:
     """Return "strong, 98 %"; the word alone where no share is known."""
     if get.probability is None or get.confidence == "exact":

@@ -93,6 +93,7 @@ def test_an_entry_begins_with_the_reference_that_was_never_put(chromium: Page, t
     assert "never put" in said
     inside = texts(page, "#leaks tr.inside")[0]
     assert inside.index(said) < inside.index("Created at")
+    assert "2 gets never put (" in inside and "2 references of the creator never put (" in inside
 
 
 @needs_chromium

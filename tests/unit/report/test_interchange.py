@@ -82,9 +82,9 @@ def test_sarif_has_a_result_per_entry_and_error() -> None:
     ]  # fmt: skip
     assert results[0]["message"]["text"].splitlines() == [
         "2 objects of type dso leaked from dso__new (dso.c:88)",
-        "2 get(s) never put (weak): __refcnt__get < map__new < thread__insert_map < main < libc.so.6+0x1020 < _start",
-        "2 get(s) never put (weak): __refcnt__init < dso__new < machine__findnew_dso < main < libc.so.6+0x1020"
-        " < _start",
+        "2 gets never put (weak): __refcnt__get < map__new < thread__insert_map < main < libc.so.6+0x1020 < _start",
+        "2 references of the creator never put (weak): __refcnt__init < dso__new < machine__findnew_dso < main"
+        " < libc.so.6+0x1020 < _start",
         "the counter of 1 of 2 changed without a traced call: one reads 3 where gets and puts give 2",
     ]
     assert results[5]["message"]["text"] == "over-put of dso, 2 times, in thread__exit (thread.c:99)"

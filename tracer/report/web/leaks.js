@@ -36,8 +36,8 @@ function leaksSection() {
   function inside(leak) {
     const parts = leak.summary ? [element('p', {class: 'summary'}, leak.summary)] : [];
     parts.push(element('h3', null, leak.kind === 'reference' ? 'Created at' : 'Made at'), stackList(leak.stack, leak.own, leak.status));
-    for (const [stack, count, confidence, reason] of leak.unpaired) {
-      parts.push(element('h3', null, counted(count, 'get') + ' never put (' + confidence + ': ' + reason + ')'), stackList(stack));
+    for (const [stack, what, confidence, reason] of leak.unpaired) {
+      parts.push(element('h3', null, what + ' never put (' + confidence + ': ' + reason + ')'), stackList(stack));
     }
     for (const [word, calls] of [['get', leak.gets], ['put', leak.puts]]) {
       for (const [stack, count] of calls) parts.push(element('h3', null, counted(count, word)), stackList(stack));
