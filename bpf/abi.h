@@ -458,6 +458,7 @@ enum loss {
 	LOSS_INTERPRETERS_FULL, /* frames of an interpreter not kept */
 	LOSS_RETURN_HIDDEN, /* a replaced return address could not be put back */
 	LOSS_DEEP_BOUND, /* a library whose calls pass the wrappers of --preload by */
+	LOSS_GHOSTS_FULL, /* block that was freed after a fork not kept */
 	LOSS_COUNT,
 };
 
@@ -492,6 +493,12 @@ struct space_totals {
 struct ghost {
 	struct allocation allocation;
 	u64 freed_ns;
+};
+
+/* Of a ghost that another one at the same address has replaced: children of different forks hold copies of each. */
+struct ghost_key {
+	struct key key;
+	u64 time_ns; /* of the allocation */
 };
 
 /* What a realloc found of the block that it was given. */

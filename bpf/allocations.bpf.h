@@ -110,6 +110,18 @@ INLINE void keep_block(struct thread *thread, u64 address, u16 group, struct all
 		lose(LOSS_LIVE_FULL);
 }
 
+/* Keep the ghost that another one is about to replace: the address was used again, after another fork. */
+INLINE void keep_older_ghost(struct ghost_key *key)
+{
+	struct ghost *older = map_lookup(GHOSTS, &key->key);
+
+	if (!older)
+		return;
+	key->time_ns = older->allocation.time_ns;
+	if (map_update(OLDER_GHOSTS, key, older, ANY))
+		lose(LOSS_GHOSTS_FULL);
+}
+
 /*
  * Account for a block's end, which was called from `caller`, 0 where that does
  * not matter. A child made since may still hold a copy of it. Returns what
@@ -118,17 +130,19 @@ INLINE void keep_block(struct thread *thread, u64 address, u16 group, struct all
 INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct allocation *block, u64 caller)
 {
 	u64 now = bpf_ktime_get_ns(), freed;
-	struct key key;
+	struct ghost_key key; /* one for all: the stack is small */
 
 	thread->totals.freed++;
 	thread->totals.freed_bytes += block->size;
-	key = key_of(thread, address, group);
-	remember_freed(&key, block->stack, block->size, now);
+	key.key = key_of(thread, address, group);
+	remember_freed(&key.key, block->stack, block->size, now);
 	freed = count_freed(block->stack, block->size, now - block->time_ns, caller);
 	if (thread->forked_ns > block->time_ns) {
 		struct ghost ghost = { .allocation = *block, .freed_ns = now };
 
-		map_update(GHOSTS, &key, &ghost, ANY);
+		keep_older_ghost(&key);
+		if (map_update(GHOSTS, &key.key, &ghost, ANY))
+			lose(LOSS_GHOSTS_FULL);
 	}
 	return freed;
 }

@@ -58,6 +58,10 @@ _WORDS: dict[LossKind, tuple[str, str, tuple[str, ...]]] = {
         "library loaded with RTLD_DEEPBIND: its calls pass the library of --preload by", "leave --preload out",
         ("allocation",),
     ),
+    LossKind.GHOSTS_FULL: (
+        "block that its maker freed after a fork not kept, of which a child may hold a copy: the map was full",
+        _MORE_OBJECTS, ("allocation",),
+    ),
     LossKind.INTERPRETERS_FULL: ("stack without the frames of its interpreter: their ring was full", "none", _NOTHING),
     LossKind.ARGUMENT_UNREAD: (
         "argument that could not be read", "none: its page was not in memory", ("reference", "allocation")

@@ -66,7 +66,10 @@ class MapWalk:
         return objects
 
     def ghosts(self) -> Records:
+        """Return GHOST_RECORDs, of one address as many as were freed there after a fork."""
         keys, values = bpf.read_hash(self._fds["GHOSTS"], records.KEY, records.GHOST)
+        older, replaced = bpf.read_hash(self._fds["OLDER_GHOSTS"], records.GHOST_KEY, records.GHOST)
+        keys, values = np.concatenate([keys, older["key"]]), np.concatenate([values, replaced])
         joined = _joined(GHOST_RECORD, keys, values["allocation"])
         joined["time_ns"] = _since(self._start, joined["time_ns"])
         joined["freed_ns"] = _since(self._start, values["freed_ns"])

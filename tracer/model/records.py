@@ -141,6 +141,7 @@ SPACE_TOTALS = np.dtype(
     ]
 )
 GHOST = np.dtype([("allocation", ALLOCATION), ("freed_ns", "<u8")], align=True)
+GHOST_KEY = np.dtype([("key", KEY), ("time_ns", "<u8")], align=True)
 COUNTERS = np.dtype([("counter", "<u8", (4,))])
 MAPPING = np.dtype(
     [
@@ -356,6 +357,7 @@ class LossKind(IntEnum):
     INTERPRETERS_FULL = 14
     RETURN_HIDDEN = 15
     DEEP_BOUND = 16
+    GHOSTS_FULL = 17
 
 
 class WalkOutcome(IntEnum):

@@ -40,6 +40,7 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "process": records.PROCESS,
     "space_totals": records.SPACE_TOTALS,
     "ghost": records.GHOST,
+    "ghost_key": records.GHOST_KEY,
     "counters": records.COUNTERS,
     "pending": kernel_records.PENDING,
     "unknown_free": kernel_records.UNKNOWN_FREE,
