@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tracer.model.findings import ALIVE_AT_EXEC, INDIRECT, LOST, POSSIBLE, REACHABLE, STACK_ONLY, Findings, Leak
+from tracer.model.findings import (
+    ALIVE_AT_EXEC,
+    INDIRECT,
+    LEAKED,
+    LOST,
+    OUTSTANDING,
+    POSSIBLE,
+    REACHABLE,
+    STACK_ONLY,
+    Findings,
+    Leak,
+)
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, size
 
@@ -56,24 +67,40 @@ def _said(word: str, leaks: Sequence[Leak]) -> str:
 
 
 def held_lines(findings: Findings, shown: Sequence[str]) -> list[str]:
-    """Return a line for what is still reachable, one for what only the last stack holds, and one for what was held at
-    an exec, if it is not listed; none where it is nothing."""
+    """Return a line for what is still reachable, one for what only the last stack holds, and lines for what was held at
+    an exec and what was not judged there, if it is not listed; none where it is nothing."""
     lines = []
     for word in _HELD:
-        leaks = [leak for leak in findings.held if leak.reachability == word]
+        leaks = [leak for leak in findings.leaks if may_hide(leak, findings) and leak.reachability == word]
         if leaks:
             by = f", from {roots(leaks)}" if word == REACHABLE else ""
             how = "" if word in shown else f" {_how_to_list(leaks)}"
             lines.append(f"{CLASSES[word]}: {amount(leaks)}{by}{how}")
-    held_at_exec = [leak for leak in findings.leaks if leak.state == ALIVE_AT_EXEC and leak.is_held]
-    hidden = [leak for leak in held_at_exec if leak.reachability not in shown]
-    if hidden:
-        lines.append(f"still held at an exec: {amount(hidden)} {_how_to_list(hidden)}")
+    quiet = [leak for leak in findings.leaks if leak.state == ALIVE_AT_EXEC and is_quiet(leak, shown)]
+    held, unjudged = ([leak for leak in quiet if leak.is_held is held] for held in (True, False))
+    lines += [f"still held at an exec: {amount(held)} {_how_to_list(held)}"] if held else []
+    lines += [f"not judged at an exec: {amount(unjudged)} {_how_to_list(unjudged)}"] if unjudged else []
     return lines
 
 
+def may_hide(leak: Leak, findings: Findings) -> bool:
+    """Tell whether something still points at what is left of a program that has ended: be it that data were lost, so
+    that nothing is called leaked."""
+    if leak.state == LEAKED:
+        return leak.is_held
+    return leak.state == OUTSTANDING and leak.is_held and findings.mode == "launched" and findings.target_ended
+
+
+def is_quiet(leak: Leak, shown: Sequence[str]) -> bool:
+    """Tell whether what was alive at an exec is summed up only: what was held, and what may have been."""
+    if leak.kind == "reference":
+        return False
+    word = REACHABLE if leak.reachability is None else leak.reachability
+    return word in _HELD and word not in shown
+
+
 def _how_to_list(leaks: Sequence[Leak]) -> str:
-    words = [word for word in _HELD if any(leak.reachability == word for leak in leaks)]
+    words = [word for word in _HELD if any((leak.reachability or REACHABLE) == word for leak in leaks)]
     return f"(--show {','.join(words)} lists {'them' if sum(leak.count for leak in leaks) > 1 else 'it'})"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TextIO
 from xml.etree import ElementTree
 
-from tracer.model.findings import REMARKS, ErrorFinding, Findings
+from tracer.model.findings import LEAKED, REMARKS, ErrorFinding, Findings
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Process
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
@@ -22,7 +22,6 @@ from tracer.report.verdict_line import verdict
 from tracer.report.weights import numbered_names, reported
 from tracer.report.xml_text import xml_safe
 
-_FAILING = ("leaked", "alive-at-exec")
 Element = ElementTree.Element
 Names = Mapping[int, str]
 
@@ -93,7 +92,7 @@ def _leak(entry: CauseEntry, names: Names, root: str | None) -> Element:
     for key, value in (*facts, ("sampled", leak.sample.count if leak.sample else None)):
         if value is not None:
             _property(case, key, value)
-    if leak.state in _FAILING and not entry.is_held:
+    if leak.state == LEAKED and not entry.is_held:
         _add(case, "failure", sentence, leak.state, [sentence, *stack_text(leak.stack), *leak.notes, *_below(entry)])
     else:
         _add(case, "skipped", sentence if entry.is_held else f"{sentence}: not judged", None, [])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TextIO
 
-from tracer.model.findings import REMARKS, ErrorFinding, Findings, FrameList, Leak
+from tracer.model.findings import LEAKED, REMARKS, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.visible import visible
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, short_place
@@ -16,8 +16,6 @@ from tracer.report.source_location import main_frame
 from tracer.report.stack_lines import name
 from tracer.report.unpaired_sentence import accused
 from tracer.report.weights import reported
-
-_LEVELS = {"leaked": "error", "alive-at-exec": "warning"}
 
 
 def write_sarif(findings: Findings, stream: TextIO, source_root: str | None = None) -> None:
@@ -66,7 +64,7 @@ def _leak(entry: CauseEntry, place: Place) -> Json:
     lines += filter(None, [kept_words(entry), memory_words(entry)])
     stacks = [("made at", leak.stack), *(("the same cause, made at", other.stack) for other in entry.others)]
     return {
-        **head(leak.kind, "note" if entry.is_held else _LEVELS.get(leak.state, "note"), lines),
+        **head(leak.kind, "error" if leak.state == LEAKED and not entry.is_held else "note", lines),
         "occurrenceCount": max(leak.count, 1),
         "partialFingerprints": fingerprints(entry.id),
         "stacks": [stack_document(what, stack, place) for what, stack in stacks if stack],

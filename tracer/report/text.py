@@ -12,7 +12,7 @@ from tracer.report.alike_processes import ProcessEntries, add_inherited, add_oth
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.cause_entries import cause_entries
-from tracer.report.class_words import held_lines
+from tracer.report.class_words import held_lines, is_quiet, may_hide
 from tracer.report.entries import add_error, add_leak
 from tracer.report.entry_sentence import offender, short_place
 from tracer.report.holder_words import growing_lines
@@ -97,16 +97,18 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
 
 
 def _entries_of(findings: Findings, pid: int, entries: Sequence[Leak], options: TextOptions) -> ProcessEntries:
-    shown = (leak for leak in entries if leak.state != "inherited" and _is_shown(leak, options.show))
+    shown = (leak for leak in entries if leak.state != "inherited" and _is_shown(leak, findings, options.show))
     process = last_of(findings, pid)
     program = process.command[0] if process is not None and process.command else ""
     return ProcessEntries(pid, program, cause_entries(shown), [leak for leak in entries if leak.state == "inherited"])
 
 
-def _is_shown(leak: Leak, show: Sequence[str]) -> bool:
+def _is_shown(leak: Leak, findings: Findings, show: Sequence[str]) -> bool:
     """Tell whether an entry is listed; what hangs below another one is summed up there."""
     if leak.state == ALIVE_AT_EXEC:
-        return not leak.is_held or leak.reachability in show
+        return not is_quiet(leak, show)
+    if may_hide(leak, findings):
+        return leak.reachability in show
     if leak.kind == "reference" or leak.reachability is None or leak.state != LEAKED or leak.reachability in show:
         return True
     return leak.reachability == INDIRECT and leak.owner is None and LOST in show

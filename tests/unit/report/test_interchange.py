@@ -222,6 +222,16 @@ def test_junit_does_not_fail_what_is_not_judged(tmp_path: Path) -> None:
     assert outcomes[-1] == "Skipped"
 
 
+def test_what_was_alive_at_an_exec_fails_nothing(tmp_path: Path) -> None:
+    found = findings()
+    at_exec = replace(found, errors=(), leaks=tuple(replace(leak, state="alive-at-exec") for leak in found.leaks))
+    outcomes = [type(case.result[0]).__name__ if case.result else "passed" for case in junit(at_exec, tmp_path)]
+    assert "Failure" not in outcomes and "Skipped" in outcomes
+    out = io.StringIO()
+    write_sarif(at_exec, out)
+    assert {result["level"] for result in json.loads(out.getvalue())["runs"][0]["results"]} == {"note"}
+
+
 def test_junit_stands_any_name(tmp_path: Path) -> None:
     cases = junit(hostile(), tmp_path)
     assert "\\x1b[31m" in cases[1].result[0].text + cases[2].result[0].text

@@ -106,6 +106,18 @@ def test_what_was_alive_at_an_exec_has_a_class_and_fails_no_run() -> None:
     assert not has_findings(found) and not ANY_FINDING.broken_by(found)
 
 
+def test_what_is_held_at_the_end_of_a_program_is_summed_up_where_data_were_lost_too() -> None:
+    code, whole = made(losses=(Loss("a process ran on", 1, "--hold 20", ("allocation",)),))
+    found = analyse(whole, code.symbols)
+    assert {leak.state for leak in found.leaks} == {"outstanding"}
+    said = text(found)
+    assert "still reachable: 1,000 bytes in 1 block, from globals (--show reachable lists it)" in said
+    assert "1,000 bytes still reachable" not in said and "100 bytes lost" in said
+    assert "1,000 bytes still reachable" in text(found, show=("lost", "reachable"))
+    attached = text(analyse(replace(whole, mode="attached", target_ended=False), code.symbols))
+    assert "1,000 bytes still reachable" in attached
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_pool_and_its_first_block_begin_at_one_address(first: int) -> None:
     """The pool is held by its second block; what the first one held hangs below that."""

@@ -221,7 +221,11 @@ def test_alive_at_exec_is_no_leak() -> None:
     snap = snapshot(code, processes=(process(by_exec=True), process(generation=2)), allocations=live)
     report = text(analyse(snap, code.symbols))
     assert report.startswith("refleak: clean; alive at exec: 3 bytes in 1 block\n")
-    assert "#1  3 bytes alive at exec: 1 block (malloc)\n" in report
+    assert "not judged at an exec: 3 bytes in 1 block (--show reachable lists it)" in report
+    assert "\n#" not in report and "----" not in report
+    listed = text(analyse(snap, code.symbols), show=("lost", "reachable"))
+    assert "#1  3 bytes alive at exec: 1 block (malloc)\n" in listed
+    assert "not judged" not in listed
 
 
 def test_errors_alone_make_the_verdict() -> None:
