@@ -21,6 +21,8 @@ enum call_state {
 	CALL_SETTLED = 1, /* what it does was recorded at its entry */
 };
 
+#define RETURNED MAX_SITES /* in place of a call's site: it has returned, another one with the same frame has not */
+
 struct call {
 	u64 slot; /* address of its return address */
 	u64 object; /* 0: known at the return; with SITE_OUT_POINTER: where it will be written */
@@ -223,10 +225,29 @@ INLINE int find_call_turn(struct crossing *now, u64 index)
 	return 0;
 }
 
-/* The call that returns, taken off the stack with all that it had called; NULL if it was not kept. */
+INLINE int drop_returned_turn(struct crossing *now)
+{
+	struct calls *calls = now->calls;
+	struct call *call;
+
+	if (!calls->depth)
+		return 1;
+	call = call_at(calls, calls->depth - 1);
+	if (call->slot != now->slot || call->site != RETURNED)
+		return 1;
+	calls->depth--;
+	return 0;
+}
+
+/*
+ * The call that returns, taken off the stack with all that it had called; NULL
+ * if it was not kept. A function that is described twice (pipe makes two
+ * descriptors) has two calls with one frame, whose returns come one by one.
+ */
 INLINE struct call *pop_call(struct thread *thread, struct calls *calls, u64 slot, u64 site)
 {
 	struct crossing now = { .thread = thread, .calls = calls, .slot = slot, .site = site };
+	struct call *call;
 	u64 found;
 
 	calls->found = 0;
@@ -234,8 +255,14 @@ INLINE struct call *pop_call(struct thread *thread, struct calls *calls, u64 slo
 	found = calls->found;
 	if (!found)
 		return 0;
+	call = call_at(calls, found - 1);
+	if (found < calls->depth && call_at(calls, found)->slot == slot) {
+		call->site = RETURNED;
+		return call;
+	}
 	calls->depth = found - 1;
-	return call_at(calls, found - 1);
+	REPEAT(PENDING_DEPTH, drop_returned, &now);
+	return call;
 }
 
 #endif

@@ -70,6 +70,11 @@ int turn_find_call(struct turn turn)
 	return bit(find_call_turn(turn.context, turn.index));
 }
 
+int turn_drop_returned(struct turn turn)
+{
+	return bit(drop_returned_turn(turn.context));
+}
+
 int turn_is_within(struct turn turn)
 {
 	return bit(is_within_turn(turn.context, turn.index));

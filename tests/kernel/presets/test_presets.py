@@ -59,7 +59,7 @@ PRESETS = {
         {"cairo_t": (3, 0, 3, 3), "cairo_pattern_t": (3, 3, 6, 3)},
         {"cairo_t": 1, "cairo_surface_t": 1, "cairo_pattern_t": 1}, "cairo_surface_t",
     ),
-    "fd": Expected({"fd": (12, 0, 11, 12)}, {"fd": 3}, "fd", {"fd": (12, 0, 8, 9)}),
+    "fd": Expected({"fd": (14, 0, 13, 14)}, {"fd": 3}, "fd", {"fd": (14, 0, 10, 11)}),
     "dbus": Expected({"DBusMessage": (6, 0, 6, 6)}, {"DBusMessage": 2}, "DBusMessage", {"DBusMessage": (6, 2, 6, 4)}),
     "kmod": Expected(
         {"kmod_ctx": (1, 2, 3, 1), "kmod_module": (1, 1, 2, 1)}, {"kmod_module": 1, "kmod_ctx": 1}, "kmod_ctx"
