@@ -232,6 +232,8 @@ ONE_OFFS: tuple[OneOff, ...] = (
            way_to(r"_?PyUnicode_Intern\w+|PyType_Ready|PyImport_Import\w*", _PYTHON)),
     OneOff("java", "heaps, code and books of Java's virtual machine, whose pointers are compressed or biased",
            own_memory(_JAVA, _JAVA_HANDS_OUT, _JDK), _BOTH),
+    OneOff("go-runtime", "the heap and the books of Go's runtime, which collects what is in them",
+           caller(r"x_cgo_(mmap|thread_start)"), _BOTH),  # of runtime/cgo: the code of Go itself maps past libc
     OneOff(_PYTHON_ARENAS, "arenas of the interpreter's pools",
            way_to(r"_?Py(Object|Mem)_(Malloc|Calloc|Realloc)|_PyObject_(Arena\w+|New|GC_\w+)", _PYTHON), ("mapping",)),
 )  # fmt: skip

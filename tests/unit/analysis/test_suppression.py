@@ -117,6 +117,14 @@ def test_a_known_one_off_is_recognized(name: str) -> None:
     assert rule.name == name
 
 
+def test_what_the_runtime_of_go_maps_is_its_own() -> None:
+    runtime = ("x_cgo_mmap", "srv"), ("runtime.callCgoMmap.abi0", "srv"), ("runtime.sysMap", "srv")
+    rule = one_off(leak(("mmap", LIBC), *runtime, kind="mapping"))
+    assert rule is not None
+    assert rule.name == "go-runtime"
+    assert one_off(leak(("mmap", LIBC), ("map_file", "srv"), ("_cgo_1_Cfunc_map_file", "srv"), kind="mapping")) is None
+
+
 def test_a_thread_stack_is_a_mapping() -> None:
     rule = one_off(leak(("mmap", LIBC), (None, LIBC), ("pthread_create", LIBC), ("main", "srv"), kind="mapping"))
     assert rule is not None
