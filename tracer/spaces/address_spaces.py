@@ -55,6 +55,8 @@ class Spaces(SpaceListener):
         self.generated = GeneratedRanges()
         self._readings: dict[Space, _Reading] = {}
         """Of the processes that were refreshed last."""
+        self._entries: dict[Space, Sequence[MapsEntry]] = {}
+        """Of the processes that were read last, be it that they have ended."""
         self.last_read: Sequence[MapsEntry] = []
         """All mappings of the process that was refreshed last."""
 
@@ -81,6 +83,10 @@ class Spaces(SpaceListener):
             self.last_read = entries
             if not found:
                 return []
+            self._entries.pop(space, None)
+            if len(self._entries) >= _MOST_READINGS_KEPT:
+                del self._entries[next(iter(self._entries))]
+            self._entries[space] = entries
             self._record(pid, generation, found, now_ns)
             self._executable[space] = [item for item in found.values() if item[0].executable]
             for _, binary, _ in self._executable[space]:
@@ -158,6 +164,10 @@ class Spaces(SpaceListener):
     def anonymous_id(self, space: Space) -> int:
         """Return the id of a space's code in no binary; 0 for none."""
         return self._anonymous.get(space, 0)
+
+    def as_last_read(self, space: Space) -> Sequence[MapsEntry]:
+        """Return the mappings that a process had when it was last read; none where that was long ago."""
+        return self._entries.get(space, ())
 
     def add_code(self, space: Space, key: int, binary: Unwound, ranges: Sequence[Range], bias: int) -> bool:
         """Map code that was made at run time, under a `key` of the caller's; False where a file's code is there."""

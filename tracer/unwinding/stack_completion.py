@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.cfi.fde_index import FrameIndex
@@ -30,6 +30,8 @@ _FUTILE = 4
 _MOST_LOOKS = 64
 """In one address space."""
 _PAGE_BYTES = 4096
+_STACK_GROWS = 8 << 20
+"""Below where it began when the mappings were read: nothing else is mapped there."""
 
 
 class StackCompletion:
@@ -51,6 +53,8 @@ class StackCompletion:
         """Stacks of the same frames may have several numbers."""
         self._looked_for: dict[Space, list[Range]] = {}
         """Where code was that was not known, as far as it is in no file."""
+        self._data: dict[Space, list[Range]] = {}
+        """What of that is no code."""
 
     def add(self, blobs: Iterable[bytes]) -> None:
         """Take records of the dump ring, with the mappings as they are: before any change that came later is made.
@@ -79,17 +83,19 @@ class StackCompletion:
         """Return a stack as far as it could be walked: at least as far as it came from the kernel side."""
         cut, walked = self._walked.pop(number, (0, None))
         if walked is None:
-            return self._without_guesses(stack) if stack.status is StackStatus.FRAME_POINTER else stack
+            return self._without_data(
+                self._without_guesses(stack) if stack.status is StackStatus.FRAME_POINTER else stack
+            )
         ours = walked.stack
         if self._begins_as(ours, stack) and (ours.complete or len(ours.frames) > len(stack.frames)):
             self._futile[cut] = 0
             self.places[number] = walked.places
-            return ours
+            return self._without_data(ours)
         self._futile[cut] += 1
         if self._futile[cut] == _FUTILE:
             count = DUMPS_FUTILE.to_bytes(8, "little")
             bpf.update_element(self._maps.fds["DUMPS"], cut.to_bytes(8, "little"), count)
-        return stack
+        return self._without_data(stack)
 
     def _without_guesses(self, stack: Stack) -> Stack:
         """Cut a stack at code that turns out to be a file's, mapped without a word: its frame pointer meant nothing."""
@@ -101,6 +107,19 @@ class StackCompletion:
             if there is not None:
                 return Stack((*stack.frames[:at], there), StackStatus.NO_TABLE)
         return stack
+
+    def _without_data(self, stack: Stack) -> Stack:
+        """Take the last frame off where it is on a stack or in data: a routine that switches stacks led there."""
+        if stack.complete or len(stack.frames) < 2:
+            return stack
+        key = stack.frames[-1]
+        space = self._spaces.owner_of.get(key >> FRAME_BINARY_SHIFT)
+        if space is None:
+            return stack
+        address = key & FRAME_ADDRESS_MASK
+        self.look_for(space, address)
+        is_data = address < _PAGE_BYTES or any(start <= address < end for start, end in self._data.get(space, ()))
+        return Stack(stack.frames[:-1], StackStatus.NO_TABLE) if is_data else stack
 
     def _in_file(self, space: Space, key: int) -> int | None:
         """Return a frame in no binary as the frame of the file that is known by now to be mapped there, if any is."""
@@ -132,15 +151,32 @@ class StackCompletion:
         """Look in the process for a mapping that is not known; False where it was looked for before."""
         if self._is_in_no_file(space, address):
             return False
-        there = [(e.start, e.end) for e in self._look_again(space) if e.start <= address < e.end]
+        entries = self._look_again(space)
+        there = [(e.start, e.end) for e in entries if e.start <= address < e.end]
         page = address & -_PAGE_BYTES
         self._looked_for[space].extend(there or [(page, page + _PAGE_BYTES)])
+        self._data.setdefault(space, []).extend(data_at(address, entries or self._spaces.as_last_read(space)))
         return True
 
     def _is_in_no_file(self, space: Space, address: int) -> bool:
         """Tell whether that was found before, or is not worth another look."""
         known = self._looked_for.setdefault(space, [])
         return len(known) >= _MOST_LOOKS or any(start <= address < end for start, end in known)
+
+
+def data_at(address: int, entries: Sequence[MapsEntry]) -> Iterator[Range]:
+    """Yield the mapping that an address is in, if nothing there can be code: what is in no file may be that of a JIT,
+    which makes it writable for a while, where the process has executable memory of its own."""
+    has_own_code = any(entry.executable and _is_of_program(entry) for entry in entries)
+    for entry in entries:
+        start = entry.start - _STACK_GROWS if entry.path == "[stack]" else entry.start
+        if start <= address < entry.end and not entry.executable and not (has_own_code and _is_of_program(entry)):
+            yield start, entry.end
+
+
+def _is_of_program(entry: MapsEntry) -> bool:
+    """Tell whether the program has mapped it by itself, and no file: it may have given it a name."""
+    return not entry.path or entry.path.startswith("[anon")
 
 
 class _Code:

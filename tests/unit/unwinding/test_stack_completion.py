@@ -12,6 +12,7 @@ from tracer.mishaps import Mishaps
 from tracer.model import records
 from tracer.model.records import FRAME_BINARY_SHIFT, FRAME_EXACT, StackStatus
 from tracer.model.snapshot import Mapping, Stack
+from tracer.procfs.maps import MapsEntry
 from tracer.unwinding import stack_completion
 from tracer.unwinding.dwarf_unwinder import Walked
 from tracer.unwinding.stack_completion import StackCompletion
@@ -24,7 +25,8 @@ NOWHERE, IN_FILE = NUMBER << FRAME_BINARY_SHIFT, FILE << FRAME_BINARY_SHIFT
 def completion() -> StackCompletion:
     mapping = Mapping(*SPACE, 0x8000, 0x9000, 0, FILE, True, 0)
     spaces: Any = SimpleNamespace(
-        owner_of={NUMBER: SPACE}, executable=lambda _: [(mapping, SimpleNamespace(id=FILE), BIAS)]
+        owner_of={NUMBER: SPACE}, executable=lambda _: [(mapping, SimpleNamespace(id=FILE), BIAS)],
+        as_last_read=lambda _: [],
     )
     maps: Any = None
     return StackCompletion(maps, spaces, lambda _: ())
@@ -103,3 +105,34 @@ def test_what_was_known_of_a_process_that_has_ended_still_holds(completion: Stac
     assert code.find(0x5000) is None
     found = code.find(0x8100)
     assert found is not None and found == known[0][1:]
+
+
+ENTRY = MapsEntry(0x1000, 0x2000, False, True, 0, "00:00", 0, "")
+OWN_CODE = ENTRY._replace(start=0x5000, end=0x6000, executable=True)
+
+
+@pytest.mark.parametrize(
+    ("entries", "address", "is_kept"),
+    [
+        ([ENTRY._replace(path="[stack]")], 0x1100, False),
+        ([ENTRY._replace(path="/bin/x", inode=3)], 0x1100, False),
+        ([ENTRY], 0x1100, False),
+        ([ENTRY, OWN_CODE], 0x1100, True),  # a JIT may be writing to it
+        ([ENTRY._replace(path="[anon:jit]"), OWN_CODE], 0x1100, True),
+        ([ENTRY._replace(path="[heap]"), OWN_CODE], 0x1100, False),
+        ([ENTRY, OWN_CODE], 0x5100, True),
+        ([ENTRY], 0x3100, True),  # nothing is known to be there
+        ((), 0x1100, True),  # it has ended
+        ((), 0x1, False),
+    ],
+)
+def test_an_address_on_a_stack_or_in_data_ends_a_walk(
+    completion: StackCompletion, entries: list[MapsEntry], address: int, is_kept: bool
+) -> None:
+    """Such as routines leave that switch stacks: those of cgo, swapcontext."""
+    completion._look_again = lambda _: entries
+    stack = Stack((IN_FILE | 1, NOWHERE | address), StackStatus.NO_TABLE)
+    expected = stack if is_kept else Stack((IN_FILE | 1,), StackStatus.NO_TABLE)
+    assert completion.completed(1, stack) == expected
+    whole = Stack(stack.frames, StackStatus.COMPLETE)
+    assert completion.completed(2, whole) == whole
