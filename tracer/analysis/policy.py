@@ -105,16 +105,24 @@ def parse_policy(text: str) -> Policy:
 def _condition(word: str) -> Condition:
     if word in WORDS:
         return Condition(word)
-    meant = get_close_matches(word.lower(), WORDS, 1, 0.8)
-    if meant:
-        raise ValueError(f"{word!r} is not one of {', '.join(WORDS)}: did you mean {meant[0]}? "
-                         f"A type of that name is type:{word}")
     kind, sign, limit = (part.strip() for part in word.partition(">"))
     if sign and kind in ("bytes", "count"):
         return Condition(kind, _number(limit, word))
     if kind in ("bytes", "count"):
         raise ValueError(f"{word!r} lacks its limit: {kind}>10")
+    if not word.startswith("type:") and ("=" in word or (sign and "<" not in word)):
+        raise ValueError(f"{word!r} is no word and no type: a limit is bytes>10 or count>10, for all together")
+    meant = get_close_matches(word.lower(), WORDS, 1, 0.8) or _with_letters_swapped(word.lower())
+    if meant:
+        raise ValueError(f"{word!r} is not one of {', '.join(WORDS)}: did you mean {meant[0]}? "
+                         f"A type of that name is type:{word}")
     return Condition("type", name=word.removeprefix("type:"), is_type=word.startswith("type:"))
+
+
+def _with_letters_swapped(word: str) -> list[str]:
+    """Return the word of which this is one with two neighbours swapped, an `s` at its end apart."""
+    swapped = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
+    return [known for known in WORDS if not swapped.isdisjoint((known, known.removesuffix("s")))]
 
 
 def _unseen(findings: Findings) -> str | None:

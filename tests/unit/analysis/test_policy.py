@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -163,3 +164,17 @@ def test_what_was_held_by_something_says_so(is_held_now: bool) -> None:
         [entry] = against_baseline(lost, held, "old").leaks
         assert entry.notes[-1].startswith(f"new since the baseline, which held {leak.count:,} (")
     assert all(change.held is None for change in compare(held, held, with_held=True).changes)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("laek", "did you mean leaks"), ("errosr", "did you mean errors"), ("lots", "did you mean lost"),
+    ("leaks>3", "a limit is bytes>10 or count>10"), ("conn>3", "a limit is"), ("leaks=3", "a limit is"),
+])  # fmt: skip
+def test_a_word_that_cannot_be_a_type_is_refused_before_anything_runs(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        parse_policy(text)
+
+
+@pytest.mark.parametrize("text", ["conn", "net::Conn<int>", "Map<a, b>", "type:laek", "type:a=b", "lock", "slot"])
+def test_the_name_of_a_type_is_taken(text: str) -> None:
+    parse_policy(text.replace(",", ""))
