@@ -87,3 +87,5 @@ def test_children_that_are_older_than_the_trace(refleak: Refleak, live_target: L
     reasons = [untraced["reason"] for untraced in run.report["probes"]["untraced"]]
     assert reasons == ["it ran before refleak attached to its parent: -p PID --tree traces it too"] * 3
     assert alone.report["probes"]["untraced"] == []
+    said_of_them = "3 processes started by what was attached to were not traced: --tree traces them too"
+    assert said_of_them in alone.report["notes"] and said_of_them not in run.report["notes"]

@@ -61,6 +61,11 @@ _EVERYWHERE = (
 )
 
 
+def _left_out(count: int) -> str:
+    words = ("process", "was", "it") if count == 1 else ("processes", "were", "them")
+    return f"{count:,} {words[0]} started by what was attached to {words[1]} not traced: --tree traces {words[2]} too"
+
+
 class Session:
     """Owns everything that one trace has in the kernel and in this process.
 
@@ -120,6 +125,8 @@ class Session:
         self.kernel.select(options.selection)
         self._older_children: tuple[Untraced, ...] = ()
         """Of those that were attached to: they are not traced, unless they are known by their fork."""
+        self._left_out = 0
+        """How many of these there are where children are not asked for."""
         self._launched: Launched | None = None
         self._pids: tuple[int, ...] = ()
 
@@ -168,8 +175,11 @@ class Session:
                 self.processes.forget(child)
         self._prober.check(f"process{'es' * (len(pids) > 1)} {', '.join(map(str, pids))}", binaries)
         self._arm()
+        others = older_children(joined, tree=tree)
         if self.options.follow:
-            self._older_children = older_children(joined, tree=tree)
+            self._older_children = others
+        else:
+            self._left_out = len(others)
         for pid in joined:
             found = self.spaces.refresh(pid, 0, 0)
             self._prober.link(pid, found)
@@ -322,7 +332,8 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         interpreters = (*self.kernel.notes, *self._interpreters.notes, *self.stacks.script_frames.notes)
         everywhere = (_EVERYWHERE,) if self._prober.stands_everywhere else ()
-        return (*interpreters, *self.code.notes, *everywhere, *self._prober.preloading.notes)
+        left_out = (_left_out(self._left_out),) if self._left_out else ()
+        return (*left_out, *interpreters, *self.code.notes, *everywhere, *self._prober.preloading.notes)
 
     @property
     def losses(self) -> Iterator[Loss]:
