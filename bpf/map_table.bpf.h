@@ -46,7 +46,7 @@ DECLARE_MAP(OBJECTS, HASH, struct key, struct object, OBJECTS);
 
 /* Blocks that their maker freed after a fork: a child may still hold its copy. */
 DECLARE_MAP(GHOSTS, HASH, struct key, struct ghost, OBJECTS);
-DECLARE_MAP(OLDER_GHOSTS, HASH, struct ghost_key, struct ghost, OBJECTS);
+DECLARE_MAP(OLDER_GHOSTS, HASH, struct ghost_key, struct ghost, INHERITED_FREES);
 
 /* Frees, by children, of blocks from before their fork: the time. */
 DECLARE_MAP(INHERITED_FREES, HASH, struct key, u64, INHERITED_FREES);
