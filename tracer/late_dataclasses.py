@@ -39,11 +39,14 @@ def _refuse_deletion(_self: object, name: str) -> NoReturn:
 
 def _late(cls: type, options: dict[str, Any]) -> type:
     """Put what completes the class into the places of what is made then."""
+    made: list[type] = []
 
     def complete() -> None:
         with _making:
             if cls.__dict__.get("__init__") is first_object:
-                _complete(cls, options)
+                if not made:
+                    made.append(_made(cls, options))
+                _take(cls, made[0])
 
     def first_object(self: Any, *arguments: Any, **named: Any) -> None:
         complete()
@@ -61,19 +64,26 @@ def _late(cls: type, options: dict[str, Any]) -> type:
     return cls
 
 
-def _complete(cls: type, options: dict[str, Any]) -> None:
-    """Give a class what the library gives to one of the same body: the way to make objects last, since other threads
-    wait in what stands there."""
+def _made(cls: type, options: dict[str, Any]) -> type:
+    """Return what the library makes of a class of the same body."""
     body = {name: value for name, value in cls.__dict__.items() if name not in _OWN}
-    made: type = dataclasses.dataclass(**options)(type(cls.__name__, cls.__bases__, dict(body)))
-    for name in body.keys() - made.__dict__.keys():  # of fields without a default
+    made: type = dataclasses.dataclass(**options)(type(cls.__name__, cls.__bases__, body))
+    return made
+
+
+def _take(cls: type, made: type) -> None:
+    """Give a class what another one has: the way to make objects last, since other threads wait in what stands there.
+    An interrupt may come at any step; then it is done again."""
+    own, others = dict(cls.__dict__), made.__dict__
+    for name in own.keys() - others.keys() - set(_OWN):  # of fields without a default
         delattr(cls, name)
-    for name, value in made.__dict__.items():
-        if name not in _OWN and (name not in body or value is not body[name]):
+    for name, value in others.items():
+        if name not in _OWN and (name not in own or value is not own[name]):
             setattr(cls, name, value)
-    del cls.__setstate__  # type: ignore[attr-defined]
-    setattr(cls, _FIELDS, made.__dict__[_FIELDS])
-    cls.__init__ = made.__dict__["__init__"]  # type: ignore[misc]
+    if "__setstate__" in own:
+        del cls.__setstate__  # type: ignore[attr-defined]
+    setattr(cls, _FIELDS, others[_FIELDS])
+    cls.__init__ = others["__init__"]  # type: ignore[misc]
 
 
 def _is_plain(cls: type, options: dict[str, Any]) -> bool:

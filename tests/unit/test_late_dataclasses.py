@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import dataclasses
 import pickle
 import threading
+from contextlib import suppress
 from dataclasses import field
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
 
+from tracer import late_dataclasses
 from tracer.late_dataclasses import dataclass
 
 Thing = TypeVar("Thing")
@@ -21,7 +24,7 @@ def _both(body: type, **options: Any) -> tuple[Any, Any]:
     """Return the class as the library makes it, and as it is made later, of two copies of the same body."""
     names = {name: value for name, value in vars(body).items() if name not in ("__dict__", "__weakref__")}
     copies = [type(body.__name__, body.__bases__, dict(names)) for _ in range(2)]
-    return dataclasses.dataclass(**options)(copies[0]), dataclass(**options)(copies[1])  # type: ignore[call-overload]
+    return dataclasses.dataclass(**options)(copies[0]), dataclass(**options)(copies[1])
 
 
 class _Body:
@@ -149,7 +152,9 @@ def test_many_threads_make_the_first_object() -> None:
             count: int
             name: str = "a"
 
-        begin, made, failed = threading.Barrier(4), [], []
+        begin = threading.Barrier(4)
+        made: list[Any] = []
+        failed: list[Exception] = []
 
         def make(cls: Any = Shared, begin: Any = begin, made: Any = made, failed: Any = failed) -> None:
             begin.wait()
@@ -164,6 +169,32 @@ def test_many_threads_make_the_first_object() -> None:
         for thread in threads:
             thread.join()
         assert not failed and len(set(made)) == 1
+
+
+@pytest.mark.parametrize("name", ["_made", "_take", "delattr", "setattr"])
+@pytest.mark.parametrize("step", range(8))
+def test_an_interrupt_leaves_no_half_of_a_class(monkeypatch: pytest.MonkeyPatch, name: str, step: int) -> None:
+    """It may come at any step: the trace goes on to its report."""
+
+    @dataclass(frozen=True, order=True)
+    class Part:
+        count: int
+        parts: list[int] = field(default_factory=list)
+        name: str = field(default="a", repr=False)
+
+    steps = iter([False] * step + [True])
+    does = getattr(late_dataclasses, name, None) or getattr(builtins, name)
+
+    def interrupted(*arguments: Any) -> Any:
+        if next(steps, False):
+            raise KeyboardInterrupt
+        return does(*arguments)
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(late_dataclasses, name, interrupted, raising=False)
+        Part(1)
+    assert Part(1) == Part(1, [], "a") < Part(2) and repr(Part(1)).endswith("Part(count=1, parts=[])")
+    assert hash(Part(1, ())) == hash(Part(1, ()))  # type: ignore[arg-type]
 
 
 def test_slots_are_made_at_once() -> None:
