@@ -31,10 +31,12 @@ from tracer.model.trial import Trial
 from tracer.model.visible import visible
 from tracer.pipeline.report_file import report_file
 from tracer.pipeline.steps import step
+from tracer.specs.counter_code import added_to_counter, set_at
 from tracer.specs.discovery import Proposal, discover, without_numbers
 from tracer.specs.filled_arguments import calls_others, fills_first_argument
 from tracer.specs.headers import read_prototypes
 from tracer.specs.in_place import set_up_in_place
+from tracer.specs.methods import counted_classes
 from tracer.specs.returned_numbers import returns_number
 from tracer.specs.toml_text import spec_text
 from tracer.specs.trial_verdict import TypeVerdict, disproved, judge_proposal
@@ -89,6 +91,10 @@ def _found(arguments: argparse.Namespace) -> tuple[list[Proposal], str, DebugFac
         facts.functions.update(declared)
         found = [p for p in discover(names, facts, declared) if p.gets or not arguments.counted]
         found = list(without_numbers(found, facts, lambda name: _tells(returns_number, image, symbols.get(name))))
+        found[:0] = counted_classes(
+            names, lambda name, number: _of_code(added_to_counter, image, symbols.get(name), number),
+            lambda name, offset: _of_code(set_at, image, symbols.get(name), offset),
+        )  # fmt: skip
         if not arguments.counted:
             ends = {put.partition("(")[0] for proposal in found for put in proposal.puts}
             found += set_up_in_place(
@@ -146,16 +152,30 @@ def _write(text: str, path: Path | None) -> None:
 
 def _tells(judge: Callable[[bytes, int], bool], image: Image, symbol: Symbol | None) -> bool:
     """Ask what the code of a function shows; False where it has none here."""
+    code = _code_of(image, symbol)
+    return symbol is not None and bool(code) and judge(code, symbol.address)
+
+
+def _of_code(
+    ask: Callable[[bytes, int, int], int | None], image: Image, symbol: Symbol | None, number: int
+) -> int | None:  # fmt: skip
+    """Ask for a number that the code of a function shows; None where it has none here."""
+    code = _code_of(image, symbol)
+    return ask(code, symbol.address, number) if symbol is not None and code else None
+
+
+def _code_of(image: Image, symbol: Symbol | None) -> bytes:
     at = image.file_offset_of(symbol.address) if symbol is not None else None
-    if symbol is None or at is None:
-        return False
-    return judge(bytes(image.data[at : at + symbol.size]), symbol.address)
+    return b"" if symbol is None or at is None else bytes(image.data[at : at + symbol.size])
 
 
 def _summarise(proposals: list[Proposal], doubted: int, facts: DebugFacts, declared: Collection[str]) -> None:
-    counted, confirmed = sum(bool(p.gets) for p in proposals), sum(p.confirmed for p in proposals)
+    counted, by_code = sum(bool(p.gets) for p in proposals), sum(p.is_by_code for p in proposals)
+    confirmed = sum(p.confirmed and not p.is_by_code for p in proposals)
     how = f"{confirmed} confirmed by {'headers' if declared else 'DWARF'}"
-    if not facts.functions:
+    if not facts.functions and by_code < len(proposals):
         how = "by name alone: the binary has no DWARF, and no headers of its library were found"
+    if by_code:
+        how = f"{by_code} confirmed by code" + (f", {how}" if by_code < len(proposals) else "")
     out = f"; {doubted} more {'is' if doubted == 1 else 'are'} commented out" if doubted else ""
     print(f"refleak: {len(proposals)} types proposed, {counted} of them counted; {how}{out}", file=sys.stderr)

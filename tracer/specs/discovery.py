@@ -38,6 +38,8 @@ class Proposal:
     """Headers tell its types, not DWARF."""
     numbers: tuple[str, ...] = ()
     """Functions that are no creates, since their code shows that they return a number."""
+    is_by_code: bool = False
+    """The code of its functions tells where they count; no types do."""
     is_in_place: bool = False
     """The memory of its objects is the caller's: its creates set that up, and its puts clear it."""
 
@@ -54,6 +56,8 @@ class Proposal:
                 f"a second {self.puts[0]} may be harmless, and would be called an over-put: take it if each object is"
                 " cleared once, or let --try tell"
             )
+        if self.is_by_code and not self.creates:
+            return "no constructor is seen to set the count to 1: add what makes one"
         if self.confirmed or self.is_declared:
             return ""
         if self.creates and not self.gets and all(name.endswith("_init") for name in self.creates):

@@ -38,7 +38,9 @@ def spec_text(
 
 
 def _reasons(proposal: Proposal) -> Iterator[str]:
-    if proposal.counter is not None:
+    if proposal.is_by_code and proposal.counter is not None:
+        yield f"# class {proposal.struct}, whose methods count at offset {proposal.counter.offset}, as their code shows"
+    elif proposal.counter is not None:
         kind = f" ({proposal.counter.type_name})" if proposal.counter.type_name else ""
         yield f"# struct {proposal.struct}, counter {proposal.counter.name}{kind}"
     elif proposal.is_in_place:
