@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import runpy
+import select
 import shutil
 import signal
 import subprocess
@@ -92,6 +93,7 @@ def test_completion(words: list[str], replies: list[str]) -> None:
 
 
 OWN = """
+PS1='READY '
 source /usr/share/bash-completion/bash_completion; source %s
 _own() { COMPREPLY=("push "); }; complete -o nospace -F _own own
 bind -x '"\\C-g": printf "<%%s>" "$READLINE_LINE"'
@@ -110,14 +112,24 @@ def test_bash_completes_a_command_as_it_does_alone(tmp_path: Path, typed: str, l
     child, terminal = pty.fork()
     if child == 0:
         os.execvp("bash", ["bash", "--rcfile", str(tmp_path / "rc"), "-i"])
-    os.write(terminal, f"{typed.format(tmp_path)}\t\a".encode())
+    try:
+        _read_until(terminal, re.compile(rb"READY "))  # what is typed before may be taken for lines
+        os.write(terminal, f"{typed.format(tmp_path)}\t\a".encode())
+        said = _read_until(terminal, re.compile(rb"<([^<>]*)>"))
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(terminal)
+    assert said.decode() == line.format(tmp_path)
+
+
+def _read_until(terminal: int, wanted: re.Pattern[bytes]) -> bytes:
+    """Return the last group of what comes, or all of it where there is none; fail where nothing more comes."""
     said = b""
-    while b">" not in said.rpartition(b"<")[2] or b"<" not in said:
+    while (found := wanted.search(said)) is None:
+        assert select.select([terminal], [], [], 60)[0], said
         said += os.read(terminal, 65536)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    os.close(terminal)
-    assert said.rpartition(b"<")[2].partition(b">")[0].decode() == line.format(tmp_path)
+    return found[found.lastindex or 0]
 
 
 def test_completion_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
