@@ -31,8 +31,8 @@ _EVENT = "anon_inode:[perf_event]"
 """What /proc/PID/fd shows for what takes its time to close."""
 _AT_ONCE = 16
 """More are sooner done, but each takes a lock that a fork of the target waits for in the same queue."""
-_PATIENCE_SECONDS = 5.0
-"""So long may the kernel take to let go of the events in tracefs."""
+_PATIENCE_SECONDS = 60.0
+"""So long may the kernel take to let go of the events in tracefs: nobody waits for this process."""
 _WAY_SECONDS = 600.0
 """So long in all, and no longer, other runs that use events are given the way."""
 _PAUSE_SECONDS, _LONG_PAUSE_SECONDS = 0.005, 1.0
