@@ -15,9 +15,10 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tracer.cli.standard_streams import stdout_is_stderr
@@ -90,16 +91,17 @@ def _found(arguments: argparse.Namespace) -> tuple[list[Proposal], str, DebugFac
         declared = {} if facts.functions or not library or arguments.no_headers else read_prototypes(names, library)
         facts.functions.update(declared)
         found = [p for p in discover(names, facts, declared) if p.gets or not arguments.counted]
-        found = list(without_numbers(found, facts, lambda name: _tells(returns_number, image, symbols.get(name))))
+        code = partial(_code_of, image, symbols)
+        found = list(without_numbers(found, facts, lambda name: returns_number(*code(name))))
         found[:0] = counted_classes(
-            names, lambda name, number: _of_code(added_to_counter, image, symbols.get(name), number),
-            lambda name, offset: _of_code(set_at, image, symbols.get(name), offset),
+            names, lambda name, number: added_to_counter(*code(name), number),
+            lambda name, offset: set_at(*code(name), offset),
         )  # fmt: skip
         if not arguments.counted:
             ends = {put.partition("(")[0] for proposal in found for put in proposal.puts}
             found += set_up_in_place(
-                names, facts, lambda name: _tells(fills_first_argument, image, symbols.get(name)),
-                lambda name: _tells(calls_others, image, symbols.get(name)), ends,
+                names, facts, lambda name: fills_first_argument(*code(name)), lambda name: calls_others(*code(name)),
+                ends,
             )  # fmt: skip
     return found, pattern, facts, declared
 
@@ -150,23 +152,11 @@ def _write(text: str, path: Path | None) -> None:
         file.write(text.encode())
 
 
-def _tells(judge: Callable[[bytes, int], bool], image: Image, symbol: Symbol | None) -> bool:
-    """Ask what the code of a function shows; False where it has none here."""
-    code = _code_of(image, symbol)
-    return symbol is not None and bool(code) and judge(code, symbol.address)
-
-
-def _of_code(
-    ask: Callable[[bytes, int, int], int | None], image: Image, symbol: Symbol | None, number: int
-) -> int | None:  # fmt: skip
-    """Ask for a number that the code of a function shows; None where it has none here."""
-    code = _code_of(image, symbol)
-    return ask(code, symbol.address, number) if symbol is not None and code else None
-
-
-def _code_of(image: Image, symbol: Symbol | None) -> bytes:
+def _code_of(image: Image, symbols: Mapping[str, Symbol], name: str) -> tuple[bytes, int]:
+    """Return the code of a function and its address; no code where it has none here, which tells nothing."""
+    symbol = symbols.get(name)
     at = image.file_offset_of(symbol.address) if symbol is not None else None
-    return b"" if symbol is None or at is None else bytes(image.data[at : at + symbol.size])
+    return (b"", 0) if symbol is None or at is None else (bytes(image.data[at : at + symbol.size]), symbol.address)
 
 
 def _summarise(proposals: list[Proposal], doubted: int, facts: DebugFacts, declared: Collection[str]) -> None:

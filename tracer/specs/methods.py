@@ -24,7 +24,7 @@ _PAIRS = (
 )  # fmt: skip
 _NESTED = re.compile(r"_ZNK?(?P<names>\d+[A-Za-z_]\w*)")
 _LENGTH = re.compile(r"\d+")
-_CONSTRUCTOR = re.compile(r"C([12])E(?P<parameters>.*)")
+_CONSTRUCTOR = re.compile(r"C[12]E")
 _NO_PARAMETERS = "Ev"
 _CREATE = "{}(object=arg0)"
 
