@@ -373,6 +373,11 @@ class Findings:
     """Of the processes that were looked into, and whose heap has much that is free."""
 
     @property
+    def is_judged(self) -> bool:
+        """Whether the end of the trace is that of a launched target."""
+        return self.mode == "launched" and self.target_ended
+
+    @property
     def is_whole(self) -> bool:
         """Tell whether all was seen: nothing was lost, and no block was passed over by sampling."""
         return self.complete and not self.selection.is_sampled

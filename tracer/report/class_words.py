@@ -77,9 +77,9 @@ def held_lines(findings: Findings, shown: Sequence[str]) -> list[str]:
             how = "" if word in shown else f" {_how_to_list(leaks)}"
             lines.append(f"{CLASSES[word]}: {amount(leaks)}{by}{how}")
     quiet = [leak for leak in findings.leaks if leak.state == ALIVE_AT_EXEC and is_quiet(leak, shown)]
-    held, unjudged = ([leak for leak in quiet if leak.is_held is held] for held in (True, False))
-    lines += [f"still held at an exec: {amount(held)} {_how_to_list(held)}"] if held else []
-    lines += [f"not judged at an exec: {amount(unjudged)} {_how_to_list(unjudged)}"] if unjudged else []
+    for what, is_held in (("still held", True), ("not judged", False)):
+        leaks = [leak for leak in quiet if leak.is_held is is_held]
+        lines += [f"{what} at an exec: {amount(leaks)} {_how_to_list(leaks)}"] if leaks else []
     return lines
 
 
@@ -88,7 +88,7 @@ def may_hide(leak: Leak, findings: Findings) -> bool:
     that nothing is called leaked."""
     if leak.state == LEAKED:
         return leak.is_held
-    return leak.state == OUTSTANDING and leak.is_held and findings.mode == "launched" and findings.target_ended
+    return leak.state == OUTSTANDING and leak.is_held and findings.is_judged
 
 
 def is_quiet(leak: Leak, shown: Sequence[str]) -> bool:

@@ -143,10 +143,9 @@ def _add_scans(page: Page, findings: Findings) -> None:
     )  # fmt: skip
     for (reason, was_killed), count in reasons.items():
         of = f" of {counted(count, 'process', 'processes')}" if len(findings.scans) > 1 else ""
-        judged = findings.mode == "launched" and findings.target_ended
         means = ", so that what was alive is not judged" if was_killed else ", so that leaked means not freed"
-        how = f"; {_LET_IT_EXIT}" if was_killed and judged else ""
-        _labelled(page, "memory", f"not looked into{of}{means if judged else ''}: {reason}{how}")
+        how = f"; {_LET_IT_EXIT}" if was_killed and findings.is_judged else ""
+        _labelled(page, "memory", f"not looked into{of}{means if findings.is_judged else ''}: {reason}{how}")
 
 
 _LET_IT_EXIT = "to have it judged let it exit by itself, or end the trace before it (--duration)"

@@ -72,7 +72,7 @@ def _judgement(findings: Findings, outstanding: bool, errors: bool, *, is_classe
         return "ERROR"
     if doubts := unseen(findings):
         return f"no leak found, but {' and '.join(doubts)}"
-    judged = findings.mode == "launched" and findings.target_ended
+    judged = findings.is_judged
     looked_at = limits(findings)
     if looked_at:
         return f"{'no leak' if judged else 'nothing outstanding'} in what was looked at: {looked_at}"
