@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-_FIELDS, _PARAMS = "__dataclass_fields__", "__dataclass_params__"
+_FIELDS = "__dataclass_fields__"
 _OWN = ("__init__", "__setattr__", "__delattr__", "__setstate__", _FIELDS, "__dict__", "__weakref__")
 """What a class has until then, and what each class has for itself."""
 _making = threading.RLock()

@@ -125,8 +125,6 @@ class Session:
         self.kernel.select(options.selection)
         self._older_children: tuple[Untraced, ...] = ()
         """Of those that were attached to: they are not traced, unless they are known by their fork."""
-        self._left_out = 0
-        """How many of these there are where children are not asked for."""
         self._launched: Launched | None = None
         self._pids: tuple[int, ...] = ()
 
@@ -175,11 +173,7 @@ class Session:
                 self.processes.forget(child)
         self._prober.check(f"process{'es' * (len(pids) > 1)} {', '.join(map(str, pids))}", binaries)
         self._arm()
-        others = older_children(joined, tree=tree)
-        if self.options.follow:
-            self._older_children = others
-        else:
-            self._left_out = len(others)
+        self._older_children = older_children(joined, tree=tree)
         for pid in joined:
             found = self.spaces.refresh(pid, 0, 0)
             self._prober.link(pid, found)
@@ -332,7 +326,8 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         interpreters = (*self.kernel.notes, *self._interpreters.notes, *self.stacks.script_frames.notes)
         everywhere = (_EVERYWHERE,) if self._prober.stands_everywhere else ()
-        left_out = (_left_out(self._left_out),) if self._left_out else ()
+        older = self._older_children
+        left_out = (_left_out(len(older)),) if older and not self.options.follow else ()
         return (*left_out, *interpreters, *self.code.notes, *everywhere, *self._prober.preloading.notes)
 
     @property
@@ -346,7 +341,8 @@ class Session:
         children."""
         binaries = {binary.id: binary for binary in self.binaries.all}
         known = {process.pid for process in processes}
-        untraced = tuple(one for one in self._older_children if one.pid not in known)
+        older = self._older_children if self.options.follow else ()  # else nobody asked for them
+        untraced = tuple(one for one in older if one.pid not in known)
         with self.mishaps.attempt():
             foreign = self._follower.unfollowed.foreign
             untraced = (*untraced_programs(processes, mappings, binaries, self.sites.infos[1:], foreign), *untraced)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from tracer.binaries.open_binaries import VDSO, Binaries, OpenBinary
 from tracer.late_dataclasses import dataclass
@@ -21,6 +22,7 @@ from tracer.spaces.mapping_tables import MappingTables, UnwindRows, Unwound
 _MOST_READINGS = 3
 _MOST_READINGS_KEPT = 8
 _ADDRESS_MASK = (1 << 64) - 1
+_Kept = TypeVar("_Kept")
 _Place = tuple[int, int, int, int]
 PlacedFile = tuple[Mapping, OpenBinary, int]
 """A file's mapping with its binary and its bias."""
@@ -83,17 +85,16 @@ class Spaces(SpaceListener):
             self.last_read = entries
             if not found:
                 return []
-            self._entries.pop(space, None)
-            if len(self._entries) >= _MOST_READINGS_KEPT:
-                del self._entries[next(iter(self._entries))]
-            self._entries[space] = entries
+            _keep(self._entries, space, entries)
             self._record(pid, generation, found, now_ns)
             self._executable[space] = [item for item in found.values() if item[0].executable]
             for _, binary, _ in self._executable[space]:
                 self._rows.install(binary)
             binaries = {binary.id: binary for _, binary, _ in found.values()}
             reading = _Reading(text, entries, tuple(binaries.values()))
-            self._keep(space, reading if is_settled else None)
+            self._readings.pop(space, None)
+            if is_settled:  # it is often held a moment later, with nothing new
+                _keep(self._readings, space, reading)
         self.last_read = reading.entries
         self.generated.drop_unmapped(space, reading.entries)
         self._publish(space)
@@ -128,14 +129,6 @@ class Spaces(SpaceListener):
                 )  # fmt: skip
             found[place] = mapping, binary, bias
         return found, is_settled
-
-    def _keep(self, space: Space, reading: _Reading | None) -> None:
-        """Keep what was read of a process: it is often held a moment later, with nothing new."""
-        self._readings.pop(space, None)
-        if reading is not None:
-            if len(self._readings) >= _MOST_READINGS_KEPT:
-                del self._readings[next(iter(self._readings))]
-            self._readings[space] = reading
 
     def _publish(self, space: Space) -> None:
         """Give the unwinder the files' mappings, and as many of those made at run time as fit."""
@@ -255,3 +248,11 @@ def _until(mapping: Mapping, time_ns: int) -> Mapping:
         mapping.pid, mapping.generation, mapping.start, mapping.end, mapping.file_offset, mapping.binary,
         mapping.executable, mapping.from_ns, time_ns, mapping.link_address,
     )  # fmt: skip
+
+
+def _keep(kept: dict[Space, _Kept], space: Space, value: _Kept) -> None:
+    """Keep what was read of a process as the newest, and of others no more than the last few."""
+    kept.pop(space, None)
+    if len(kept) >= _MOST_READINGS_KEPT:
+        del kept[next(iter(kept))]
+    kept[space] = value

@@ -81,21 +81,22 @@ class StackCompletion:
 
     def completed(self, number: int, stack: Stack) -> Stack:
         """Return a stack as far as it could be walked: at least as far as it came from the kernel side."""
+        return self._without_data(self._walked_on(number, stack))
+
+    def _walked_on(self, number: int, stack: Stack) -> Stack:
         cut, walked = self._walked.pop(number, (0, None))
         if walked is None:
-            return self._without_data(
-                self._without_guesses(stack) if stack.status is StackStatus.FRAME_POINTER else stack
-            )
+            return self._without_guesses(stack) if stack.status is StackStatus.FRAME_POINTER else stack
         ours = walked.stack
         if self._begins_as(ours, stack) and (ours.complete or len(ours.frames) > len(stack.frames)):
             self._futile[cut] = 0
             self.places[number] = walked.places
-            return self._without_data(ours)
+            return ours
         self._futile[cut] += 1
         if self._futile[cut] == _FUTILE:
             count = DUMPS_FUTILE.to_bytes(8, "little")
             bpf.update_element(self._maps.fds["DUMPS"], cut.to_bytes(8, "little"), count)
-        return self._without_data(stack)
+        return stack
 
     def _without_guesses(self, stack: Stack) -> Stack:
         """Cut a stack at code that turns out to be a file's, mapped without a word: its frame pointer meant nothing."""
