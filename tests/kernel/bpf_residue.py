@@ -60,9 +60,14 @@ def _uprobe_events() -> frozenset[str]:
     return frozenset(_UPROBE_EVENTS.read_text().splitlines() if _UPROBE_EVENTS.exists() else ())
 
 
-def _is_of_living(event: str) -> bool:
+def owners_of(event: str) -> list[str]:
+    """Return the numbers of the processes that may have an event open, alive or not; none where it is not refleak's."""
     found = re.match(r"\w:refleak_((?:\d+_)+)", event)
-    return found is not None and any(Path("/proc", pid).exists() for pid in found[1].split("_")[:-1])
+    return [] if found is None else found[1].split("_")[:-1]
+
+
+def _is_of_living(event: str) -> bool:
+    return any(Path("/proc", pid).exists() for pid in owners_of(event))
 
 
 class Residue:

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from bpf_residue import owners_of
 from conftest import LiveTarget
 from live_refleak import PATIENCE_SECONDS, LiveRefleak, live_refleak, wait_for
 from text_in_memory import changed_text
@@ -102,15 +103,9 @@ def wait_for_names_to_go(refleak: LiveRefleak) -> None:
         select.select([], [], [], 0.02)
 
 
-def owners_of(names: list[str]) -> set[str]:
-    """Return the numbers of the processes that may have events of these names open, alive or not."""
-    groups = (match[1] for match in map(re.compile(r":refleak_((?:\d+_)+)").search, names) if match)
-    return {number for group in groups for number in group.split("_")[:-1]}
-
-
 def open_files(names: list[str]) -> int:
     count = 0
-    for number in owners_of(names):
+    for number in {number for name in names for number in owners_of(name)}:
         with suppress(OSError):
             count += len(list(Path(f"/proc/{number}/fd").iterdir()))
     return count
@@ -118,9 +113,9 @@ def open_files(names: list[str]) -> int:
 
 def others_use_events(refleak: LiveRefleak) -> bool:
     """Tell whether another run has names in tracefs: it lives, or what closes its events does."""
-    own = own_events(refleak)
-    others = set((TRACEFS / "uprobe_events").read_text().splitlines()) - set(own)
-    return any(Path(f"/proc/{number}").exists() for number in owners_of(sorted(others)) - owners_of(own))
+    names = (TRACEFS / "uprobe_events").read_text().splitlines()
+    groups = (numbers for numbers in map(owners_of, names) if str(refleak.pid) not in numbers)
+    return any(Path(f"/proc/{number}").exists() for numbers in groups for number in numbers)
 
 
 def test_nobody_else_has_a_breakpoint_while_forks_are_followed(libc: Path, targets: Path, tmp_path: Path) -> None:
