@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from tracer.analysis.blocks import MergedBlocks, blocks_of, merge_blocks
 from tracer.analysis.estimates import alike
@@ -38,19 +39,19 @@ def inherited_allocations(evidence: Evidence) -> list[Leak]:
     inherited = evidence.snapshot.inherited
     found = reached(evidence.snapshot, KIND_ALLOCATION, inherited)
     blocks = blocks_of(inherited, "address", "size", _KIND, evidence, found)
-    return [entry.leak for entry in merge_blocks(blocks, _KIND, evidence, inherited=True)]
+    return [entry.leak() for entry in merge_blocks(blocks, _KIND, evidence, inherited=True)]
 
 
 def _over_time(entry: MergedBlocks, turnovers: Turnovers, sites: FreeSites, several: bool) -> Leak:
     turnover = turnovers.of(entry.stacks)
     made = freed = None
-    if turnover is not None and several and turnover.made - turnover.freed != entry.leak.count:
+    if turnover is not None and several and turnover.made - turnover.freed != entry.count:
         if turnover.peak is not None:  # totals are by stack, not by process: not this process's alone
             turnover = replace(turnover, peak=None)
     elif turnover is not None:
         made, freed = turnover.made, turnover.freed
-    return replace(
-        entry.leak, freed_at=sites.of(entry.stacks), made=made, freed=freed, trend=trend(entry.births, turnover)
+    return entry.leak(
+        freed_at=sites.of(entry.stacks), made=made, freed=freed, trend=trend(entry.births, turnover)
     )
 
 
@@ -67,13 +68,13 @@ def _estimated(
     entry: MergedBlocks, totals: dict[int, _Totals], sites: FreeSites, several: bool, selection: Selection
 ) -> Leak:
     """Estimate what was made and freed; what was drawn by chance has no course over time."""
-    leak = replace(entry.leak, freed_at=sites.of(entry.stacks))
+    make = partial(entry.leak, freed_at=sites.of(entry.stacks))
     known = [totals[stack] for stack in entry.stacks if stack in totals]
     if len(known) < len(entry.stacks):
-        return leak
-    are_all = sum(each[0] - each[2] for each in known) == leak.kept
+        return make()
+    are_all = sum(each[0] - each[2] for each in known) == entry.kept
     if several and not are_all:
-        return leak  # totals are by stack, not by process: these are not this process's alone
+        return make()  # totals are by stack, not by process: these are not this process's alone
     freed = sum(alike(each[2], each[3], selection)[0] for each in known)
-    made = freed + leak.count if are_all else sum(alike(each[0], each[1], selection)[0] for each in known)
-    return replace(leak, made=made, freed=freed)
+    made = freed + entry.count if are_all else sum(alike(each[0], each[1], selection)[0] for each in known)
+    return make(made=made, freed=freed)

@@ -38,21 +38,20 @@ class Births:
 def births(times: Column, sizes: Column, bounds: Indices, spans: Sequence[tuple[int, int]]) -> list[Births]:
     """Return the births of each entry.
 
-    Rows bounds[e] to bounds[e + 1] of `times` and `sizes` (bytes) are those of entry e, in any order; no entry is
+    Rows bounds[e] to bounds[e + 1] of `times` and `sizes` (bytes) are those of entry e, the oldest first; no entry is
     empty. `spans`: per entry, when the trace of its process began and ended.
     """
     entries = len(spans)
     counts = np.diff(bounds)
     entry = np.repeat(np.arange(entries), counts)
-    order = np.lexsort([times, entry])
-    ordered, starts = times.astype(np.int64)[order], bounds[:-1]
+    ordered, starts = times.astype(np.int64), bounds[:-1]
     first, last = ordered[starts], ordered[bounds[1:] - 1]
     median = ordered[starts + (counts - 1) // 2]
     ends = np.maximum(np.array([end for _, end in spans], dtype=np.int64), last)
     tenth = (ordered - first[entry]) * TENTHS // np.maximum(ends - first, 1)[entry]
     tenth = np.clip(tenth, 0, TENTHS - 1)  # times of a damaged recording may be beyond all numbers
     made = np.bincount(entry * TENTHS + tenth, minlength=entries * TENTHS).reshape(entries, TENTHS)
-    late = np.add.reduceat(np.where(tenth > 0, sizes[order].astype(np.uint64), 0), starts)
+    late = np.add.reduceat(np.where(tenth > 0, sizes.astype(np.uint64), 0), starts)
     rows = zip(
         counts.tolist(), first.tolist(), median.tolist(), last.tolist(), map(tuple, made.tolist()), late.tolist(),
         (start for start, _ in spans), ends.tolist(), strict=True,

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import reduce
-from operator import or_
+from collections.abc import Sequence
+from functools import cache, partial
+from itertools import pairwise
 
 import numpy as np
 
 from tracer.analysis.births import Births, births
 from tracer.analysis.estimates import estimated
 from tracer.analysis.evidence import Evidence
-from tracer.analysis.groups import Column, Groups, Indices, group_rows, oldest, sorted_runs
+from tracer.analysis.groups import Column, Groups, Indices, group_rows, sorted_runs
 from tracer.analysis.holders import Targets
-from tracer.analysis.object_memory import NumberedObjects, Numbers, numbers_of
+from tracer.analysis.object_memory import NumberedObjects, Numbers, numbers_of_each
 from tracer.analysis.reached import Reached, reachability
 from tracer.late_dataclasses import dataclass
 from tracer.model.findings import INHERITED, Holder, Instance, Leak
 from tracer.model.reachability import KIND_ALLOCATION, KIND_MAPPING
-from tracer.model.selection import KEEPS_ALL, Sample
+from tracer.model.selection import KEEPS_ALL
 from tracer.model.snapshot import Records
 
 Key = tuple[int, int, str, str, int, str]
@@ -56,9 +57,27 @@ def blocks_of(records: Records, address: str, size: str, kind: str, evidence: Ev
 class MergedBlocks:
     """One entry before it is told what it means, and the raw stack ids that it merges."""
 
-    leak: Leak
+    leak: partial[Leak]
+    """Makes the entry, given what it means."""
+    count: int
+    kept: int
+    """How many of these were kept: all, or those that were drawn."""
     stacks: tuple[int, ...]
     births: Births
+
+
+@dataclass(frozen=True)
+class _OfEntries:
+    """What entries have of their blocks, worked out for all entries at once: element e of each is of entry e."""
+
+    size_min: list[int]
+    size_max: list[int]
+    root_kinds: list[int]
+    """A bit for each."""
+    births: list[Births]
+    holders: list[tuple[Holder, ...] | None]
+    objects_in: list[tuple[int, ...]]
+    instances: list[tuple[Instance, ...]]
 
 
 def merge_blocks(
@@ -93,82 +112,94 @@ def _measure(
     blocks: Blocks, raw: Groups, members: dict[Key, list[int]], kind: str, evidence: Evidence, within: Numbers | None,
     inherited: bool,
 ) -> list[MergedBlocks]:
+    pieces = [0, *np.cumsum([len(groups) for groups in members.values()]).tolist()]
+    groups = [group for groups in members.values() for group in groups]
     position = np.empty(len(raw), dtype=np.int64)
-    position[[group for groups in members.values() for group in groups]] = np.arange(len(raw))
+    position[groups] = np.arange(len(raw))
+    entry = np.repeat(np.arange(len(members)), np.diff(pieces))[position]
+    found = _of_entries(blocks, entry[raw.label], list(members), evidence, within)
     order, bounds = sorted_runs(position[raw.label], len(raw))
-    sizes, starts = blocks.size[order].astype(np.uint64), bounds[:-1]
-    roots = np.bitwise_or.reduceat(np.uint32(1) << blocks.reached.root_kind[order].astype(np.uint32), starts).tolist()
-    low, high = (f.reduceat(sizes, starts).tolist() for f in (np.minimum, np.maximum))
-    whole = estimated(sizes, starts, evidence.snapshot.selection if kind == "allocation" else KEEPS_ALL)
-    counts, total = whole.counts.tolist(), whole.bytes.tolist()
-    stacks, sites, ends = blocks.stack[raw.first].tolist(), blocks.site[raw.first].tolist(), bounds.tolist()
-    spans = [evidence.span(pid, generation) for pid, generation, *_ in members]
-    born = births(blocks.time[order], sizes, bounds[np.cumsum([0, *map(len, members.values())])], spans)
-    merged, at = [], 0
-    for birth, (key, groups) in zip(born, members.items(), strict=True):
-        span = slice(at, at + len(groups))
-        at += len(groups)
-        made_by = [stacks[group] for group in groups], [sites[group] for group in groups]
-        parts = list(zip(*made_by, counts[span], total[span], strict=True))
-        members_of = order[ends[span.start] : ends[span.stop]]
-        rows = oldest(members_of, blocks.time, blocks.address, evidence.samples)
-        entry = _entry(
-            key, kind, evidence, parts,
-            size_min=min(low[span]), size_max=max(high[span]),
-            instances=_instances(blocks, rows, evidence.end_ns(key[0], key[1])),
-            state=INHERITED if inherited else evidence.state(key[0], key[1], kind, key[2]), sample=whole.sample(span),
-            root_kinds=_union(roots[span]), holders=evidence.holders.of(blocks.targets[members_of]),
-            objects_in=() if within is None else numbers_of(within[members_of]),
+    sampled = evidence.snapshot.selection if kind == "allocation" else KEEPS_ALL
+    whole = estimated(blocks.size[order].astype(np.uint64), bounds[:-1], sampled)
+    first = raw.first[groups]
+    made_by = (blocks.stack[first].tolist(), blocks.site[first].tolist(), whole.counts.tolist(), whole.bytes.tolist())
+    parts, merged = list(zip(*made_by, strict=True)), []
+
+    @cache
+    def state(pid: int, generation: int, name: str) -> str:
+        return INHERITED if inherited else evidence.state(pid, generation, kind, name)
+
+    for number, (key, (begin, end)) in enumerate(zip(members, pairwise(pieces), strict=True)):
+        some, sample = parts[begin:end], whole.sample(slice(begin, end))
+        count = sum([part[2] for part in some])
+        leak = partial(
+            _entry(key, kind, evidence, some, found.root_kinds[number]),
+            state=state(key[0], key[1], key[2]), count=count, bytes=sum([part[3] for part in some]), sample=sample,
+            size_min=found.size_min[number], size_max=found.size_max[number], instances=found.instances[number],
+            holders=found.holders[number], objects_in=found.objects_in[number],
         )  # fmt: skip
-        merged.append(MergedBlocks(entry, tuple(part[0] for part in parts), birth))
+        stacks = tuple([part[0] for part in some])
+        merged.append(MergedBlocks(leak, count, sample.count if sample else count, stacks, found.births[number]))
     return merged
 
 
-def _union(masks: list[int]) -> list[int]:
-    union = reduce(or_, masks, 0)
-    return [kind for kind in range(32) if union >> kind & 1]
+def _of_entries(
+    blocks: Blocks, entry: Indices, keys: Sequence[Key], evidence: Evidence, within: Numbers | None
+) -> _OfEntries:
+    """`entry`: of each block."""
+    counts = np.bincount(entry, minlength=len(keys))
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    order, starts = np.lexsort((blocks.address, blocks.time, entry)), bounds[:-1]
+    sizes = blocks.size[order].astype(np.uint64)
+    roots = np.bitwise_or.reduceat(np.uint32(1) << blocks.reached.root_kind[order].astype(np.uint32), starts)
+    spans = [evidence.span(pid, generation) for pid, generation, *_ in keys]
+    is_shown = np.arange(len(order)) - np.repeat(starts, counts) < evidence.samples
+    ends = np.repeat([evidence.end_ns(pid, generation) for pid, generation, *_ in keys], counts)
+    shown = _instances(blocks, order[is_shown], ends[is_shown].tolist())
+    most = np.cumsum(np.minimum(counts, evidence.samples)).tolist()
+    return _OfEntries(
+        np.minimum.reduceat(sizes, starts).tolist(), np.maximum.reduceat(sizes, starts).tolist(), roots.tolist(),
+        births(blocks.time[order], sizes, bounds, spans), evidence.holders.of_each(blocks.targets[order], bounds),
+        [()] * len(keys) if within is None else numbers_of_each(within[order], bounds),
+        [tuple(shown[begin:end]) for begin, end in pairwise([0, *most])],
+    )  # fmt: skip
+
+
+@cache
+def _explained(reach: int, root_kinds: int) -> tuple[str | None, str | None]:
+    return reachability(reach, [kind for kind in range(32) if root_kinds >> kind & 1])
 
 
 def _entry(
-    key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int, int]], *, state: str, size_min: int,
-    size_max: int, instances: tuple[Instance, ...], sample: Sample | None, root_kinds: list[int],
-    holders: tuple[Holder, ...] | None, objects_in: tuple[int, ...],
-) -> Leak:
+    key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int, int]], root_kinds: int
+) -> partial[Leak]:
     """`parts`: (stack id, site, count, bytes) of each raw stack; the one with most bytes stands for all."""
     pid, generation, name, id_, reach, owner = key
-    word, reason = reachability(reach, root_kinds)
-    parts = sorted(parts, key=lambda part: (-part[3], -part[2], part[0]))
-    stack = evidence.stacks.get(parts[0][0])
-    frames = evidence.makers.whole(stack.frames, parts[0][1])
-    return Leak(
+    word, reason = _explained(reach, root_kinds)
+    stack_id, site, *_ = min(parts, key=lambda part: (-part[3], -part[2], part[0])) if len(parts) > 1 else parts[0]
+    stack = evidence.stacks.get(stack_id)
+    frames = evidence.makers.whole(stack.frames, site)
+    return partial(
+        Leak,
         id=id_,
         kind=kind,
         type=name or None,
         pid=pid,
-        state=state,
-        count=sum(count for _, _, count, _ in parts),
-        bytes=sum(size for _, _, _, size in parts),
         stack=frames,
         stack_complete=stack.complete,
         stack_status=stack.status,
-        instances=instances,
-        sample=sample,
-        size_min=size_min,
-        size_max=size_max,
         own_frame=evidence.own_frames.of(frames, len(frames) - len(stack.frames)),
         maker=frames[0].function if len(frames) > len(stack.frames) else None,
         reachability=word,
         reachability_reason=reason or evidence.why_unknown.get((pid, generation)),
-        holders=holders,
         owner=owner or None,
-        objects_in=objects_in,
     )
 
 
-def _instances(blocks: Blocks, rows: Indices, end_ns: int) -> tuple[Instance, ...]:
-    """`rows`: of one address space, whose end is `end_ns`."""
+def _instances(blocks: Blocks, rows: Indices, ends_ns: Sequence[int]) -> list[Instance]:
+    """`ends_ns`: of each row when its address space ended."""
     columns = (blocks.address[rows], blocks.size[rows], blocks.time[rows], blocks.tid[rows])
-    return tuple([
+    return [
         Instance(address=address, size=size, references=None, age_ns=max(0, end_ns - time_ns), thread=tid)
-        for address, size, time_ns, tid in zip(*(column.tolist() for column in columns), strict=True)
-    ])  # fmt: skip
+        for address, size, time_ns, tid, end_ns in zip(*(column.tolist() for column in columns), ends_ns, strict=True)
+    ]

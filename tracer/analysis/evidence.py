@@ -40,7 +40,7 @@ class Evidence:
         self.blocks_reached = reached(snapshot, KIND_ALLOCATION, snapshot.allocations)
         self.pieces_reached = reached(snapshot, KIND_MAPPING, snapshot.mapped, "start")
         self.ids = EntryIds(snapshot, self.stacks, self.makers, self.blocks_reached, self.pieces_reached)
-        self.holders = HoldersOfEntries(snapshot, self.stacks)
+        self.holders = HoldersOfEntries(snapshot, self.stacks, self.own_frames)
         self.why_unknown = why_unknown(snapshot)
         self.unseen = unseen_calls(snapshot.coverage)
         self._freed_unseen = freed_unseen(snapshot.coverage, snapshot.sites)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter
 
 import numpy as np
 
-from tracer.analysis.groups import Column, group_rows, sorted_runs
+from tracer.analysis.groups import Column, Indices, group_rows, sorted_runs
 from tracer.analysis.own_frame import OwnFrames
 from tracer.analysis.reached import places
 from tracer.analysis.stacks import SymbolizedStacks
@@ -41,18 +43,24 @@ class Targets:
 
 
 class HoldersOfEntries:
-    def __init__(self, snapshot: Snapshot, table: SymbolizedStacks) -> None:
+    def __init__(self, snapshot: Snapshot, table: SymbolizedStacks, own_frames: OwnFrames) -> None:
         self._snapshot, self._stacks = snapshot, table
         self._rows = rows = snapshot.holders
         self._binaries = {binary.id: binary.path.rpartition("/")[2] for binary in snapshot.binaries}
-        self._own_frames = OwnFrames()
+        self._own_frames = own_frames
         self._likenesses: dict[int, tuple[FrameList | None, tuple[object, ...] | None]] = {}
-        self._known: dict[tuple[bytes, ...], tuple[Holder, ...]] = {}
-        """Of rows, whatever they are rows of: the children of one program are held alike."""
+        self._known: dict[tuple[int, ...], tuple[Holder, ...]] = {}
+        """Of rows by their contents, whatever they are rows of: the children of one program are held alike."""
+        self._holders: dict[int, tuple[tuple[object, ...], Holder] | None] = {}
+        """By the content of a row: what it shares with those that are merged with it, and the holder."""
         if len(rows):
             groups = group_rows(rows["pid"], rows["generation"], rows["target_kind"], rows["target"])
-            self._order, self._bounds = sorted_runs(groups.label, len(groups))
+            order, bounds = sorted_runs(groups.label, len(groups))
+            self._order, self._bounds = order.tolist(), bounds.tolist()
+            """Of each group the rows, in their own order."""
             self._first = rows[groups.first]
+            contents = group_rows(*(rows[name] for name in _HOLDING))
+            self._content, self._row_of_content = contents.label.tolist(), contents.first.tolist()
 
     def targets(self, kind: int, records: Records, address: str = "address") -> Targets:
         """Look up which groups speak for some records of a kind."""
@@ -65,23 +73,38 @@ class HoldersOfEntries:
 
     def of(self, targets: Targets) -> tuple[Holder, ...] | None:
         """Return who holds them, most first; None where nobody looked."""
-        known = targets.group[targets.group >= 0]
-        if len(known) == 0:
+        return self._of_groups(distinct(targets.group[targets.group >= 0]).tolist())
+
+    def of_each(self, targets: Targets, bounds: Indices) -> list[tuple[Holder, ...] | None]:
+        """Return who holds each run of targets, as `of` does; run r is from bounds[r] to bounds[r + 1]."""
+        runs = len(bounds) - 1
+        if not len(self._rows):
+            return [None] * runs
+        known = targets.group >= 0
+        run = np.repeat(np.arange(runs), np.diff(bounds))[known]
+        pairs = distinct(run * len(self._first) + targets.group[known])
+        group = (pairs % len(self._first)).tolist()
+        begins = np.searchsorted(pairs, np.arange(runs + 1) * len(self._first)).tolist()
+        return [self._of_groups(group[begin:end]) for begin, end in pairwise(begins)]
+
+    def _of_groups(self, groups: Sequence[int]) -> tuple[Holder, ...] | None:
+        if not groups:
             return None
-        groups = distinct(known)
-        rows = np.concatenate([self._order[self._bounds[g] : self._bounds[g + 1]] for g in groups.tolist()])
-        chosen = self._rows[np.sort(rows)]
-        key = tuple(chosen[name].tobytes() for name in _HOLDING)
+        rows = self._rows_of(groups)
+        key = tuple([self._content[row] for row in rows])
         if key not in self._known:
-            self._known[key] = self._merged(chosen)
+            self._known[key] = self._merged(key)
         return self._known[key]
+
+    def _rows_of(self, groups: Sequence[int]) -> list[int]:
+        rows = [row for group in groups for row in self._order[self._bounds[group] : self._bounds[group + 1]]]
+        return sorted(rows) if len(groups) > 1 else rows
 
     def counted(self, targets: Targets) -> list[int]:
         """Return the types of the counted objects that hold them now, those of most words first."""
-        groups = distinct(targets.group[targets.group >= 0])
         words: dict[int, int] = {}
-        for group in groups.tolist():
-            rows = self._rows[self._order[self._bounds[group] : self._bounds[group + 1]]]
+        for group in distinct(targets.group[targets.group >= 0]).tolist():
+            rows = self._rows[self._rows_of([group])]
             for row in rows[(rows["kind"] == HolderKind.BLOCK) & (rows["type"] != 0)]:
                 words[int(row["type"])] = words.get(int(row["type"]), 0) + int(row["count"])
         return sorted(words, key=lambda type_: (-words[type_], type_))
@@ -92,18 +115,29 @@ class HoldersOfEntries:
         wanted["pid"], wanted["generation"], wanted["address"] = pid, generation, address
         return self.of(self.targets(kind, wanted)) or ()
 
-    def _merged(self, rows: Records) -> tuple[Holder, ...]:
+    def _merged(self, contents: Sequence[int]) -> tuple[Holder, ...]:
         found: dict[tuple[object, ...], Holder] = {}
-        for row in rows[rows["kind"] != HolderKind.NOBODY]:
-            holder = self._holder(row)
-            key = *_same(holder), self._likeness(holder.stack), self._likeness(holder.freed_at)
-            before = found.get(key)
-            found[key] = holder if before is None else replace(before, count=before.count + holder.count)
+        for content in contents:
+            if (known := self._of_content(content)) is not None:
+                key, holder = known
+                before = found.get(key)
+                found[key] = holder if before is None else replace(before, count=before.count + holder.count)
         ranked = sorted(found.values(), key=lambda h: (h.kind == "freed-block", -h.count, h.kind, h.name or ""))
         rest = ranked[MOST:]
         if rest:
             ranked[MOST:] = [Holder(sum(holder.count for holder in rest), _OTHER)]
         return tuple(ranked)
+
+    def _of_content(self, content: int) -> tuple[tuple[object, ...], Holder] | None:
+        """Return the holder that rows of one content tell of, and what it is merged by; None for one who is nobody."""
+        if content not in self._holders:
+            row = self._rows[self._row_of_content[content]]
+            known = None
+            if row["kind"] != HolderKind.NOBODY:
+                holder = self._holder(row)
+                known = (*_same(holder), self._likeness(holder.stack), self._likeness(holder.freed_at)), holder
+            self._holders[content] = known
+        return self._holders[content]
 
     def _likeness(self, stack: FrameList | None) -> tuple[object, ...] | None:
         """Return what is equal for stacks that read the same and end in the same call; worked out once for each."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 
@@ -29,4 +27,4 @@ def _merged(chosen: npt.NDArray[np.bool_], evidence: Evidence, *, inherited: boo
     found = evidence.pieces_reached[chosen]
     blocks = blocks_of(evidence.snapshot.mapped[chosen], "start", "length", "mapping", evidence, found)
     merged = merge_blocks(blocks, "mapping", evidence, inherited=inherited)
-    return [replace(entry.leak, trend=trend(entry.births, None)) for entry in merged]
+    return [entry.leak(trend=trend(entry.births, None)) for entry in merged]

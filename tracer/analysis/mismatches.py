@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-
-import numpy as np
+from typing import NamedTuple
 
 from tracer.analysis.bad_frees import C_LIBRARIES, byte_words
 from tracer.analysis.evidence import Evidence
@@ -29,6 +28,24 @@ _Calls = tuple[int, ...]
 """Keys of the innermost calls of a stack: whole stacks are symbolized for errors only, as there may be 100,000."""
 
 
+class _Free(NamedTuple):
+    """A row of FREED_RECORD, of which there may be 100,000: numpy's own take twice the time to read."""
+
+    made: int
+    freed: int
+    given: int
+    called: int
+    frees: int
+    address: int
+    size: int
+    argument: int
+    pid: int
+    generation: int
+    site: int
+    alignment: int
+    path: int
+
+
 class Mismatches:
     """Judge each pair of a birth and a free that was looked at: what two stacks say holds for all blocks of the pair.
 
@@ -41,6 +58,7 @@ class Mismatches:
         self._evidence = evidence
         self._births: dict[tuple[_Calls, int | None], Call] = {}
         self._frees: dict[tuple[_Calls, int, int], Call] = {}
+        self._others: dict[tuple[int, int], bool] = {}
         self._looked_at = Counter[int]()
         for made, count in snapshot.free_sites[["made", "count"]].tolist():
             self._looked_at[made] += count
@@ -49,51 +67,54 @@ class Mismatches:
     def findings(self) -> Iterator[ErrorFinding]:
         """Yield an error for each pair that is one, where nothing was lost: else a block may seem an older one."""
         snapshot = self._evidence.snapshot
-        for row in snapshot.free_sites:
-            reason = self._judge(row) if snapshot.is_whole(int(row["pid"]), int(row["generation"])) else None
+        for row in map(_Free._make, snapshot.free_sites.tolist()):
+            reason = self._judge(row) if snapshot.is_whole(row.pid, row.generation) else None
             if reason:
-                made, freed = int(row["made"]), int(row["freed"])
                 yield ErrorFinding(
-                    MISMATCHED_FREE, None, int(row["pid"]), int(row["count"]), int(row["address"]),
-                    self._evidence.stacks.get(freed).frames, self._birth_stack(made), None, reason=reason,
-                    is_least=self._looked_at[made] >= _ALL_LOOKED_AT,
+                    MISMATCHED_FREE, None, row.pid, row.frees, row.address,
+                    self._evidence.stacks.get(row.freed).frames, self._birth_stack(row.made), None, reason=reason,
+                    is_least=self._looked_at[row.made] >= _ALL_LOOKED_AT,
                 )  # fmt: skip
 
-    def _judge(self, row: np.void) -> str | None:
+    def _judge(self, row: _Free) -> str | None:
         other = self._of_other_allocators(row)
         if other:
             return other
-        birth, free = self._birth(int(row["made"])), self._free(row)
+        birth, free = self._birth(row.made), self._free(row)
         if not birth.names or not free.names:
             return None
-        block = f"a block of {byte_words(int(row['size']))} that {called(birth.names)} made"
+        block = f"a block of {byte_words(row.size)} that {called(birth.names)} made"
         if not birth.families & free.families:
             return f"{block}, freed by {called(free.names)}"
         if not self._plain or not free.by_jumps or not self._is_freed_by_libc(row):
             return None
-        if free.is_sized and not int(row["given"]) & Given.SIZE:
-            return f"{block}, freed as one of {byte_words(int(row['argument']))}"
-        if free.is_aligned and row["alignment"] and not int(row["given"]) & Given.ALIGNMENT:
-            return f"{block} with alignment {row['alignment']:,}, freed as of {row['argument']:,}"
+        if free.is_sized and not row.given & Given.SIZE:
+            return f"{block}, freed as one of {byte_words(row.argument)}"
+        if free.is_aligned and row.alignment and not row.given & Given.ALIGNMENT:
+            return f"{block} with alignment {row.alignment:,}, freed as of {row.argument:,}"
         return None
 
-    def _is_freed_by_libc(self, row: np.void) -> bool:
+    def _is_freed_by_libc(self, row: _Free) -> bool:
         """Whether the probe stood on libc's free: another allocator's own operators have their arguments in another
         order."""
-        site = self._site(int(row["site"]))
-        return not int(row["given"]) & Given.REALLOC and site is not None and site.function == "free"
+        site = self._site(row.site)
+        return not row.given & Given.REALLOC and site is not None and site.function == "free"
 
-    def _of_other_allocators(self, row: np.void) -> str | None:
+    def _of_other_allocators(self, row: _Free) -> str | None:
         """Tell a block of one of the allocators that are known to have all functions from a free of another."""
-        made = self._site(self._evidence.makers.site_of(int(row["made"])))
-        freed = None if int(row["given"]) & Given.REALLOC else self._site(int(row["site"]))
-        if made is None or freed is None or made.module == freed.module or _passes_on(made) or _passes_on(freed):
+        pair = self._evidence.makers.site_of(row.made), row.site
+        if row.given & Given.REALLOC or not self._are_others(pair):
             return None
-        modules = (made.module, freed.module)
-        if not all(_is_any(m, _ALLOCATORS) for m in modules) or not any(_is_any(m, _REPLACEMENTS) for m in modules):
-            return None
-        block = f"a block of {byte_words(int(row['size']))} of {made.module}"
-        return f"{block}, freed by {freed.function} of {freed.module}"
+        made, freed = map(self._site, pair)
+        assert made is not None and freed is not None
+        return f"a block of {byte_words(row.size)} of {made.module}, freed by {freed.function} of {freed.module}"
+
+    def _are_others(self, pair: tuple[int, int]) -> bool:
+        """Tell whether what the first site makes is one allocator's, and what the second one frees another's."""
+        if pair not in self._others:
+            made, freed = map(self._site, pair)
+            self._others[pair] = made is not None and freed is not None and _are_others(made, freed)
+        return self._others[pair]
 
     def _birth_stack(self, stack: int) -> FrameList | None:
         made_by = self._evidence.makers.site_of(stack)
@@ -115,14 +136,21 @@ class Mismatches:
             self._births[key] = call
         return call
 
-    def _free(self, row: np.void) -> Call:
-        stacks, function, path = self._evidence.stacks, int(row["called"]), int(row["path"])
-        key = stacks.innermost(int(row["freed"]), MOST_CALLS), function, path
+    def _free(self, row: _Free) -> Call:
+        stacks, function, path = self._evidence.stacks, row.called, row.path
+        key = stacks.innermost(row.freed, MOST_CALLS), function, path
         call = self._frees.get(key)
         if call is None:
             by_pointer = ByPointer(path, stacks.calls_of(function)) if function else None
             call = self._frees[key] = call_of(stacks.frames_of(key[0]), False, by_pointer)
         return call
+
+
+def _are_others(made: SiteInfo, freed: SiteInfo) -> bool:
+    if made.module == freed.module or _passes_on(made) or _passes_on(freed):
+        return False
+    modules = (made.module, freed.module)
+    return all(_is_any(m, _ALLOCATORS) for m in modules) and any(_is_any(m, _REPLACEMENTS) for m in modules)
 
 
 def _passes_on(site: SiteInfo) -> bool:

@@ -47,9 +47,13 @@ class NumberedObjects:
         return found
 
 
-def numbers_of(numbers: Numbers) -> tuple[int, ...]:
-    """Return the entries whose objects are in the blocks of one entry, by the number in each; none unless in all."""
-    return tuple(sorted(set(numbers.tolist()))) if len(numbers) and numbers.all() else ()
+def numbers_of_each(numbers: Numbers, bounds: Numbers) -> list[tuple[int, ...]]:
+    """Return the entries whose objects are in the blocks of each entry, by the number in each block; none unless in
+    all. The blocks of entry e are bounds[e] to bounds[e + 1], at least one."""
+    found: list[tuple[int, ...]] = [()] * (len(bounds) - 1)
+    for entry in np.flatnonzero(np.minimum.reduceat(numbers, bounds[:-1])).tolist():
+        found[entry] = tuple(sorted(set(numbers[bounds[entry] : bounds[entry + 1]].tolist())))
+    return found
 
 
 def with_memory(leaks: Iterable[Leak]) -> list[Leak]:

@@ -212,7 +212,7 @@ class _Merge:
         """Judge by the objects of the entry, and by all that were created at the same stacks."""
         if type_ not in self._turnover:
             self._turnover[type_] = object_turnover(self._evidence.snapshot, type_)
-        times, bounds = self._columns["time_ns"][rows], np.array([0, len(rows)])
+        times, bounds = np.sort(self._columns["time_ns"][rows]), np.array([0, len(rows)])
         (born,) = births(times, np.zeros(len(rows), np.uint64), bounds, [self._evidence.span(pid, generation)])
         return trend(born, self._turnover[type_].of(part.stack for part in parts), has_size=False)
 

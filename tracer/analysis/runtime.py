@@ -126,11 +126,21 @@ def is_distributed(frame: Frame) -> bool:
         return False
     if (frame.file or "").startswith(_SYSTEM_HEADERS):
         return True
-    if frame.path is None or frame.module is None or ".so" not in frame.module:
+    return _is_system_library(frame.path, frame.module)
+
+
+@cache
+def _is_system_library(path: str | None, module: str | None) -> bool:
+    if path is None or module is None or ".so" not in module:
         return False
-    return _SYSTEM_LIBRARY.fullmatch(frame.path) is not None
+    return _SYSTEM_LIBRARY.fullmatch(path) is not None
 
 
 def is_interpreter(frame: Frame) -> bool:
     """Tell whether a frame is that of an interpreter's own code, which no user looks at who sees the script's."""
-    return frame.kind != "guest" and frame.module is not None and bool(_INTERPRETER_MODULE.fullmatch(frame.module))
+    return frame.kind != "guest" and frame.module is not None and _is_of_interpreter(frame.module)
+
+
+@cache
+def _is_of_interpreter(module: str) -> bool:
+    return _INTERPRETER_MODULE.fullmatch(module) is not None

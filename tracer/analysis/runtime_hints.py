@@ -31,7 +31,7 @@ _JAVA_START = re.compile(r"JNI_CreateJavaVM|Threads::create_vm")
 def runtime_hints(leaks: Sequence[Leak]) -> tuple[str, ...]:
     """Return a line for each interpreter whose code or objects these entries show only in part."""
     left = [leak for leak in leaks if leak.state != INHERITED]
-    stacks = [leak.stack for leak in left if leak.suppressed_by is None]
+    stacks = list({id(leak.stack): leak.stack for leak in left if leak.suppressed_by is None}.values())
     return (
         *_arenas(left), *_slices(left), *_java_heap(left), *_held_by_books(left),
         *_javascript(stacks), *_java(stacks), *_numba(stacks),

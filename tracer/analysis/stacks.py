@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from pathlib import PurePath
 
 from tracer.analysis.identity import frame_key
@@ -59,6 +60,10 @@ class _Call:
     frames: tuple[Frame, ...]
     keys: tuple[str, ...]
     numbers: tuple[int, ...]
+    is_generated: bool
+
+
+_is_generated = attrgetter("is_generated")
 
 
 class SymbolizedStacks:
@@ -152,20 +157,23 @@ class SymbolizedStacks:
         calls = [self._calls.get(key) or self._call(key) for key in keys]
         if calls and keys[0] & FRAME_EXACT:
             calls[0] = self._around_copy(calls[0])
+        if not any(map(_is_generated, calls)):
+            return calls
         return [call for n, call in enumerate(calls) if not n or not _is_trampoline(call, calls[n - 1])]
 
     def _call(self, key: int) -> _Call:
         frames = self._symbols.get(key) or (self._miss(key),)
-        keys = tuple(frame_key(frame) for frame in frames)
-        numbers = tuple(self._frame_numbers.setdefault(frame, len(self._frame_numbers)) for frame in frames)
-        call = self._calls[key] = _Call(frames, tuple(self._keys.setdefault(key, key) for key in keys), numbers)
+        keys = [frame_key(frame) for frame in frames]
+        numbers = tuple([self._frame_numbers.setdefault(frame, len(self._frame_numbers)) for frame in frames])
+        known = tuple([self._keys.setdefault(key, key) for key in keys])
+        call = self._calls[key] = _Call(frames, known, numbers, bool(frames) and frames[0].kind == "jit")
         return call
 
     def _around_copy(self, call: _Call) -> _Call:
         """Leave out the traced function where it was inlined, with what is inlined in it: as where it was called."""
         inlined = [n for n, frame in enumerate(call.frames[:-1]) if frame.inlined and frame.function in self._traced]
         first = inlined[-1] + 1 if inlined else 0
-        return _Call(call.frames[first:], call.keys[first:], call.numbers[first:])
+        return _Call(call.frames[first:], call.keys[first:], call.numbers[first:], call.is_generated)
 
     def _miss(self, key: int) -> Frame:
         binary = self._binaries.get(key >> FRAME_BINARY_SHIFT)
@@ -204,7 +212,7 @@ def _line(frame: Frame) -> tuple[str, int]:
 
 def _is_trampoline(call: _Call, callee: _Call) -> bool:
     """Tell whether a call is but the trampoline, by which profilers know it, of the script's function that it calls."""
-    if call.frames[0].kind != "jit" or not callee.frames or callee.frames[-1].kind != "guest":
+    if not call.is_generated or not callee.frames or callee.frames[-1].kind != "guest":
         return False
     return _script_function(call.frames[0]) == _script_function(callee.frames[-1])
 

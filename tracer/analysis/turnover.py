@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -55,15 +56,16 @@ def _quantile(bins: tuple[int, ...], share: float, least_ns: int, most_ns: int) 
 class Turnovers:
     """The turnover by stack; `of` sums it for the stacks that an entry merges."""
 
-    def __init__(self, turnovers: dict[int, Turnover]) -> None:
-        self._turnovers = turnovers
+    def __init__(self, stacks: Iterable[int], find: Callable[[int], Turnover]) -> None:
+        """`find`: asked of each of these stacks at most once, when an entry merges it."""
+        self._stacks, self._find = frozenset(stacks), cache(find)
 
     def of(self, stacks: Iterable[int]) -> Turnover | None:
         """Return the sum; None where nothing is known of one of them."""
-        known = [self._turnovers.get(stack) for stack in stacks]
-        parts = [turnover for turnover in known if turnover is not None]
-        if not parts or len(parts) < len(known):
+        stacks = list(stacks)
+        if not stacks or not self._stacks.issuperset(stacks):
             return None
+        parts = [self._find(stack) for stack in stacks]
         return parts[0] if len(parts) == 1 else _sum(parts)
 
 
@@ -93,12 +95,15 @@ def _with_lives(turnover: Turnover, count: int, least_ns: int, most_ns: int) -> 
 def block_turnover(snapshot: Snapshot) -> Turnovers:
     """Return what is known of allocations, by stack; over all processes."""
     bins = _bins(snapshot.life_bins)
-    turnovers = {}
     names = ("stack", "made", "freed", "life_min_ns", "life_max_ns", "peak", "risen")
-    for stack, made, freed, least, most, peak, risen in zip(*_lists(snapshot.totals, names), strict=True):
+    rows = {row[0]: row[1:] for row in zip(*_lists(snapshot.totals, names), strict=True)}
+
+    def find(stack: int) -> Turnover:
+        made, freed, least, most, peak, risen = rows[stack]
         turnover = Turnover(made, freed, None, peak or None, made - risen if risen else 0, bins.get((stack, 0), ()))
-        turnovers[stack] = _with_lives(turnover, freed, least, most) if freed and most else turnover
-    return Turnovers(turnovers)
+        return _with_lives(turnover, freed, least, most) if freed and most else turnover
+
+    return Turnovers(rows, find)
 
 
 def object_turnover(snapshot: Snapshot, type_: int) -> Turnovers:
@@ -113,7 +118,7 @@ def object_turnover(snapshot: Snapshot, type_: int) -> Turnovers:
     for stack, count, least, most in zip(*_lists(rows, names), strict=True):
         turnover = Turnover(count + counts.get(stack, 0), count, bins=bins.get((stack, type_), ()))
         turnovers[stack] = _with_lives(turnover, count, least, most)
-    return Turnovers(turnovers)
+    return Turnovers(turnovers, turnovers.__getitem__)
 
 
 def _lists(records: Records, names: tuple[str, ...]) -> list[list[int]]:

@@ -22,7 +22,7 @@ STEADY = [i * SECOND for i in range(60)]
 
 
 def born(*times: float, end: float = 60, start: float = 0) -> Births:
-    ns = np.array([int(time * SECOND) for time in times])
+    ns = np.array(sorted(int(time * SECOND) for time in times))
     (one,) = births(ns, np.full(len(ns), 16), np.array([0, len(ns)]), [(int(start * SECOND), int(end * SECOND))])
     return one
 
@@ -38,9 +38,9 @@ def word(born_: Births, turnover: Turnover | None = None) -> str | None:
 
 
 def test_births_are_counted_entry_by_entry() -> None:
-    times = np.array([50, 10, 30, 7, 100]) * SECOND
+    times = np.array([10, 30, 50, 7, 100]) * SECOND
     one, other = births(
-        times, np.array([1, 2, 4, 8, 16]), np.array([0, 3, 5]), [(0, 110 * SECOND), (5 * SECOND, 60 * SECOND)]
+        times, np.array([2, 4, 1, 8, 16]), np.array([0, 3, 5]), [(0, 110 * SECOND), (5 * SECOND, 60 * SECOND)]
     )
     assert (one.count, one.first_ns, one.median_ns, one.last_ns) == (3, 10 * SECOND, 30 * SECOND, 50 * SECOND)
     assert one.tenths == (1, 0, 1, 0, 1, 0, 0, 0, 0, 0)
