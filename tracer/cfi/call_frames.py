@@ -105,7 +105,7 @@ def decode(source: FrameSource, rows: CfiRows | None = None) -> CallFrames:
 
 def read_programs(source: FrameSource) -> list[Fde]:
     """Return the instructions of all functions of `source`, not run, in the order of the records; never raises."""
-    reader = _ProgramReader(source, CfiRows())
+    reader = ProgramReader(source)
     reader.read()
     return reader.found
 
@@ -238,10 +238,25 @@ class _Reader:
         )  # fmt: skip
 
 
-class _ProgramReader(_Reader):
-    def __init__(self, source: FrameSource, rows: CfiRows) -> None:
-        super().__init__(source, rows)
+class ProgramReader(_Reader):
+    """Reads the instructions of functions, and does not run them."""
+
+    def __init__(self, source: FrameSource) -> None:
+        super().__init__(source, CfiRows())
         self.found: list[Fde] = []
+
+    def at(self, address: int) -> Fde | None:
+        """Return the function whose record is at an address; None where it is damaged, or there is none. Records in
+        the format of 64-bit DWARF are not read: no linker makes them."""
+        at = address - self._source.address
+        if not 0 <= at <= len(self._data) - 8:
+            return None
+        length: int = _NUMBER.unpack_from(self._data, at)[0]
+        if length < _NUMBER.size or at + 4 + length > len(self._data):
+            return None
+        self.found.clear()
+        self._record(at + 4, at + 4 + length, _NUMBER)
+        return self.found[0] if self.found else None
 
     def _keep(self, common: _Cie, start: int, end: int, program: bytes | None) -> None:
         if program is not None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tracer.cfi.call_frames import FrameSource
 from tracer.elf.image import PT_GNU_EH_FRAME, PT_LOAD, Image
 
+_TABLE_FORMS = b"\x03\x3b"
+"""What linkers write: the count as 4 bytes, the table as pairs of 4 signed bytes, relative to the header."""
 _FORMS = {0x00: "<Q", 0x02: "<H", 0x03: "<I", 0x04: "<Q", 0x0A: "<h", 0x0B: "<i", 0x0C: "<q"}
 
 
@@ -49,6 +54,25 @@ def _through_header(image: Image) -> FrameSource | None:
         address += {0x00: 0, 0x10: header.link_address + 4, 0x30: header.link_address}[relation]
         return _segment_rest(image, address & (1 << 64) - 1)
     return None
+
+
+def search_table(image: Image) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return the addresses of the functions in .eh_frame, ascending, and those of their records, by the table that
+    linkers make for unwinders (LSB Core 5.0, "The .eh_frame_hdr section"); None where there is none in its usual form.
+    """
+    header = next((segment for segment in image.segments if segment.type == PT_GNU_EH_FRAME), None)
+    if header is None:
+        return None
+    contents = bytes(image.data[header.file_offset : header.file_offset + header.file_size])
+    size = struct.calcsize(_FORMS.get(contents[1] & 0x0F, "<Q")) if len(contents) > 4 else 0
+    if contents[:1] != b"\x01" or contents[2:4] != _TABLE_FORMS or len(contents) < 8 + size:
+        return None
+    count = int.from_bytes(contents[4 + size : 8 + size], "little")
+    if count > (len(contents) - 8 - size) // 8:
+        return None
+    pairs = np.frombuffer(contents, "<i4", 2 * count, 8 + size).astype(np.int64) + header.link_address
+    starts, records = pairs[::2], pairs[1::2]
+    return (starts, records) if (starts[1:] >= starts[:-1]).all() else None
 
 
 def _segment_rest(image: Image, address: int) -> FrameSource | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -188,7 +189,7 @@ class Symbolizer:
         offset = None if raw.start is None or inlined or hidden_part else address - raw.start
         return Frame(
             function=self._names.get(name, name) if name is not None else None,
-            module=JIT_MODULE if binary.kind == JIT else Path(binary.path).name,
+            module=JIT_MODULE if binary.kind == JIT else _file_name(binary.path),
             path=binary.path,
             build_id=binary.build_id,
             file=raw.file,
@@ -250,6 +251,11 @@ def _is_doubtful(source: Source, address: int, frames: tuple[RawFrame, ...]) -> 
 def _looked_up(key: int, exactly: bool) -> int:
     address = key & FRAME_ADDRESS_MASK
     return address if exactly else max(address - 1, 0)
+
+
+@cache
+def _file_name(path: str) -> str:
+    return Path(path).name
 
 
 def _identity(binary: Binary) -> str:

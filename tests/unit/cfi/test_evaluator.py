@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from tracer.cfi.call_frames import Fde, FrameSource, read_programs
 from tracer.cfi.evaluator import RegisterRow, Saved, Where, row_at
 from tracer.cfi.fde_index import FrameIndex
-from tracer.elf.image import Image
+from tracer.cfi.frame_source import frame_sources, search_table
+from tracer.elf.image import PT_GNU_EH_FRAME, Image
 
 START = 0x401000
 ENTRY = RegisterRow((7, 8), {16: Saved(Where.AT_OFFSET, -8)})
@@ -128,6 +130,32 @@ def told(row: RegisterRow | None) -> Row | None:
         return None
     values = {n: None if s.where is Where.UNDEFINED else s.value for n, s in row.saved.items()}
     return row.cfa, {n: (_TYPES[s.where], values[n]) for n, s in row.saved.items()}
+
+
+@pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: Path(path).name)
+def test_the_linkers_table_finds_what_all_records_say(path: str) -> None:
+    image = Image.open(path)
+    (source, *_), index = frame_sources(image), FrameIndex(image)
+    functions = sorted(read_programs(source), key=lambda function: function.start)
+    assert search_table(image) is not None
+    for function, behind in pairwise(functions[:: max(1, len(functions) // MOST_FUNCTIONS)]):
+        assert index.find(function.start) == index.find(function.end - 1) == function
+        gap = next(f for f in (*functions, behind) if f.start >= function.end)
+        if gap.start > function.end:
+            assert index.find(function.end) is None
+    assert index.find(functions[0].start - 1) is None
+    assert index.find(functions[-1].end) is None
+
+
+def test_a_header_of_another_form_is_not_followed() -> None:
+    image = Image.open(LIBRARIES[0])
+    header = next(segment for segment in image.segments if segment.type == PT_GNU_EH_FRAME)
+    for at, byte in ((0, 2), (2, 0x0B), (3, 0x1B), (7 + 4, 0x7F)):
+        data = bytearray(image.data[:])
+        data[header.file_offset + at] = byte
+        damaged = Image(bytes(data), "damaged")
+        assert search_table(damaged) is None
+        assert FrameIndex(damaged).find(next(iter(read_programs(frame_sources(image)[0]))).start) is not None
 
 
 @pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: Path(path).name)
