@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby, islice
 
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.model.frames import BY_JUMP, BY_REGISTER, BY_WORD, FOLDED, Frame
 
-_SIZED = re.compile(r"_Zd[la]Pvm(St11align_val_t)?")
+_SIZED = late_pattern(r"_Zd[la]Pvm(St11align_val_t)?")
 _ALIGNED = "align_val_t"
 _ALLOCATORS = frozenset({
     "malloc", "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc",

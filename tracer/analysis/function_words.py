@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_GIVES = re.compile("find|findnew|lookup|get|ref|acquire|fetch|from|clone|copy|dup")
-_KEEPS = re.compile(
+from tracer.late_patterns import late_pattern
+
+_WORD = late_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_GIVES = late_pattern("find|findnew|lookup|get|ref|acquire|fetch|from|clone|copy|dup")
+_KEEPS = late_pattern(
     "add|insert|init|set|append|push|attach|register|link|store|fill|bind|replace|keep|save|enqueue|propagate"
 )
-_MAKES = re.compile("new|create|alloc|construct")
+_MAKES = late_pattern("new|create|alloc|construct")
 """What such a function takes it may keep in what it makes, also "from" it."""
 _GIVEN, _UNKNOWN, _KEPT = 0.9, 0.5, 0.1
 _BIRTH_GIVEN, _BIRTH_KEPT = 0.9, 0.5

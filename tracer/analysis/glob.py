@@ -9,10 +9,11 @@ import re
 from functools import cached_property
 
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 
 LONGEST = 4096
 """Characters of a pattern. A piece with `?` costs its length times that of the text."""
-_STARS = re.compile(r"\*+")
+_STARS = late_pattern(r"\*+")
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from hashlib import blake2b
 
+from tracer.late_patterns import late_pattern
 from tracer.model.findings import FrameList
 from tracer.model.frames import Frame
 
 _ID_BYTES = 6
-_CLONE_SUFFIX = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$")
-_VERSION_SUFFIX = re.compile(r"(-[\d.]+)?\.so(\.[\w.]+)?$")
+_CLONE_SUFFIX = late_pattern(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$")
+_VERSION_SUFFIX = late_pattern(r"(-[\d.]+)?\.so(\.[\w.]+)?$")
 _NO_PROGRAM = ("[", "//")
 """Begin the names of mappings that have no file."""
 

@@ -16,6 +16,7 @@ from itertools import takewhile
 from tracer.analysis.qualified_name import qualified_name
 from tracer.analysis.runtime import is_allocator, is_heap, is_machinery
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.model.c_library_names import LIBC, LOADER, MUSL
 from tracer.model.findings import REACHABLE, FrameList, Leak
 from tracer.model.frames import Frame
@@ -85,7 +86,7 @@ def _in(frame: Frame, modules: re.Pattern[str]) -> bool:
 
 def caller(functions: str) -> Matcher:
     """Match where the allocator's caller is one of these functions (a regular expression), in whatever binary."""
-    pattern = re.compile(functions)
+    pattern = late_pattern(functions)
     return Matcher(lambda frame: frame.function is not None and pattern.fullmatch(frame.function) is not None)
 
 
@@ -97,7 +98,7 @@ def caller_in(modules: re.Pattern[str]) -> Matcher:
 def inside(modules: re.Pattern[str], functions: str) -> Matcher:
     """Match where the allocator's caller is internal to these binaries: has no name (exported ones do), or is one of
     these functions."""
-    pattern = re.compile(functions)
+    pattern = late_pattern(functions)
     return Matcher(
         lambda frame: _in(frame, modules)
         and (frame.function is None or pattern.fullmatch(frame.function) is not None)
@@ -109,7 +110,7 @@ def way_to(functions: str, modules: re.Pattern[str], least: int = 1) -> Matcher:
 
     Frames of a script stand for the interpreter's loop, which runs them.
     """
-    pattern = re.compile(functions)
+    pattern = late_pattern(functions)
 
     def matches(stack: FrameList) -> bool:
         for depth, frame in enumerate(stack, start=1):
@@ -135,7 +136,7 @@ def constructor_of(modules: re.Pattern[str], most: int) -> Matcher:
 def own_memory(modules: re.Pattern[str], handed_out: str, users: re.Pattern[str]) -> Matcher:
     """Match where these binaries allocate for themselves: none of the functions that hand memory to their caller is on
     the way, or the caller is one of `users`. What libc copies for them counts as theirs."""
-    pattern = re.compile(handed_out)
+    pattern = late_pattern(handed_out)
 
     def first(frame: Frame) -> bool:
         return _in(frame, modules) or (_in(frame, LIBC) and frame.function in _COPIES)
@@ -152,11 +153,11 @@ def own_memory(modules: re.Pattern[str], handed_out: str, users: re.Pattern[str]
 
 
 _COPIES = ("strdup", "__strdup", "strndup", "__strndup")
-_LIBSTDCXX = re.compile(r"libstdc\+\+\.so\b.*")
-_GLIB = re.compile(r"lib(glib|gobject|gio|gmodule|gthread)-2\.0\.so.*")
-_PYTHON = re.compile(r"python3(\.\d+)?|libpython3[\w.]*\.so.*")
-_JAVA = re.compile(r"lib(jvm|jli|jimage)\.so")
-_JDK = re.compile(r"lib(java|net|nio|zip|verify|management(_ext)?|instrument|extnet|prefs|jdwp)\.so")
+_LIBSTDCXX = late_pattern(r"libstdc\+\+\.so\b.*")
+_GLIB = late_pattern(r"lib(glib|gobject|gio|gmodule|gthread)-2\.0\.so.*")
+_PYTHON = late_pattern(r"python3(\.\d+)?|libpython3[\w.]*\.so.*")
+_JAVA = late_pattern(r"lib(jvm|jli|jimage)\.so")
+_JDK = late_pattern(r"lib(java|net|nio|zip|verify|management(_ext)?|instrument|extnet|prefs|jdwp)\.so")
 _JAVA_HANDS_OUT = (
     r"Unsafe_(Allocate|Reallocate)Memory0?|jni_Get\w*(Chars|Critical|Elements)\w*|jni_New(Weak)?GlobalRef"
     r"|(JvmtiEnv(Base)?|JNI)::\w+|jvmti_\w+"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_NAMELESS = re.compile(r"\(anonymous namespace\)|\{(lambda|unnamed|closure)[^}]*\}")
-_CLONE = re.compile(r"\s*\[[^\]]*\]")
-_QUALIFIERS = re.compile(r"(\s*(const|volatile|noexcept|&&?))+\s*$")
-_PIECE = re.compile(r"(?<!\w)operator(?!\w)|[<(]|[>)]|[^<>()o]+|o", re.DOTALL)
+from tracer.late_patterns import late_pattern
+
+_NAMELESS = late_pattern(r"\(anonymous namespace\)|\{(lambda|unnamed|closure)[^}]*\}")
+_CLONE = late_pattern(r"\s*\[[^\]]*\]")
+_QUALIFIERS = late_pattern(r"(\s*(const|volatile|noexcept|&&?))+\s*$")
+_PIECE = late_pattern(r"(?<!\w)operator(?!\w)|[<(]|[>)]|[^<>()o]+|o", re.DOTALL)
 
 
 @lru_cache(maxsize=65536)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 from tracer.analysis.qualified_name import qualified_name
+from tracer.late_patterns import late_pattern
 from tracer.model.allocator_names import ALLOCATORS
 from tracer.model.frames import Frame
 
-_ALLOCATOR_FUNCTION = re.compile(
+_ALLOCATOR_FUNCTION = late_pattern(
     r"(__libc_|__GI_|__|je_|tc_|mi_|_int_|_PyMem_Raw)?"
     r"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free"
     r"|mmap|mmap64|mremap|munmap|malloc_usable_size|Malloc|Calloc|Realloc)(@.*)?"
@@ -17,15 +17,15 @@ _ALLOCATOR_FUNCTION = re.compile(
     r"|__rust_(alloc|realloc|alloc_zeroed)|__rdl_.*|__rg_.*"
     r"|sysmalloc(_mmap)?|(alloc_)?new_heap|arena_get2|tcache_init|ptmalloc_init"
 )
-_OUTLINED = re.compile(r"(\.(part|isra|constprop|cold|lto_priv)(\.\d+)?)+$")
+_OUTLINED = late_pattern(r"(\.(part|isra|constprop|cold|lto_priv)(\.\d+)?)+$")
 """What a compiler adds to the name of a function that it took apart or specialized."""
-_HEAP_FUNCTION = re.compile(
+_HEAP_FUNCTION = late_pattern(
     r"(__libc_|__GI_|__|je_|tc_|mi_|_int_)?"
     r"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free)(@.*)?"
     r"|sysmalloc(_mmap)?|new_heap|alloc_new_heap|arena_get2|tcache_init|ptmalloc_init|heap_trim|systrim"
 )
 _MAPPING_CALLS = ("mmap", "mmap64", "mremap")
-_WRAPPER_FUNCTION = re.compile(
+_WRAPPER_FUNCTION = late_pattern(
     r"(do_x|safe_|s|e|_e|x|xx|z|ztry|ck_?)?(malloc|mallocz|calloc|callocz|realloc|reallocarray|zalloc|memalign)(_usable|_num)?"
     r"|(x|z|e|_e|safe_)(strdup|strndup|memdup|memdupz|strcpy|mmap|alloc_array)|x[nz]?(n?malloc|alloc)|xpalloc|ximemdup0?"
     r"|sqlite3_?(Db|Mem)?_?(M|m)alloc(Zero|Raw|RawNN|RawNNTyped|64)?|sqlite3_?(Db)?_?(R|r)ealloc(64)?|sqlite3DbStrN?Dup"
@@ -41,30 +41,30 @@ _WRAPPER_FUNCTION = re.compile(
     r"|g_(try_)?(malloc|malloc0|realloc|malloc_n|malloc0_n|realloc_n)|g_slice_alloc0?|g_str(n)?dup|g_memdup2?"
 )
 _JAVA_MODULE = "libjvm.so"
-_JAVA_WRAPPER = re.compile(
+_JAVA_WRAPPER = late_pattern(
     r"os::(pd_)?(malloc|realloc|strdup(_check_oom)?|(try_)?(reserve|commit|uncommit|map|attempt_reserve)_memory\w*)"
     r"|(Allocate|Reallocate)Heap|ResourceArea::\w+|(resource_)?(re)?allocate_bytes"
     r"|(Arena|Chunk|ChunkPool|AllocateHeap)::(allocate\w*|grow|Arena|Amalloc\w*|operator)"
     r"|(CHeapObj\w*|ResourceObj|AnyObj|ArenaObj|StackObj)::operator|ArrayAllocator::\w+|anon_mmap\w*"
 )
-_STUB_FUNCTION = re.compile(r"__refcnt__\w+|refcnt__\w+")
+_STUB_FUNCTION = late_pattern(r"__refcnt__\w+|refcnt__\w+")
 _LIBRARY_SCOPES = ("std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::", "hashbrown::")
-_LIBRARY_FUNCTION = re.compile(
+_LIBRARY_FUNCTION = late_pattern(
     r"<(alloc|core|std)::.*"
     r"|__libc_start_(call_)?main(_impl)?|__libc_csu_init|_start|_dl_\w+|start_thread|clone3?|__clone3?"
     r"|(__)?(strdup|strndup|asprintf|vasprintf|getline|getdelim|fopen|fopen64|fdopen|opendir|realpath)"
     r"|_IO_\w+"
 )
-ALLOCATOR_MODULE = re.compile(rf"lib({'|'.join(ALLOCATORS)})\w*\b.*")
-_RUNTIME_MODULE = re.compile(
+ALLOCATOR_MODULE = late_pattern(rf"lib({'|'.join(ALLOCATORS)})\w*\b.*")
+_RUNTIME_MODULE = late_pattern(
     r"libc\.so(\.6)?|libc-[\d.]+\.so|ld-linux\S*|ld-[\d.]+\.so|ld-musl\S*|libc\.musl\S*"
     r"|lib(stdc\+\+|c\+\+|c\+\+abi|gcc_s|pthread|dl|rt)[.-].*|linux-vdso\S*|\[vdso\]"
 )
-_INTERPRETER_MODULE = re.compile(
+_INTERPRETER_MODULE = late_pattern(
     r"(lib)?python[\d.]+[a-z]*(\.so[\d.]*)?|(lib)?lua(jit)?[\d.-]*(c\+\+)?(\.so[\d.]*)?|libffi\.so.*|_ctypes\..*\.so"
     r"|node(js)?|libnode\.so.*"
 )
-_SYSTEM_LIBRARY = re.compile(r"(/usr)?/lib(32|64|x32|exec)?/.+")
+_SYSTEM_LIBRARY = late_pattern(r"(/usr)?/lib(32|64|x32|exec)?/.+")
 """Not /usr/local and /opt, where one's own are put."""
 _SYSTEM_HEADERS = ("/usr/include/", "/usr/lib/")
 """Functions of theirs are compiled into programs."""

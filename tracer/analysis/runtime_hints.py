@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tracer.analysis.one_offs import is_of_python
 from tracer.analysis.qualified_name import qualified_name
 from tracer.analysis.runtime import ALLOCATOR_MODULE, is_allocator
+from tracer.late_patterns import late_pattern
 from tracer.model.findings import INHERITED, FrameList, Leak
 
 _ARENAS = (1 << 18, 1 << 20)
@@ -17,15 +17,15 @@ _MANY_BYTES = 16 << 20
 _ALIGNED = ("posix_memalign", "memalign")
 """By which GLib takes such a page (glib/gslice.c of 2.74, allocator_memalign)."""
 _JAVA_MACHINE = "libjvm.so"
-_JAVA_HEAP = re.compile(
+_JAVA_HEAP = late_pattern(
     r"((G1)?HeapRegionManager|CardGeneration|DefNewGeneration|TenuredGeneration|PSOldGen|PSYoungGen|ZPageAllocator"
     r"|ShenandoahHeapRegion)::.*"
 )
 """By which the collectors of HotSpot commit memory for objects (src/hotspot/share/gc)."""
-_NUMBA_FUNCTION = re.compile(r"(?!cpython::).*\[abi:v\d+\].*")
+_NUMBA_FUNCTION = late_pattern(r"(?!cpython::).*\[abi:v\d+\].*")
 """The first tag is the number of a compilation; what Python calls are wrappers, which have no lines
 (numba/core/funcdesc.py)."""
-_JAVA_START = re.compile(r"JNI_CreateJavaVM|Threads::create_vm")
+_JAVA_START = late_pattern(r"JNI_CreateJavaVM|Threads::create_vm")
 
 
 def runtime_hints(leaks: Sequence[Leak]) -> tuple[str, ...]:

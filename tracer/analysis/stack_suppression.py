@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from tracer.analysis.glob import LONGEST, Glob
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.model.c_library_names import BELOW_MAIN, STARTS
 from tracer.model.findings import BAD_FREES, ErrorFinding, FrameList, Leak
 from tracer.model.frames import Frame
 
 ELLIPSIS = "..."
 LEAK, FREE = "Memcheck:Leak", "Memcheck:Free"
-_ALLOCATOR = re.compile(r"\*al(loc|ign)\*|_Zn\*|_Zn[wa]\w+|operator new.*|([mc]|re|aligned_)alloc|(posix_)?memalign")
-_NEW_PATTERN, _NEW = re.compile(r"_Zn(\*$|[wa])|operator new\b"), re.compile(r"_Zn[wa]|operator new\b")
+_ALLOCATOR = late_pattern(r"\*al(loc|ign)\*|_Zn\*|_Zn[wa]\w+|operator new.*|([mc]|re|aligned_)alloc|(posix_)?memalign")
+_NEW_PATTERN, _NEW = late_pattern(r"_Zn(\*$|[wa])|operator new\b"), late_pattern(r"_Zn[wa]|operator new\b")
 """valgrind replaces each operator new by its own; libstdc++'s operator new[] jumps to the other and leaves no frame."""
-_RELEASE = re.compile(r"\*|\*?(free|realloc)\*?|_Zd\S*|operator delete.*")
+_RELEASE = late_pattern(r"\*|\*?(free|realloc)\*?|_Zd\S*|operator delete.*")
 FRAME_KINDS = ("fun", "obj", "src")
 
 

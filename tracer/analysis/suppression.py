@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -11,6 +10,7 @@ from tracer.analysis.runtime import is_allocator
 from tracer.analysis.stack_suppression import StackSuppression, parse_block
 from tracer.errors import SpecInvalid
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.model.findings import ErrorFinding, FrameList, Leak
 from tracer.model.frames import Frame
 
@@ -19,7 +19,7 @@ _HINT = (
     " `#` begins a comment"
 )
 
-_CALL = re.compile(r"\^(?:\(anonymous namespace\)::)?(\w+)\(.*\)\$$")
+_CALL = late_pattern(r"\^(?:\(anonymous namespace\)::)?(\w+)\(.*\)\$$")
 
 
 @dataclass(frozen=True)

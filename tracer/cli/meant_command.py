@@ -6,8 +6,10 @@ import re
 import shlex
 import shutil
 
-_OF_SHELLS = re.compile(r"[|&;<>`]|\$\(")
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+from tracer.late_patterns import late_pattern
+
+_OF_SHELLS = late_pattern(r"[|&;<>`]|\$\(")
+_VARIABLE = late_pattern(r"[A-Za-z_]\w*=.*", re.DOTALL)
 
 
 def meant_command(word: str) -> str | None:

@@ -13,12 +13,13 @@ from tracer import __version__
 from tracer.cli.command_words import split_command
 from tracer.cli.main import command_module
 from tracer.errors import UsageError
+from tracer.late_patterns import late_pattern
 from tracer.report.formats import NAMES, format_named
 
 _UNRECOGNIZED = "unrecognized arguments: "
 _LEAST_BEGINNING = len("--x")
-_CHOICE = re.compile(r".*invalid choice: '(?P<typed>.*)' \(choose from (?P<choices>.*)\)", re.DOTALL)
-_SWITCH = re.compile(r"argument (?P<names>--[\w-]+(?:/--[\w-]+)*): ignored explicit argument .*", re.DOTALL)
+_CHOICE = late_pattern(r".*invalid choice: '(?P<typed>.*)' \(choose from (?P<choices>.*)\)", re.DOTALL)
+_SWITCH = late_pattern(r"argument (?P<names>--[\w-]+(?:/--[\w-]+)*): ignored explicit argument .*", re.DOTALL)
 _OF_OTHERS = {
     "timeout": "duration", "time": "duration", "file": "output", "log-file": "output", "threads": "max-threads",
     "children": "follow-forks", "trace-children": "follow-forks", "command": "exec", "limit": "top", "count": "top",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from tracer.cli.step_line import StepLine
 from tracer.cli.target_words import pids_of
 from tracer.cli.trace_choices import probe_options
 from tracer.errors import NothingToProbe, UsageError
+from tracer.late_patterns import late_pattern
 from tracer.model.probed import ProbedBinary
 from tracer.model.snapshot import Unresolved
 from tracer.pipeline.site_finder import site_finder
@@ -36,7 +36,7 @@ from tracer.specs.options import parse_type_option
 NAME = "probes"
 
 _NOWHERE = "has no symbol here: it was inlined or stripped, or its library is loaded later"
-_PATTERN = re.compile(r"[*?\[{]")
+_PATTERN = late_pattern(r"[*?\[{]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -37,6 +37,7 @@ from tracer.cli.standard_streams import complain
 from tracer.cli.target_words import check_target
 from tracer.cli.terminal import Terminal
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
 from tracer.model.top import TopSample
@@ -50,7 +51,7 @@ NAME = "top"
 TAKES_TARGET = True
 USAGE = "refleak top [OPTION ...] CMD [ARGUMENT ...]\n       refleak top [OPTION ...] -p PID"
 MOST_USED = ("pid", "command", "refs_only", "heap_only", "presets", "interval", "output")
-_UNUSUAL = re.compile(r"[^\w.+-]", re.ASCII)
+_UNUSUAL = late_pattern(r"[^\w.+-]", re.ASCII)
 _MOST_SAMPLES = 1000
 _PAGE = 10
 

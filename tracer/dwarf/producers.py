@@ -10,17 +10,16 @@ options it ran it does not say. Documents: DWARF 5, section 3.1.1
 
 from __future__ import annotations
 
-import re
-
 from tracer.elf.image import Image
+from tracer.late_patterns import late_pattern
 
 _STRINGS = (".debug_str", ".debug_line_str")
-_GNU = re.compile(rb"(?:^|\0)(GNU [^\0]*)")
-_CLANG = re.compile(rb"(?:^|\0)[^\0]*clang version (\d+)")
+_GNU = late_pattern(rb"(?:^|\0)(GNU [^\0]*)")
+_CLANG = late_pattern(rb"(?:^|\0)[^\0]*clang version (\d+)")
 _FIRST_FOLDING_CLANG = 17
-_LEVEL = re.compile(rb" -O(\S*)")
+_LEVEL = late_pattern(rb" -O(\S*)")
 _UNFOLDED = (b"", b"0", b"1", b"g")
-_FOLDING = tuple(re.compile(rb" -f(no-)?" + name + rb"(?![\w-])") for name in (
+_FOLDING = tuple(late_pattern(rb" -f(no-)?" + name + rb"(?![\w-])") for name in (
     b"ipa-icf(?:-functions)?", b"tree-tail-merge", b"crossjumping",
 ))  # fmt: skip
 

@@ -7,19 +7,21 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from tracer.late_patterns import late_pattern
+
 DEFAULT_FOLDERS = (
     "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
 )  # fmt: skip
 """Of Debian's glibc and then of others: only the loader knows its own, and a library for another machine is no find."""
 MUSL_FOLDERS = ("/lib", "/usr/local/lib", "/usr/lib")
-MUSL_OWN = re.compile(r"lib(c|pthread|rt|m|dl|util|xnet)\.so")
+MUSL_OWN = late_pattern(r"lib(c|pthread|rt|m|dl|util|xnet)\.so")
 """Libraries that musl's loader is itself."""
 PRELOAD_FILE = "/etc/ld.so.preload"
 
-_TOKEN = re.compile(r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_]))")
+_TOKEN = late_pattern(r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_]))")
 _LIB = ("lib/x86_64-linux-gnu", "lib64", "lib")
 _PLATFORM = ("haswell", "xeon_phi", "x86_64")
-_MUSL_LOADER = re.compile(r"(.*?)(?:/[^/]*)?/ld-musl-([a-z0-9_]+)\.so\.1")
+_MUSL_LOADER = late_pattern(r"(.*?)(?:/[^/]*)?/ld-musl-([a-z0-9_]+)\.so\.1")
 
 _LEVEL_2 = {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"}
 _LEVEL_3 = _LEVEL_2 | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import select
 import stat
 import time
 from pathlib import Path
+
+from tracer.late_patterns import late_pattern
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"), (stat.S_ISLNK, "a link"),
 )  # fmt: skip
 _PIECE = 1 << 20
-_OWN_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
+_OWN_DESCRIPTOR = late_pattern(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
 class NotPlain(OSError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import field
 from pathlib import PurePath
@@ -13,6 +12,7 @@ from tracer.jit.jitdump import CodeMoved, JitdumpReader
 from tracer.jit.perf_map import PerfMapReader
 from tracer.jit.temporary_folders import TemporaryFolder
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.procfs.growing_file import GrowingFile
 from tracer.procfs.maps import MapsEntry, paths_that_open
 from tracer.procfs.process import Credentials
@@ -22,7 +22,7 @@ _AT_ONCE = 1 << 18
 MOST_OF_MAP, MOST_OF_DUMP = 1 << 27, 1 << 30
 """Bytes that are read of a log; what comes later is counted."""
 MOST_MALFORMED = 1 << 18
-_DUMP_NAME = re.compile(r"jit-\d+\.dump")
+_DUMP_NAME = late_pattern(r"jit-\d+\.dump")
 _CLOCK_STEP_NS = 1_000_000_000
 _EVER = 1 << 63
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 
-_V8 = re.compile(r"(?:JS|LazyCompile|Function|Eval|Script):[~^+*']?(\S*) (.+):(\d+):(\d+)", re.DOTALL)
-_V8_KIND = re.compile(r"(?:JS|LazyCompile|Function|Eval|Script|Builtin|BytecodeHandler|RegExp|Stub|Handler):")
-_CPYTHON = re.compile(r"py::(.+?):(.+)", re.DOTALL)
+_V8 = late_pattern(r"(?:JS|LazyCompile|Function|Eval|Script):[~^+*']?(\S*) (.+):(\d+):(\d+)", re.DOTALL)
+_V8_KIND = late_pattern(r"(?:JS|LazyCompile|Function|Eval|Script|Builtin|BytecodeHandler|RegExp|Stub|Handler):")
+_CPYTHON = late_pattern(r"py::(.+?):(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)

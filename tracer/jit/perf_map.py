@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 
-_LINE = re.compile(rb"(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(\S.*)", re.DOTALL)
+_LINE = late_pattern(rb"(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(\S.*)", re.DOTALL)
 _END_OF_USER_SPACE = 1 << 47
 _LARGEST_FUNCTION = 1 << 28
 _LONGEST_LINE = 1 << 16

@@ -12,11 +12,12 @@ from tracer.kernel import bpf
 from tracer.kernel.bpf import LogLevel, ProgramType
 from tracer.kernel.function_types import function_records, function_types
 from tracer.kernel.linking import Linked
+from tracer.late_patterns import late_pattern
 from tracer.model.verified import Verified
 
 _LOG_BYTES = 1 << 24
-_VERIFIED = re.compile(r"^processed (\d+) insns", re.MULTILINE)
-_STACK = re.compile(r"^stack depth ([\d+]+)", re.MULTILINE)
+_VERIFIED = late_pattern(r"^processed (\d+) insns", re.MULTILINE)
+_STACK = late_pattern(r"^stack depth ([\d+]+)", re.MULTILINE)
 
 
 def load(

@@ -10,9 +10,10 @@ from pathlib import Path
 from tracer.kernel import bpf, kernel_records
 from tracer.kernel.bpf import MapType
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.model import records
 
-_LINE = re.compile(r"^(DECLARE_MAP|DECLARE_RING|DECLARE_VALUE|DECLARE_ARRAY|ROOM)\((.*)\);$", re.M)
+_LINE = late_pattern(r"^(DECLARE_MAP|DECLARE_RING|DECLARE_VALUE|DECLARE_ARRAY|ROOM)\((.*)\);$", re.M)
 _KINDS = {
     "HASH": (MapType.HASH, bpf.F_NO_PREALLOC), "LRU_HASH": (MapType.LRU_HASH, 0), "ARRAY": (MapType.ARRAY, 0),
     "FROZEN_ARRAY": (MapType.ARRAY, bpf.F_READ_ONLY), "PERCPU_ARRAY": (MapType.PERCPU_ARRAY, 0),

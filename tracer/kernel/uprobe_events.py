@@ -15,7 +15,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import re
 import secrets
 import threading
 import time
@@ -27,6 +26,7 @@ from pathlib import Path
 from tracer.binaries.file_version import FileVersion
 from tracer.kernel.blocked_signals import block_signals
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 
 _MOUNTED = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _LIST = "uprobe_events"
@@ -44,7 +44,7 @@ _STEP_SECONDS, _LONGEST_STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 0.5, 1.0
 _STALE_SECONDS = 3.0
 _MOST_OTHERS = 150
 """Events of other runs, to close which takes some ten seconds, in which no child can be had."""
-_LISTED = re.compile(r"([pr]):(\w+)/(at\d+_([0-9a-f]+_[0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)) ")
+_LISTED = late_pattern(r"([pr]):(\w+)/(at\d+_([0-9a-f]+_[0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)) ")
 """Kind, group, name and, in it, file, version and offset."""
 
 

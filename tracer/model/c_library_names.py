@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from tracer.late_patterns import late_pattern
 
-LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
-MUSL = re.compile(r"ld-musl\S*|libc\.musl\S*")
-LOADER = re.compile(r"ld-linux\S*|ld-[\d.]+\.so")
+LIBC = late_pattern(r"libc\.so\.6|libc-[\d.]+\.so|libpthread[.-].*")
+MUSL = late_pattern(r"ld-musl\S*|libc\.musl\S*")
+LOADER = late_pattern(r"ld-linux\S*|ld-[\d.]+\.so")
 """glibc's loader alone: musl's is its libc too, and calls of it may be the user's."""
 BELOW_MAIN = "(below main)"
 """What valgrind calls, in a program that has no symbol `main`, the function of libc that called it."""

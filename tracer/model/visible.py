@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_HIDDEN = re.compile(
+from tracer.late_patterns import late_pattern
+
+_HIDDEN = late_pattern(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 """Controls, ends of lines, what turns the direction of writing (Unicode TR 9), and what is in no character."""

@@ -15,7 +15,6 @@ from tracer.model.snapshot import Snapshot
 from tracer.pipeline.judge_options import JudgeOptions
 from tracer.pipeline.naming import recorded_symbols, with_class_names
 from tracer.recording.chunks import MAGIC
-from tracer.recording.reader import read_recording
 
 _LARGEST_REPORT = 1 << 28
 _LONGEST_START = 256
@@ -52,6 +51,8 @@ def check_baseline(path: Path, options: JudgeOptions) -> None:
     except CannotRead as error:
         raise CannotRead(str(error), "check the path after --baseline") from None
     if recording:
+        from tracer.recording.reader import read_recording
+
         read_recording(path)
     else:
         read_report(path, options)
@@ -69,6 +70,8 @@ def read_findings(path: Path, options: JudgeOptions) -> Findings:
     """Return the findings of a recording, which is analysed, or of a JSON report. Raises CannotRead."""
     if not is_recording_file(path):
         return read_report(path, options)
+    from tracer.recording.reader import read_recording
+
     recording = read_recording(path)
     return _analysed(recording.snapshot, recorded_symbols(recording, options), options)
 

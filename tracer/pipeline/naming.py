@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from tracer.model.frames import Frame, Symbols
 from tracer.model.records import FRAME_BINARY_SHIFT, SCRIPT_BINARY
 from tracer.model.snapshot import Binary, Snapshot
 from tracer.pipeline.judge_options import JudgeOptions
-from tracer.recording.recording import Recording
 from tracer.symbols.class_names import class_names
 from tracer.symbols.symbolizer import symbolize
+
+if TYPE_CHECKING:
+    from tracer.recording.recording import Recording
 
 _NONE: Symbols = {}
 

@@ -21,7 +21,6 @@ from tracer.pipeline.linked_names import linked_names
 from tracer.pipeline.naming import recorded_symbols
 from tracer.pipeline.report_file import report_file
 from tracer.pipeline.steps import OnStep, step, unseen
-from tracer.recording.reader import read_recording
 from tracer.report.formats import NAMES, Format, ReportOptions, format_for, write_to_file
 from tracer.report.verdict_line import verdict
 
@@ -167,6 +166,8 @@ def report_of_file(path: Path, options: JudgeOptions = _DEFAULTS, on_step: OnSte
 def report_of_recording(path: Path, options: JudgeOptions = _DEFAULTS, on_step: OnStep = unseen) -> Report:
     """Return the report of a recording. Raises CannotRead."""
     with step(on_step, "reading"):
+        from tracer.recording.reader import read_recording
+
         recording = read_recording(path)
     with step(on_step, "looking up names"):
         symbols = recorded_symbols(recording, options)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tracer.binaries.open_binaries import OpenBinary
+from tracer.late_patterns import late_pattern
 from tracer.probing.preloading import is_of_heap
 from tracer.specs.allocators import REPLACEMENTS
 
-_INERT = re.compile(
+_INERT = late_pattern(
     r"mallctl\w*|malloc_(stats|usable_size|size|good_size|info|trim|message|conf)\w*|mallinfo2?|mallopt"
     r"|[ns]allocx|tc_(version|set_new_mode|mallo\w*|malloc_s\w*|nallocx)|MallocExtension_\w+|_ZN?K?15MallocExtension\w*"
     r"|mi_(version|option_\w+|stats_\w+|collect|process_in\w+|thread_\w+|register_\w+|is_\w+|check_owned|debug_\w+"

@@ -12,12 +12,11 @@ import re
 import time
 from collections.abc import Collection, Iterable
 
-import psutil
-
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 
 _ENVIRONMENT_BYTES = 1 << 20
-_WHO = re.compile(r"^(Uid|Gid|NSpid):\t(.*)$", re.MULTILINE)
+_WHO = late_pattern(r"^(Uid|Gid|NSpid):\t(.*)$", re.MULTILINE)
 _PARENT, _STARTED = 1, 19
 """Fields of proc_pid_stat(5), from the third on."""
 
@@ -142,6 +141,8 @@ def parent(pid: int) -> int | None:
 
 def descendants(pid: int) -> tuple[int, ...]:
     """Return the numbers of a process's children, and theirs, that have not ended."""
+    import psutil  # takes 15 ms, and few traces ask
+
     try:
         return tuple(child.pid for child in psutil.Process(pid).children(recursive=True) if is_alive(child.pid))
     except psutil.Error:

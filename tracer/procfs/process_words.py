@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-import psutil
-
 from tracer.procfs.process import executable
 
 CGROUP = "cgroup:"
@@ -24,6 +22,8 @@ def processes_of(word: str) -> tuple[int, ...]:
     """
     if word.isdecimal():
         return (int(word),)
+    import psutil  # as in tracer.procfs.process
+
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     name = word.removeprefix(CGROUP)
     if (listed := _listed_below(name)) is not None:
@@ -44,6 +44,8 @@ def names_of_programs() -> tuple[str, ...]:
 
 
 def _running() -> Iterator[int]:
+    import psutil
+
     return iter(sorted(psutil.pids()))
 
 

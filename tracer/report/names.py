@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from tracer.late_patterns import late_pattern
 
-_OPERATOR = re.compile(r"operator ?(<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>|\(\))")
+_OPERATOR = late_pattern(r"operator ?(<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>|\(\))")
 _HIDDEN = {"<": "\ue000", ">": "\ue001", "(": "\ue002", ")": "\ue003"}
 _SHOWN = str.maketrans({hidden: shown for shown, hidden in _HIDDEN.items()})
 _HIDE = str.maketrans(_HIDDEN)
-_TAG = re.compile(r"\[abi:[^\]]*\]")
+_TAG = late_pattern(r"\[abi:[^\]]*\]")
 """abi_tag of GCC; numba has the arguments' types and the options of a compilation in such tags."""
 _LEAST = 8
 

@@ -6,23 +6,23 @@ has only its bare name from the debug information; that of LLVM has its symbol.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from tracer.late_patterns import late_pattern
 from tracer.model.findings import Leak
 from tracer.model.frames import Frame
 from tracer.report.amount_words import amount
 from tracer.report.stack_lines import name
 
-CLONE = re.compile(r"(\.(isra|constprop|part|cold|lto_priv)(\.\d+)?)+$")
+CLONE = late_pattern(r"(\.(isra|constprop|part|cold|lto_priv)(\.\d+)?)+$")
 """What a compiler adds to a name, and changes with the next build."""
-_REPLACED = re.compile(r"(m|c|re|v|pv|aligned_)alloc|(posix_)?memalign|reallocarray|operator new.*|_Zn[wa].*")
+_REPLACED = late_pattern(r"(m|c|re|v|pv|aligned_)alloc|(posix_)?memalign|reallocarray|operator new.*|_Zn[wa].*")
 """What LeakSanitizer has in its own place: what such a function called is in no stack of its."""
 _LONGEST = 4096
 _CALL = "operator()"
-_PLAIN = re.compile(r"(?:\(anonymous namespace\)::)?(\w+)\(.*\)$")
+_PLAIN = late_pattern(r"(?:\(anonymous namespace\)::)?(\w+)\(.*\)$")
 """A function of C++ that is in no namespace with a name, nor in a class."""
-_QUALIFIED = re.compile(r".*[\w)}>]::(operator\(\)|~?\w+)\(.*\)(?: const)?$")
+_QUALIFIED = late_pattern(r".*[\w)}>]::(operator\(\)|~?\w+)\(.*\)(?: const)?$")
 
 
 def lsan_lines(leak: Leak) -> Iterator[str]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TextIO
 
+from tracer.late_patterns import late_pattern
 from tracer.model.c_library_names import BELOW_MAIN, STARTS
 from tracer.model.findings import BAD_FREES, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.frames import Frame, LinkedNames, place_of
 from tracer.report.amount_words import amount, times
 from tracer.report.sanitizer_pattern import CLONE, literal, lsan_lines
 
-_ALLOCATOR = re.compile(r"([mc]|re|v|pv|aligned_)alloc|(posix_)?memalign")
+_ALLOCATOR = late_pattern(r"([mc]|re|v|pv|aligned_)alloc|(posix_)?memalign")
 """What valgrind replaces. A function of the program that calls itself so (xmalloc) is a frame of its own."""
-_NEW = re.compile(r"_Zn[wa]|operator new\b")
+_NEW = late_pattern(r"_Zn[wa]|operator new\b")
 _OUTERMOST = ("main", "start_thread")
 _NONE: LinkedNames = {}
 _DEEPEST = 24

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
+from tracer.late_patterns import late_pattern
 from tracer.model.distinct_values import distinct
 from tracer.model.joined_rows import joined_rows
 from tracer.model.snapshot import Records
 from tracer.reachability.memory import REGION, WORD, RegionKind
 from tracer.scanning.stopped_threads import LEAST_POINTER, Words
 
-_LINE = re.compile(r"tfd:\s*(\d+) events:.* data:\s*([0-9a-f]{1,16})\b", re.ASCII)
+_LINE = late_pattern(r"tfd:\s*(\d+) events:.* data:\s*([0-9a-f]{1,16})\b", re.ASCII)
 _EPOLL = "anon_inode:[eventpoll]"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.model.addresses import Space, space_number, space_numbers
 from tracer.model.distinct_values import is_any_of
 from tracer.model.operations import MemoryTrait
@@ -18,7 +18,7 @@ from tracer.model.snapshot import Records, Snapshot
 from tracer.reachability.reach_records import Outstanding
 
 _PAGE, _ONE = np.uint64(4096), np.uint64(1)
-_LOADER = re.compile(r"ld-linux|ld-musl|ld-\d")
+_LOADER = late_pattern(r"ld-linux|ld-musl|ld-\d")
 
 
 class RowsBySpace:

@@ -6,15 +6,16 @@ import os
 import re
 from pathlib import Path
 
+from tracer.late_patterns import late_pattern
 from tracer.procfs.process import thread_ids
 
 Activity = dict[int, tuple[str, int]]
 """Thread to its state, and how often it was taken off a processor."""
 _AWAY = frozenset("StT")
 """Sleeping, or stopped. In an uninterruptible wait a vfork's child may run in the same memory."""
-_STATE = re.compile(r"^State:\t(\S)", re.MULTILINE)
-_SWITCHES = re.compile(r"^(?:non)?voluntary_ctxt_switches:\t(\d+)", re.MULTILINE)
-_TRACER = re.compile(r"^TracerPid:\t(\d+)", re.MULTILINE)
+_STATE = late_pattern(r"^State:\t(\S)", re.MULTILINE)
+_SWITCHES = late_pattern(r"^(?:non)?voluntary_ctxt_switches:\t(\d+)", re.MULTILINE)
+_TRACER = late_pattern(r"^TracerPid:\t(\d+)", re.MULTILINE)
 
 
 def activity(pid: int) -> Activity:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from tracer.elf.image import Image
+from tracer.late_patterns import late_pattern
 from tracer.model.operations import FunctionSpec
 
-PATTERN = re.compile(r"[*?\[]")
+PATTERN = late_pattern(r"[*?\[]")
 """What makes a name of a spec one for many functions."""
 
 

@@ -10,14 +10,15 @@ from functools import lru_cache
 
 from tracer.elf.image import ET_EXEC, Image
 from tracer.elf.symbol_table import STB_LOCAL, STT_FUNC, STT_GNU_IFUNC, Symbol, SymbolTable, read_symbol_table
+from tracer.late_patterns import late_pattern
 from tracer.model.operations import FunctionSpec, Location, Operation, Site, Spec
 from tracer.model.snapshot import Unresolved
 
 _SHORTEST_FRAGMENT = 5
 # GCC's suffixes (cgraphclones.cc, ipa-sra.cc): other arguments; a piece of the body; only another name.
-_OTHER_ARGUMENTS = re.compile(r"\.(isra|constprop)\b")
-_PIECE = re.compile(r"\.(part|cold)\b")
-_RENAMED = re.compile(r"(\.(lto_priv|llvm|localalias)(\.\d+)?)+")
+_OTHER_ARGUMENTS = late_pattern(r"\.(isra|constprop)\b")
+_PIECE = late_pattern(r"\.(part|cold)\b")
+_RENAMED = late_pattern(r"(\.(lto_priv|llvm|localalias)(\.\d+)?)+")
 _ALLOCATIONS = range(Operation.ALLOC, Operation.REMAP + 1)
 
 

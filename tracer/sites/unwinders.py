@@ -6,13 +6,13 @@ the program, a cancelled thread's cleanup is skipped, a backtrace is cut.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import Instruction
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, Symbol, read_symbol_table
+from tracer.late_patterns import late_pattern
 from tracer.model.operations import INTERPRETED, Placement, SiteFlag
 from tracer.model.unwinding import Moment, UnwinderPlace
 from tracer.sites.costs import NANOSECONDS, CostModel
@@ -31,9 +31,9 @@ CATCH = ("__cxa_begin_catch",)
 SANITIZED = ("__asan_init", "__hwasan_init", "__tsan_init", "__msan_init")
 """What instrumented code calls at its start (compiler-rt, libsanitizer)."""
 _MARKS = ("_Unwind_", "unw_", "_step", "context", "__cxa_begin_catch")
-_PERSONALITY = re.compile(rb"\x01zP[LRSB]*\0")
+_PERSONALITY = late_pattern(rb"\x01zP[LRSB]*\0")
 """A CIE's version, and its augmentation where its functions have handlers (LSB Core 5.0, "Exception Frames")."""
-_UNWINDER = re.compile(b"_Unwind_")
+_UNWINDER = late_pattern(b"_Unwind_")
 _LONGEST_START = 48
 REGISTER_SP = int(ARCHITECTURE.stack_pointer)
 

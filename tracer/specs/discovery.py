@@ -8,13 +8,14 @@ from dataclasses import field, replace
 
 from tracer.dwarf.debug_facts import DebugFacts, FunctionFacts, Member, Pointee
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.specs import function_words as words
 
 _COUNTER_TYPES = frozenset(
     ("refcount_t", "kref", "atomic_t", "atomic_int", "atomic_uint", "gatomicrefcount", "grefcount", "refcount_struct",
      "CRYPTO_REF_COUNT", "DBusAtomic", "atomic_long_t", "atomic_ulong", "atomic_long")
 )  # fmt: skip
-_COUNTER_NAME = re.compile(
+_COUNTER_NAME = late_pattern(
     r"_*(?:n_?)?ref(?:s|cnt|count|_?count|_?cnt|erences?|_?counter)?_*|.*_ref_?(?:cnt|count)|use_?count"
 )
 _THROUGH_FIRST = "{}(object=*arg0)"

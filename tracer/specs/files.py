@@ -9,6 +9,7 @@ from typing import Any
 
 from tracer.errors import CannotRead, SpecInvalid
 from tracer.files.plain_file import read_named
+from tracer.late_patterns import late_pattern
 from tracer.specs.description import DescribedFunction, DescribedType, Description
 from tracer.specs.functions import MEMORY_OPERATIONS, REFERENCE_OPERATIONS, Defaults, parse_function
 from tracer.specs.value_syntax import parse_class, parse_memory
@@ -17,7 +18,7 @@ _TOP = ("name", "description", "libraries", "type", "allocator")
 _OF_TYPE = ("name", "counter", "class", "libraries", *REFERENCE_OPERATIONS)
 _OF_ALLOCATOR = ("name", "libraries", "wraps", "memory", *MEMORY_OPERATIONS)
 _LARGEST_SPEC = 1 << 24
-_AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
+_AT_LINE = late_pattern(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def read_spec_file(path: Path) -> Description:

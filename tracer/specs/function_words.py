@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tracer.late_patterns import late_pattern
+
 GET_PUT = (
     ("__get", "__put"), ("_up_ref", "_free"), ("_ref", "_unref"), ("_reference", "_unreference"),
     ("_reference", "_destroy"), ("_retain", "_release"), ("_addref", "_release"), ("_add_ref", "_release"),
@@ -19,7 +21,7 @@ DELETES = ("__delete", "__free", "__destroy", "_delete", "_free", "_destroy", "_
 """Endings of what ends an object whatever its count."""
 
 
-_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BETWEEN_WORDS = late_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def spaced(name: str) -> str:
@@ -28,10 +30,10 @@ def spaced(name: str) -> str:
 
 
 def _words(*words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:^|_)(?:{'|'.join(words)})(?:\d+)?(?:_|$)", re.IGNORECASE)
+    return late_pattern(rf"(?:^|_)(?:{'|'.join(words)})(?:\d+)?(?:_|$)", re.IGNORECASE)
 
 
-MAKES = re.compile(r"(?:^|_)(?:new|create|clone|copy|dup)(?:\d+)?(?:_|$)")
+MAKES = late_pattern(r"(?:^|_)(?:new|create|clone|copy|dup)(?:\d+)?(?:_|$)")
 MAKES_AND_RETURNS = _words(
     "new", "create", "clone", "copy", "dup[a-z]*", "open", "allocz?", "allocate", "init", "connect", "parse", "load",
     "receive", "pop", "steal", "d2i", "read", "from", "build", "prepare", "(?:builder|dict)_end",
@@ -47,18 +49,18 @@ BORROWS = _words(
     "reference", "set", "borrow",
 )  # fmt: skip
 """Of functions that return an object which stays somebody else's."""
-ENDS = re.compile(
+ENDS = late_pattern(
     r"_(?:free|delete|destroy|close|cleanup|finali[sz]e|finish|disconnect|unref|release|end|put|deinit)(?:_v\d+)?$"
 )
-CAMEL_ENDS = re.compile(r"(?<=[a-z0-9])(?:Free|Destroy|Delete|Close|Release|Unref)(?=[A-Z]|$)")
-BORROWS_FIRST = re.compile(r"_(?:get\d*|peek|find|lookup)_(?:.*_)?(?:new|copy|dup|create)", re.IGNORECASE)
+CAMEL_ENDS = late_pattern(r"(?<=[a-z0-9])(?:Free|Destroy|Delete|Close|Release|Unref)(?=[A-Z]|$)")
+BORROWS_FIRST = late_pattern(r"_(?:get\d*|peek|find|lookup)_(?:.*_)?(?:new|copy|dup|create)", re.IGNORECASE)
 """Of functions that return what somebody else made: x_get_new_y."""
-STARTS_UP = re.compile(r"_init\d*(?:_|$)", re.IGNORECASE)
-PUTS = re.compile(r"_(?:unref|unreference|decref)(?:_|$)")
+STARTS_UP = late_pattern(r"_init\d*(?:_|$)", re.IGNORECASE)
+PUTS = late_pattern(r"_(?:unref|unreference|decref)(?:_|$)")
 """Of functions that give a reference back and do something else too."""
-WEAK = re.compile(r"_weak$")
+WEAK = late_pattern(r"_weak$")
 """A weak reference keeps nothing alive."""
-ERROR_TYPES = re.compile(r"err(?:or)?(?:_t)?$", re.IGNORECASE)
+ERROR_TYPES = late_pattern(r"err(?:or)?(?:_t)?$", re.IGNORECASE)
 """What stands behind the last parameter of many functions, and is made where they fail."""
-PUBLIC_PUTS = re.compile(r"_free$")
+PUBLIC_PUTS = late_pattern(r"_free$")
 """Of a counted type's functions in a header: who calls it has a reference, and gives it back."""

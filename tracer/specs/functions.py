@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tracer.architecture.current import argument
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.model.operations import (
     NO_FLAGS,
     NOWHERE,
@@ -30,7 +31,7 @@ REFERENCE_OPERATIONS = {
 MEMORY_OPERATIONS = {"alloc": Operation.ALLOC, "realloc": Operation.REALLOC, "free": Operation.FREE}
 OPTIONS = ("object", "counter", "count", "size", "type", "holder", "fails", "nested", "replaces", "shares", "library")
 
-_FUNCTION = re.compile(r"(?P<name>[A-Za-z_.$*?\[\]{}][\w.$@*?\[\]{}]*)\s*(?:\((?P<options>.*)\))?", re.DOTALL)
+_FUNCTION = late_pattern(r"(?P<name>[A-Za-z_.$*?\[\]{}][\w.$@*?\[\]{}]*)\s*(?:\((?P<options>.*)\))?", re.DOTALL)
 _MEMBER = "member:"
 _RETURNS_OBJECT = (Operation.CREATE, Operation.ALLOC, Operation.NAME)
 _COUNTED = (Operation.CREATE, Operation.GET, Operation.PUT, Operation.DELETE)

@@ -6,13 +6,13 @@ the object; types, where they are known, must agree.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator
 
 from tracer.dwarf.debug_facts import DebugFacts, Pointee
+from tracer.late_patterns import late_pattern
 from tracer.specs.discovery import Proposal
 
-_SET_UP = re.compile(r"(?P<stem>.*[a-z0-9](?<!_set))(?P<how>_init|_?Init)(?:\d*_?|_set(?:_\w+)?)")
+_SET_UP = late_pattern(r"(?P<stem>.*[a-z0-9](?<!_set))(?P<how>_init|_?Init)(?:\d*_?|_set(?:_\w+)?)")
 _ENDS = {
     "_init": ("_fini", "_deinit", "_end", "_cleanup", "_finalize", "_uninit"), "Init": ("End",), "_Init": ("_End",),
 }  # fmt: skip

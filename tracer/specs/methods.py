@@ -7,11 +7,11 @@ constructor that sets that word to 1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator
 
 from tracer.dwarf.debug_facts import Member
 from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
 from tracer.specs.discovery import Proposal
 
 _PAIRS = (
@@ -22,9 +22,9 @@ _PAIRS = (
     ("Retain", "Release"), ("acquire", "release"), ("Acquire", "Release"), ("grab", "drop"),
     ("increaseReferenceCount", "decreaseReferenceCount"), ("IncrementReferenceCount", "DecrementReferenceCount"),
 )  # fmt: skip
-_NESTED = re.compile(r"_ZNK?(?P<names>\d+[A-Za-z_]\w*)")
-_LENGTH = re.compile(r"\d+")
-_CONSTRUCTOR = re.compile(r"C[12]E")
+_NESTED = late_pattern(r"_ZNK?(?P<names>\d+[A-Za-z_]\w*)")
+_LENGTH = late_pattern(r"\d+")
+_CONSTRUCTOR = late_pattern(r"C[12]E")
 _NO_PARAMETERS = "Ev"
 _CREATE = "{}(object=arg0)"
 

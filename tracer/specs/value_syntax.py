@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from tracer.architecture.current import argument
+from tracer.late_patterns import late_pattern
 from tracer.model.operations import NO_TRAITS, RETURN_VALUE, Location, LocationKind, MemoryTrait, constant
 
-_PLACE = re.compile(r"(?P<star>\*?)(?P<base>return|arg(?P<number>\d\d?))(?P<offset>[+-](?:0x[0-9a-fA-F]+|\d+))?"
+_PLACE = late_pattern(r"(?P<star>\*?)(?P<base>return|arg(?P<number>\d\d?))(?P<offset>[+-](?:0x[0-9a-fA-F]+|\d+))?"
                     r"(?P<int>:int)?")  # fmt: skip
-_NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)")
-_COUNTER = re.compile(r"(?:\*(?P<pointer>0x[0-9a-fA-F]+|\d+)\+)?(?P<offset>0x[0-9a-fA-F]+|\d+)")
+_NUMBER = late_pattern(r"-?(?:0x[0-9a-fA-F]+|\d+)")
+_COUNTER = late_pattern(r"(?:\*(?P<pointer>0x[0-9a-fA-F]+|\d+)\+)?(?P<offset>0x[0-9a-fA-F]+|\d+)")
 _LARGEST = (1 << 31) - 1
 _LAST_ARGUMENT = 13
 _TRAITS = {"root": MemoryTrait.ROOT, "hides": MemoryTrait.HIDES}

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from tracer.late_patterns import late_pattern
 from tracer.symbols.raw_frame import Query, RawFrame, Reply
 from tracer.symbols.tool import TIMEOUT_S, run_tool
 
-_ADDRESS = re.compile(r"0x([0-9a-f]+)")
-_PLACE = re.compile(r"(.*):(\d{1,9}|\?)(?: \(discriminator \d+\))?", re.ASCII)
+_ADDRESS = late_pattern(r"0x([0-9a-f]+)")
+_PLACE = late_pattern(r"(.*):(\d{1,9}|\?)(?: \(discriminator \d+\))?", re.ASCII)
 
 
 def ask_addr2line(tool: str, query: Query, timeout_s: float = TIMEOUT_S) -> Reply:

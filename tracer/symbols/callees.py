@@ -15,20 +15,21 @@ from tracer.architecture.current import ARCHITECTURE
 from tracer.elf.image import Image
 from tracer.elf.imported_slots import imported_slots
 from tracer.elf.symbol_table import Symbol
+from tracer.late_patterns import late_pattern
 from tracer.model.frames import BY_JUMP
 from tracer.symbols.indirect_calls import path_of_call
 from tracer.symbols.source import Source
 
-OPERATOR = re.compile(r"_Zn[wa]m(St11align_val_t)?(RKSt9nothrow_t)?|_Zd[la]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?")
+OPERATOR = late_pattern(r"_Zn[wa]m(St11align_val_t)?(RKSt9nothrow_t)?|_Zd[la]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?")
 _C = frozenset({
     "malloc", "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc",
     "free", "cfree", "free_sized", "free_aligned_sized",
 })  # fmt: skip
 _UNKNOWN = frozenset({""})
 _INDIRECT = {
-    2: re.compile(rb"\xff[\x10-\x13\x16\x17\xd0-\xd7]"),
-    3: re.compile(rb"\xff(?:[\x50-\x53\x55-\x57].|\x14.)", re.DOTALL), 4: re.compile(rb"\xff\x54..", re.DOTALL),
-    6: re.compile(rb"\xff[\x90-\x93\x95-\x97\x15].{4}", re.DOTALL), 7: re.compile(rb"\xff\x94.{5}", re.DOTALL),
+    2: late_pattern(rb"\xff[\x10-\x13\x16\x17\xd0-\xd7]"),
+    3: late_pattern(rb"\xff(?:[\x50-\x53\x55-\x57].|\x14.)", re.DOTALL), 4: late_pattern(rb"\xff\x54..", re.DOTALL),
+    6: late_pattern(rb"\xff[\x90-\x93\x95-\x97\x15].{4}", re.DOTALL), 7: late_pattern(rb"\xff\x94.{5}", re.DOTALL),
 }  # fmt: skip
 """Calls through a register or memory, by their length without prefixes."""
 _LONGEST_CALL = max(_INDIRECT)

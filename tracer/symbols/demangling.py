@@ -8,20 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from tracer.late_patterns import late_pattern
 from tracer.symbols.tool import find_tool, run_tool
 
-CLONE_SUFFIX = re.compile(
+CLONE_SUFFIX = late_pattern(
     r"(?:\.(?:cold|part|isra|constprop|lto_priv|localalias|clone|llvm|__uniq)(?:\.\d+)*)+$", re.ASCII
 )
 """What gcc and clang append to the name of a copy or a part of a function."""
-COLD_PART = re.compile(r"\.cold(?:\.\d+)*(?:\.|$)")
+COLD_PART = late_pattern(r"\.cold(?:\.\d+)*(?:\.|$)")
 
-_MANGLED_RUST = re.compile(r"_ZN.*17h[0-9a-f]{16}E", re.ASCII)
-_RUST_HASH = re.compile(r"::h[0-9a-f]{16}$", re.ASCII)
-_RUST_ESCAPE = re.compile(r"\$(\w+)\$|\.\.", re.ASCII)
+_MANGLED_RUST = late_pattern(r"_ZN.*17h[0-9a-f]{16}E", re.ASCII)
+_RUST_HASH = late_pattern(r"::h[0-9a-f]{16}$", re.ASCII)
+_RUST_ESCAPE = late_pattern(r"\$(\w+)\$|\.\.", re.ASCII)
 _RUST_SIGNS = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
-_SAFE_LINE = re.compile(r"[\w.$]+", re.ASCII)
-_CRATE_NUMBER = re.compile(r"(?<=\w)\[[0-9a-f]+\]", re.ASCII)
+_SAFE_LINE = late_pattern(r"[\w.$]+", re.ASCII)
+_CRATE_NUMBER = late_pattern(r"(?<=\w)\[[0-9a-f]+\]", re.ASCII)
 _EXTENSIONS = {
     ".c": "C", ".rs": "Rust",
     ".cc": "C++", ".cpp": "C++", ".cxx": "C++", ".C": "C++", ".c++": "C++",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 from tracer.architecture.instruction import FLAGS, Flow, Instruction, Line, Memory, Operand
 from tracer.architecture.x86_64.registers import Register
+from tracer.late_patterns import late_pattern
 
 _LEGACY = {
     Register.RAX: ("rax", "eax", "ax", "al", "ah"), Register.RBX: ("rbx", "ebx", "bx", "bl", "bh"),
@@ -23,7 +23,7 @@ _LEGACY = {
 _NUMBERS = {name: int(number) for number, names in _LEGACY.items() for name in names}
 _NUMBERS |= {f"r{n}{suffix}": n for n in range(8, 16) for suffix in ("", "d", "w", "b")}
 _HIGH_BYTES = frozenset(("ah", "bh", "ch", "dh"))
-_TABLE = re.compile(r"\[rip ([+-]) (0x[0-9a-f]+|\d+)\]")
+_TABLE = late_pattern(r"\[rip ([+-]) (0x[0-9a-f]+|\d+)\]")
 
 
 def pointer_register(name: str) -> int | None:

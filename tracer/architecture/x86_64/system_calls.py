@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tracer.architecture.instruction import NumberedCall
 from tracer.architecture.x86_64.instructions import lines_of, place_beside_code
+from tracer.late_patterns import late_pattern
 
 NUMBERS = {"mmap": 9, "mprotect": 10, "munmap": 11, "mremap": 25, "clone": 56, "fork": 57, "vfork": 58, "clone3": 435}
 """arch/x86/entry/syscalls/syscall_64.tbl."""
@@ -14,7 +15,7 @@ _COMPARISON = rb"(?:\x48\x3d....|\x48\x85\xc0)?"
 """cmp $..., %rax, or test %rax, %rax: a probe on it would be single-stepped, on the jump behind it is not."""
 _TO_FUNCTION, _TO_KERNEL = b"\xbf", b"\xb8"
 """mov $..., %edi, as `syscall` of libc wants a number, or %eax."""
-_LOADED = {_TO_FUNCTION: re.compile(r"[er]?di[l]?\b"), _TO_KERNEL: re.compile(r"[er]?a[xlh]\b")}
+_LOADED = {_TO_FUNCTION: late_pattern(r"[er]?di[l]?\b"), _TO_KERNEL: late_pattern(r"[er]?a[xlh]\b")}
 _BETWEEN_BYTES = 96
 _SYSTEM_CALL = b"\x0f\x05"
 _ENDS = ("call", "ret", "hlt", "ud2", "int3", "syscall")

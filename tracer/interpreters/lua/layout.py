@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-_IDENT = re.compile(rb"\$Lua(?:Version)?: Lua 5\.([1-5])[. ]")
+from tracer.late_patterns import late_pattern
+
+_IDENT = late_pattern(rb"\$Lua(?:Version)?: Lua 5\.([1-5])[. ]")
 """lua_ident of lapi.c. Lua 5.0 and LuaJIT have none, or another."""
 
 _LUA_54 = {
@@ -48,13 +50,13 @@ LAYOUTS: Mapping[str, Mapping[str, int]] = {
 }  # fmt: skip
 """Fields of records.LUA."""
 _JIT = "LuaJIT 2.1"
-_JIT_IDENT = re.compile(rb"LuaJIT (\d+\.\d+)[. ]")
+_JIT_IDENT = late_pattern(rb"LuaJIT (\d+\.\d+)[. ]")
 _JIT_CODE: Mapping[str, re.Pattern[bytes]] = {
-    "lua_status": re.compile(rb"\x0f\xb6\x47\x0b"),  # a byte, 11 behind the argument
+    "lua_status": late_pattern(rb"\x0f\xb6\x47\x0b"),  # a byte, 11 behind the argument
     # the word 40 behind the argument less that 32 behind it, by 8
-    "lua_gettop": re.compile(rb"\x48\x8b\x47\x28\x48\x2b\x47\x20\x48\xc1\xf8\x03"),
+    "lua_gettop": late_pattern(rb"\x48\x8b\x47\x28\x48\x2b\x47\x20\x48\xc1\xf8\x03"),
     # the word 16 behind the argument, then one behind that: panic, 16 bytes before the running state
-    "lua_atpanic": re.compile(rb"\x48\x8b[\x47\x57\x4f]\x10\x48\x8b[\x80-\xbf]\x60\x01\0\0"),
+    "lua_atpanic": late_pattern(rb"\x48\x8b[\x47\x57\x4f]\x10\x48\x8b[\x80-\xbf]\x60\x01\0\0"),
 }
 """What its functions begin with where the structs are as LAYOUTS has them: with 64-bit pointers (LJ_GC64)."""
 _LANDING = b"\xf3\x0f\x1e\xfa"
