@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -135,28 +136,36 @@ class _Spans:
 
     def __init__(self, table: RawSymbols, kind: int) -> None:
         indexes = np.flatnonzero((table.kinds == kind) & (table.array["size"] > 0))
-        self.table = table
-        self.indexes = indexes[np.argsort(table.array["value"][indexes], kind="stable")]
-        self.starts = table.array["value"][self.indexes].copy()
-        room = np.uint64(0xFFFF_FFFF_FFFF_FFFF) - self.starts
-        self.ends = self.starts + np.minimum(table.array["size"][self.indexes], room)
-        self.furthest = np.maximum.accumulate(self.ends)
+        self._table = table
+        self._indexes = indexes[np.argsort(table.array["value"][indexes], kind="stable")]
+        starts = table.array["value"][self._indexes].copy()
+        room = np.uint64(0xFFFF_FFFF_FFFF_FFFF) - starts
+        ends = starts + np.minimum(table.array["size"][self._indexes], room)
+        # One number at a time is taken out of these, which costs a tenth by the views that Python has of arrays.
+        self._starts, self._ends, self._furthest = starts.data, ends.data, np.maximum.accumulate(ends).data
+        self._decoded: dict[int, Symbol] = {}
 
     def covering(self, link_address: int) -> list[Symbol]:
-        if not 0 <= link_address < 1 << 64:
-            return []
-        address = np.uint64(link_address)
-        at = int(np.searchsorted(self.starts, address, "right")) - 1
+        at = bisect_right(self._starts, link_address) - 1
         picked = []
-        while at >= 0 and self.furthest[at] > address:
-            if self.ends[at] > address:
-                picked.append(self.indexes[at])
+        while at >= 0 and self._furthest[at] > link_address:
+            if self._ends[at] > link_address:
+                picked.append(self._symbol(at))
             at -= 1
-        return _decode(self.table, picked)
+        return picked
+
+    def _symbol(self, at: int) -> Symbol:
+        symbol = self._decoded.get(at)
+        if symbol is None:
+            (symbol,) = _decode(self._table, self._indexes[at : at + 1])
+            self._decoded[at] = symbol
+        return symbol
 
 
 def _innermost(parts: Iterable[_Spans], link_address: int) -> Symbol | None:
     candidates = [s for spans in parts for s in spans.covering(link_address)]
+    if len(candidates) == 1:
+        return candidates[0]
     return min(candidates, key=lambda s: (s.binding == STB_LOCAL, -s.address, len(s.name), s.name), default=None)
 
 
@@ -198,7 +207,7 @@ def _holding(table: RawSymbols, indexes: Indexes, literal: bytes) -> Indexes:
     return indexes[inside]
 
 
-def _decode(table: RawSymbols, indexes: Indexes | list[np.intp]) -> list[Symbol]:
+def _decode(table: RawSymbols, indexes: Indexes) -> list[Symbol]:
     found = []
     for index in indexes:
         row = table.array[index]

@@ -160,9 +160,9 @@ class Symbolizer:
         outermost = frames[-1] if frames else RawFrame()
         symbol = source.covering(address)
         if symbol is not None:
-            outermost = replace(outermost, function=symbol.name, start=symbol.address)
+            outermost = RawFrame(symbol.name, outermost.file, outermost.line, symbol.address)
         elif outermost.file is None or _is_doubtful(source, address, frames):
-            outermost = replace(outermost, function=None, start=None)
+            outermost = RawFrame(None, outermost.file, outermost.line)
         inlined = frames[:-1] if self._options.inlines else ()
         return (*inlined, outermost)
 
@@ -185,7 +185,7 @@ class Symbolizer:
 
     def _frame(self, binary: Binary, address: int, raw: RawFrame, inlined: bool, resolved: Resolved) -> Frame:
         name = raw.function
-        hidden_part = self._options.demangle and name is not None and COLD_PART.search(name)
+        hidden_part = self._options.demangle and name is not None and _is_cold_part(name)
         offset = None if raw.start is None or inlined or hidden_part else address - raw.start
         return Frame(
             function=self._names.get(name, name) if name is not None else None,
@@ -198,7 +198,7 @@ class Symbolizer:
             address=address,
             offset=offset,
             kind=binary.kind,
-            language=language_of(CLONE_SUFFIX.sub("", name) if name else None, raw.file),
+            language=_language(name, raw.file),
             why_unknown=(resolved.why_unknown or NO_SYMBOL) if name is None else None,
             calls=None if inlined else resolved.calls,
         )
@@ -256,6 +256,16 @@ def _looked_up(key: int, exactly: bool) -> int:
 @cache
 def _file_name(path: str) -> str:
     return Path(path).name
+
+
+@cache
+def _is_cold_part(name: str) -> bool:
+    return COLD_PART.search(name) is not None
+
+
+@cache
+def _language(name: str | None, file: str | None) -> str | None:
+    return language_of(CLONE_SUFFIX.sub("", name) if name else None, file)
 
 
 def _identity(binary: Binary) -> str:
