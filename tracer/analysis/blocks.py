@@ -153,15 +153,16 @@ def _of_entries(
     sizes = blocks.size[order].astype(np.uint64)
     roots = np.bitwise_or.reduceat(np.uint32(1) << blocks.reached.root_kind[order].astype(np.uint32), starts)
     spans = [evidence.span(pid, generation) for pid, generation, *_ in keys]
-    is_shown = np.arange(len(order)) - np.repeat(starts, counts) < evidence.samples
-    ends = np.repeat([evidence.end_ns(pid, generation) for pid, generation, *_ in keys], counts)
-    shown = _instances(blocks, order[is_shown], ends[is_shown].tolist())
-    most = np.cumsum(np.minimum(counts, evidence.samples)).tolist()
+    most = np.minimum(counts, evidence.samples)
+    first = np.concatenate([[0], np.cumsum(most)])
+    rows = order[np.arange(first[-1]) + np.repeat(starts - first[:-1], most)]
+    ends = np.repeat([evidence.end_ns(pid, generation) for pid, generation, *_ in keys], most)
+    shown = _instances(blocks, rows, ends.tolist())
     return _OfEntries(
         np.minimum.reduceat(sizes, starts).tolist(), np.maximum.reduceat(sizes, starts).tolist(), roots.tolist(),
         births(blocks.time[order], sizes, bounds, spans), evidence.holders.of_each(blocks.targets[order], bounds),
         [()] * len(keys) if within is None else numbers_of_each(within[order], bounds),
-        [tuple(shown[begin:end]) for begin, end in pairwise([0, *most])],
+        [tuple(shown[begin:end]) for begin, end in pairwise(first.tolist())],
     )  # fmt: skip
 
 

@@ -30,6 +30,8 @@ _HOLDING = ("kind", "place", "offset", "type", "released", "count", "tid", "name
 MOST = 16
 """Holders of an entry; the rest is one more, of kind "other"."""
 _OTHER = "other"
+_AT_ONCE = 1 << 17
+"""Targets that are looked up together, but for those of one run: a million would take 50 MiB for a moment."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,26 @@ class HoldersOfEntries:
 
     def of_each(self, targets: Targets, bounds: Indices) -> list[tuple[Holder, ...] | None]:
         """Return who holds each run of targets, as `of` does; run r is from bounds[r] to bounds[r + 1]."""
-        runs = len(bounds) - 1
         if not len(self._rows):
-            return [None] * runs
-        known = targets.group >= 0
+            return [None] * (len(bounds) - 1)
+        found: list[tuple[Holder, ...] | None] = []
+        at = 0
+        while at < len(bounds) - 1:
+            behind = max(at + 1, int(np.searchsorted(bounds, bounds[at] + _AT_ONCE, side="right")) - 1)
+            found += self._of_some(targets.group[bounds[at] : bounds[behind]], bounds[at : behind + 1] - bounds[at])
+            at = behind
+        return found
+
+    def _of_some(self, group: Column, bounds: Indices) -> list[tuple[Holder, ...] | None]:
+        runs = len(bounds) - 1
+        if runs == 1:
+            return [self._of_groups(distinct(group[group >= 0]).tolist())]
+        known = group >= 0
         run = np.repeat(np.arange(runs), np.diff(bounds))[known]
-        pairs = distinct(run * len(self._first) + targets.group[known])
-        group = (pairs % len(self._first)).tolist()
+        pairs = distinct(run * len(self._first) + group[known])
+        groups = (pairs % len(self._first)).tolist()
         begins = np.searchsorted(pairs, np.arange(runs + 1) * len(self._first)).tolist()
-        return [self._of_groups(group[begin:end]) for begin, end in pairwise(begins)]
+        return [self._of_groups(groups[begin:end]) for begin, end in pairwise(begins)]
 
     def _of_groups(self, groups: Sequence[int]) -> tuple[Holder, ...] | None:
         if not groups:
