@@ -25,7 +25,6 @@ class FrameIndex:
         self._parts: list[Callable[[int], Fde | None]] = []
         if sources and not sources[0].debug and (table := search_table(image)) is not None:
             self._parts.append(_by_table(sources[0], *table))
-            sources = sources[1:]
         self._parts += map(_by_all, sources)
         self._rows: dict[int, RegisterRow | None] = {}
 
@@ -64,10 +63,16 @@ def _by_table(
 
 
 def _by_all(source: FrameSource) -> Callable[[int], Fde | None]:
-    programs = sorted(read_programs(source), key=lambda program: program.start)
-    starts = [program.start for program in programs]
+    """Read all records, once a function is asked for that a table does not have: who changes a binary later may leave
+    the linker's table as it was."""
+
+    @cache
+    def read() -> tuple[list[int], list[Fde]]:
+        programs = sorted(read_programs(source), key=lambda program: program.start)
+        return [program.start for program in programs], programs
 
     def find(link_address: int) -> Fde | None:
+        starts, programs = read()
         at = bisect_right(starts, link_address) - 1
         return programs[at] if at >= 0 and link_address < programs[at].end else None
 

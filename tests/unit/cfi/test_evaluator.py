@@ -147,6 +147,17 @@ def test_the_linkers_table_finds_what_all_records_say(path: str) -> None:
     assert index.find(functions[-1].end) is None
 
 
+def test_a_function_that_the_table_lacks_is_found() -> None:
+    image = Image.open(LIBRARIES[0])
+    header = next(segment for segment in image.segments if segment.type == PT_GNU_EH_FRAME)
+    data = bytearray(image.data[:])
+    data[header.file_offset + 8 : header.file_offset + 12] = (10).to_bytes(4, "little")
+    shortened, last = Image(bytes(data), "shortened"), read_programs(frame_sources(image)[0])[-1]
+    table = search_table(shortened)
+    assert table is not None and len(table[0]) == 10
+    assert FrameIndex(shortened).find(last.start) == last
+
+
 def test_a_header_of_another_form_is_not_followed() -> None:
     image = Image.open(LIBRARIES[0])
     header = next(segment for segment in image.segments if segment.type == PT_GNU_EH_FRAME)
