@@ -167,7 +167,7 @@ def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Cl
     first = np.flatnonzero(reach == best[target])[::-1]  # the last write of each target is its first word
     root, kind, owner = (np.zeros(len(rows), np.uint64) for _ in range(3))
     root[target[first]] = at[first]
-    kind[target[first]] = [_ROOT_KIND.get(int(k), RootKind.BLOCK) for k in np.where(is_root, region, 0)[first]]
+    kind[target[first]] = _KIND_OF_ROOT[np.where(is_root, region, 0)[first]]
     owner[target[first]] = np.where(is_root[first], 0, _start_of_owner(table, classes, source[first]))
     best, root, kind, owner = best[whole], root[whole], kind[whole], owner[whole]
     hidden = (best == _LAST) & (classes.hidden != Reach.UNKNOWN)
@@ -186,7 +186,9 @@ def _wholes(mapped: Records) -> Indices:
     return first[number]
 
 
-_ROOT_KIND = {int(region): int(root) for region, root in ROOT_KINDS.items()}
+_KIND_OF_ROOT = np.full(256, RootKind.BLOCK, np.uint64)
+"""The kind of the root that a word is, by the kind of its region."""
+_KIND_OF_ROOT[list(map(int, ROOT_KINDS))] = list(map(int, ROOT_KINDS.values()))
 
 
 def _start_of_owner(table: BlockTable, classes: Classes, source: Indices) -> npt.NDArray[np.uint64]:
