@@ -12,7 +12,7 @@ from tracer.analysis.evidence import Evidence
 from tracer.analysis.families import MOST_CALLS, ByPointer, Call, call_of, called, made_by_c
 from tracer.model.findings import ErrorFinding, FrameList
 from tracer.model.records import Given
-from tracer.model.snapshot import SiteInfo
+from tracer.model.snapshot import Records, SiteInfo
 
 MISMATCHED_FREE = "mismatched-free"
 _ALL_LOOKED_AT = 16
@@ -67,7 +67,7 @@ class Mismatches:
     def findings(self) -> Iterator[ErrorFinding]:
         """Yield an error for each pair that is one, where nothing was lost: else a block may seem an older one."""
         snapshot = self._evidence.snapshot
-        for row in map(_Free._make, snapshot.free_sites.tolist()):
+        for row in _rows(snapshot.free_sites):
             reason = self._judge(row) if snapshot.is_whole(row.pid, row.generation) else None
             if reason:
                 yield ErrorFinding(
@@ -144,6 +144,11 @@ class Mismatches:
             by_pointer = ByPointer(path, stacks.calls_of(function)) if function else None
             call = self._frees[key] = call_of(stacks.frames_of(key[0]), False, by_pointer)
         return call
+
+
+def _rows(free_sites: Records) -> Iterator[_Free]:
+    columns = (free_sites["count" if name == "frees" else name].tolist() for name in _Free._fields)
+    return map(_Free._make, zip(*columns, strict=True))
 
 
 def _are_others(made: SiteInfo, freed: SiteInfo) -> bool:
