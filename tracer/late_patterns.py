@@ -16,6 +16,8 @@ class LatePattern:
         self._arguments = arguments
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # what pickle and copy look for before there is anything
+            raise AttributeError(name)
         value = getattr(re.compile(*self._arguments), name)  # which keeps what it compiled
         setattr(self, name, value)
         return value

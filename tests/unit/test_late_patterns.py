@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -37,6 +39,12 @@ def test_is_as_the_compiled_one() -> None:
     assert (late.pattern, late.flags, late.groupindex) == (made.pattern, made.flags, made.groupindex)
     with pytest.raises(AttributeError):
         late.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_copies_and_pickles() -> None:
+    late = late_pattern("a+")
+    for one in (copy.copy(late), pickle.loads(pickle.dumps(late)), copy.deepcopy(late)):
+        assert one.fullmatch("aa") and not one.fullmatch("b")
 
 
 def test_nothing_is_compiled_before() -> None:
