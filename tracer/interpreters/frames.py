@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 
 from tracer.interpreters.code import frames_of, read_code
 from tracer.interpreters.languages import LANGUAGE_OF
@@ -47,6 +47,9 @@ class InterpreterFrames:
         self._calls: dict[_Call, tuple[int, bool]] = {}
         self._runs_met: dict[bytes, Run] = {}
         """By their frames as they were sent."""
+        self._shapes_met: dict[bytes, tuple[tuple[int, ...], bool]] = {}
+        """The frames of runs and whether they replace a loop, by their frames without the place: the same calls lie
+        elsewhere on each stack."""
         self._shown: list[_Call] = []
         """By the numbers of their frames."""
         self._waiting: deque[bytes] = deque()
@@ -88,7 +91,7 @@ class InterpreterFrames:
                 places = struct.unpack_from(f"<{native_depth}I", blob, _HEAD.size)
             stacks[number] = self._merged(native, places, self._runs(blob[behind:], depth), bool(is_cut))
 
-    def _merged(self, native: Stack, places: Sequence[int], runs: Iterable[Run], is_cut: bool) -> Stack:
+    def _merged(self, native: Stack, places: Sequence[int], runs: Sequence[Run], is_cut: bool) -> Stack:
         frames, missed = merged(native.frames, places[: len(native.frames)], runs)
         if missed:
             self._troubles["whose place on the C stack was not found"] += 1
@@ -98,34 +101,40 @@ class InterpreterFrames:
             status = StackStatus.TRUNCATED if native.complete else status
         return Stack(frames, status)
 
-    def _runs(self, frames: bytes, depth: int) -> Iterator[Run]:
+    def _runs(self, frames: bytes, depth: int) -> list[Run]:
         """Split at the ends of runs; one without an end is left out.
 
         `frames`: as many INTERPRETER_FRAMEs as `depth` says. Most runs are those of a stack before.
         """
-        met, begin, end = self._runs_met.get, 0, 0
+        met, begin, end, runs = self._runs_met.get, 0, 0, []
         for place in struct.unpack(f"<{4 * depth}I", frames)[3::4]:
             end += _FRAME_BYTES
             if place:
                 sent = frames[begin:end]
                 begin = end
-                yield met(sent) or self._kept(sent)
+                runs.append(met(sent) or self._kept(sent))
+        return runs
 
     def _kept(self, sent: bytes) -> Run:
+        shape, place = sent[:-_PLACE_BYTES], int.from_bytes(sent[-_PLACE_BYTES:], "little") & ~1
         if len(self._runs_met) >= _MOST_RUNS:
             self._runs_met.clear()
-        run = self._runs_met[sent] = self._run(list(_FRAME.iter_unpack(sent)))
+            self._shapes_met.clear()
+        if shape not in self._shapes_met:
+            self._shapes_met[shape] = self._shape(list(_FRAME.iter_unpack(sent)))
+        keys, replaces_loop = self._shapes_met[shape]
+        run = self._runs_met[sent] = Run(keys, place, replaces_loop)
         return run
 
-    def _run(self, frames: Sequence[tuple[int, int, int]]) -> Run:
-        """Return the run of these frames (code, where in it, place): of none where one of them could not be told."""
-        *_, (last, _, place) = frames
+    def _shape(self, frames: Sequence[tuple[int, int, int]]) -> tuple[tuple[int, ...], bool]:
+        """Return the keys of these frames (code, where in it, place) and whether they replace a loop: none where one of
+        them could not be told."""
+        last = frames[-1][0]
         calls = [(code, at) for code, at, _ in frames if code]
         if len(calls) < len(frames) - (not last):  # a mark that ends a run has no code
-            return Run((), place & ~1, replaces_loop=True)
+            return (), True
         known = [self._calls.get(call) or self._met(call) for call in calls]
-        keys = tuple([key for key, _ in known if key != _HIDDEN])
-        return Run(keys, place & ~1, all(replaces_loop for _, replaces_loop in known))
+        return tuple([key for key, _ in known if key != _HIDDEN]), all(replaces for _, replaces in known)
 
     def _met(self, call: _Call) -> tuple[int, bool]:
         """Number a frame that was not met before; return its key, and whether it stands for an evaluation loop."""
