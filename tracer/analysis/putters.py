@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping
 from tracer.analysis.reference_sites import Path, Places
 from tracer.analysis.stacks import SymbolizedStacks
 
+_CALLERS = 3
+"""Calls of what is taken for the put of a type, at least."""
+
 
 class Putters:
     def __init__(self, table: SymbolizedStacks, puts: Mapping[str, Iterable[int]]) -> None:
@@ -18,13 +21,17 @@ class Putters:
         """Types by the callers of their puts: a put that ends in a jump to what deletes is not on the stack."""
         self._wrappers: dict[str, int] = {}
         for type_, stacks in puts.items():
+            stacks = list(stacks)
             places = Places(table, stacks)
-            self._wrappers[type_] = len(places.wrappers())
-            for function in places.wrappers():
+            put = places.wrappers()
+            if len({places.path(stack)[len(put) :][:1] for stack in stacks}) < _CALLERS:
+                put = put[:1]  # all that a few stacks share may be much more than the put
+            self._wrappers[type_] = len(put)
+            for function in put:
                 self._types[function].add(type_)
-            if places.wrappers():
+            if put:
                 for stack in stacks:
-                    self._callers[places.path(stack)[len(places.wrappers()) :]].add(type_)
+                    self._callers[places.path(stack)[len(put) :]].add(type_)
 
     def around(self, put: int, type_: str) -> tuple[str, ...]:
         """Return the types whose puts a put of `type_` was inside of, the innermost first."""

@@ -37,3 +37,18 @@ def test_a_put_that_ended_in_a_jump_is_known_by_its_call() -> None:
 
 def test_a_put_is_not_around_itself() -> None:
     assert putters().around(1, "map") == ()
+
+
+def test_what_few_puts_share_is_not_all_the_put() -> None:
+    """`main` is around both puts of the map, and is none."""
+    code = Code()
+    for id_, frames in {1: ("map__put:9", "purge:4", "main:1"), 2: ("map__put:9", "purge:4", "main:2")}.items():
+        code.stack(id_, *(code.frame(*_named(frame)) for frame in frames))
+    code.stack(3, *(code.frame(*_named(frame)) for frame in ("dso__put:5", "purge:7", "main:1")))
+    table = Evidence(snapshot(code), code.symbols, 1).stacks
+    assert Putters(table, {"map": (1, 2), "dso": (3,)}).around(3, "dso") == ()
+
+
+def _named(frame: str) -> tuple[str, str]:
+    function, line = frame.split(":")
+    return function, f"{function}.c:{line}"
