@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from tracer.analysis.evidence import Evidence
+from tracer.analysis.function_words import named_for
 from tracer.analysis.groups import Indices, group_rows
 from tracer.analysis.history import Calls
+from tracer.analysis.makings import Makings
 from tracer.analysis.putters import Putters
 from tracer.analysis.representatives import Representative, Representatives
 from tracer.analysis.unpaired import judge
@@ -17,6 +20,8 @@ from tracer.model.snapshot import Records
 from tracer.model.statistics import NEVER_PUT
 
 _MOST_GROUPS = 200
+_ENOUGH = 0.5
+"""What shares left of a type must be at least, for it to keep alive another one of which all is left."""
 _Key = TypeVar("_Key")
 
 
@@ -40,7 +45,42 @@ def verdicts(
     putters = _putters(evidence, lives)
     for type_, keys in by_type.items():
         found.update(zip(keys, judge(evidence, type_, lives[type_], putters), strict=True))
-    return found
+    return _with_takers(evidence, objects, found, groups, Makings(objects, snapshot.history, owner))
+
+
+def _with_takers(
+    evidence: Evidence, objects: Records, found: Mapping[_Key, Verdict], groups: Mapping[_Key, Indices],
+    makings: Makings,
+) -> dict[_Key, Verdict]:  # fmt: skip
+    """Say of which other types the objects are that took the references."""
+    takings = {key: verdict.taking for key, verdict in found.items() if verdict.taking is not None}
+    makers = {key: verdict.making for key, verdict in found.items() if verdict.making is not None}
+    around = makings.around(groups, takings, makers)
+    left = _shares_left(evidence, objects)
+
+    def by_types(key: _Key, verdict: Verdict) -> tuple[str, ...]:
+        own = int(objects["type"][groups[key][0]])
+        able = {evidence.type_name(type_) for type_ in left if type_ != own and _ENOUGH * left[own] <= left[type_]}
+        put_by = [type_ for type_ in verdict.around if type_ in able]
+        taking = verdict.taking
+        taker = named_for(taking.path[taking.kept][0], able) if taking is not None and taking.path else None
+        return (*put_by, *([] if taker is None else [taker]))
+
+    return {
+        key: replace(
+            verdict, made_with=tuple(map(evidence.type_name, around.get(key, ()))), around=by_types(key, verdict)
+        )
+        for key, verdict in found.items()
+    }
+
+
+def _shares_left(evidence: Evidence, objects: Records) -> dict[int, float]:
+    """Return of each type the share of all its objects that is left."""
+    ended = Counter[int]()
+    for type_, _, _, count in evidence.snapshot.balanced.deaths.tolist():
+        ended[type_] += count
+    left = Counter[int](objects["type"].tolist())
+    return {type_: count / (count + ended[type_]) for type_, count in left.items()}
 
 
 def _putters(evidence: Evidence, lives: Mapping[int, Sequence[Sequence[Representative]]]) -> Putters:

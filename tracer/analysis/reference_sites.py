@@ -99,12 +99,13 @@ class Places:
             start += 1
         return start
 
-    def _place(self, stack: int) -> int:
-        return min(self._start(stack) + self._handed.get(stack, 0), max(len(self.path(stack)) - 1, 0))
-
     def from_caller(self, stack: int) -> Path:
         """Return the path without the wrappers at the leaf."""
         return self.path(stack)[self._start(stack) :]
+
+    def place(self, stack: int) -> int:
+        """Return the frame of the path that the reference came to."""
+        return min(self._start(stack) + self._handed.get(stack, 0), max(len(self.path(stack)) - 1, 0))
 
     def key(self, stack: int, level: Level) -> Hashable:
         """Return what two stacks have in common if they agree at a level; a stack that was lost agrees with none."""
@@ -117,7 +118,7 @@ class Places:
         path = self.path(stack)
         if not path or level == Level.PATH:
             return path or stack
-        place = self._place(stack)
+        place = self.place(stack)
         inner = path[place : place + 2]
         if level == Level.CALLS:
             return inner
@@ -126,7 +127,7 @@ class Places:
     def telling(self, stack: int, handed: int | None = None) -> Frame | None:
         """Return the innermost frame that tells the stacks of this role apart: past those that hand up, or so many."""
         own = self._own(stack)
-        place = self._place(stack) if handed is None else min(self._start(stack) + handed, max(len(own) - 1, 0))
+        place = self.place(stack) if handed is None else min(self._start(stack) + handed, max(len(own) - 1, 0))
         return own[place][1] if own else None
 
 

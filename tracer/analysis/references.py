@@ -174,7 +174,8 @@ class _Merge:
         )
 
     def _held_in(self, count: int, rows: Indices, verdict: Verdict) -> tuple[str, ...]:
-        """Return types of objects that keep these alive: by who points at them, else by where their puts would be.
+        """Return types of objects that keep these alive: by who points at them, else by where they were taken and
+        would be put.
 
         None where most have more references than words that point at them: what nobody holds, nobody keeps alive.
         """
@@ -182,7 +183,7 @@ class _Merge:
         if 2 * int(np.count_nonzero((pointers >= 0) & (pointers < count))) > len(rows):
             return ()
         held = map(self._evidence.type_name, self._evidence.holders.counted(self._targets[rows]))
-        return tuple(dict.fromkeys((*held, *verdict.around)))
+        return tuple(dict.fromkeys((*held, *verdict.made_with, *verdict.around)))
 
     def _of_birth(self, get: UnpairedGet, birth: int) -> UnpairedGet:
         """Give the creator's own reference the very stack of the entry: it may be that of another one of its births."""

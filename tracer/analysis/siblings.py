@@ -9,8 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from tracer.analysis.activations import Activations, depth_within, without
+from tracer.analysis.function_words import makes_by_name
 from tracer.analysis.habits import Pair, PlacedLife, learn
 from tracer.analysis.lives import Life, courses
+from tracer.analysis.makings import Making
 from tracer.analysis.reference_sites import Level, Path, Places, common
 from tracer.analysis.scaling import Floats
 from tracer.analysis.stacks import SymbolizedStacks
@@ -77,6 +79,7 @@ class Siblings:
         self._table = table
         self._ends: dict[Level, defaultdict[Hashable, list[tuple[int, int]]]] = {}
         self._near: dict[Pair, float] = {}
+        self._made: Counter[Path] = Counter()
         self._trunk = self._shared_by_all(taken | given - {int(NEVER_PUT)})
         self.enough = objects + sum(life.objects for life in (*lives, *outstanding)) >= _LEAST_SEEN
         """Whether there are enough objects to learn which functions hand up what they take."""
@@ -197,6 +200,26 @@ class Siblings:
         their names alone."""
         places = self._birth_places if get in self._births else self._get_places
         return places.telling(get, None if by_name else self._activations.owner(get, by_name=False))
+
+    def came_to(self, get: int) -> tuple[Path, int]:
+        """Return the path of a get, or a birth, and the frame of it that the reference came to."""
+        places = self._birth_places if get in self._births else self._get_places
+        return places.path(get), places.place(get)
+
+    def making(self, birth: int) -> Making:
+        """Return how an object came to whoever wanted it, and how many came so that ended."""
+        if not self._made:
+            for _, stack, _, count in self._deaths.tolist():
+                self._made[self._made_for(stack)] += count
+        path = self._made_for(birth)
+        return Making(path, self._made[path])
+
+    def _made_for(self, birth: int) -> Path:
+        """Return the calls by which an object came to whoever wanted it: past those that hand it up, as is learnt, and
+        are called like that."""
+        path, learnt = self._birth_places.path(birth), self._activations.owner(birth, by_name=False)
+        made = next((place for place, (function, _) in enumerate(path) if not makes_by_name(function)), len(path))
+        return path[min(made, learnt) :]
 
     def same_get(self, one: int, other: int) -> bool:
         """Tell whether two references were taken by the same line."""

@@ -12,6 +12,7 @@ from tracer.analysis.activations import without
 from tracer.analysis.certainty import probability
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.habits import likely
+from tracer.analysis.makings import Taking
 from tracer.analysis.own_frame import call_into_library
 from tracer.analysis.putters import Putters
 from tracer.analysis.reasons import Reasons
@@ -39,14 +40,26 @@ def judge(
     siblings = Siblings(evidence.stacks, evidence.snapshot.balanced, type_, lives, objects)
     reasons = Reasons(evidence.stacks, siblings)
     name = evidence.type_name(type_)
-    return [_around(siblings, putters, name, _group(evidence, siblings, reasons, group)) for group in groups]
+    judged = ((group, *_group(evidence, siblings, reasons, group)) for group in groups)
+    return [_placed_among_others(siblings, putters, name, *one) for one in judged]
 
 
-def _around(siblings: Siblings, putters: Putters, type_: str, judged: tuple[Verdict, Suspect | None]) -> Verdict:
-    """Say whose end the put of the first suspect belongs to."""
-    verdict, first = judged
-    put = None if first is None else _usual_put(siblings, first)
-    return verdict if put is None else replace(verdict, around=putters.around(put, type_))
+def _placed_among_others(
+    siblings: Siblings, putters: Putters, type_: str, group: Sequence[Representative], verdict: Verdict,
+    first: Suspect | None,
+) -> Verdict:  # fmt: skip
+    """Say whose end the put of the first suspect belongs to, and in which calls it was taken and the objects made."""
+    if first is None:
+        return verdict
+    put = _usual_put(siblings, first)
+    level, ended = siblings.seen(first.stack, first.birth)
+    ended = ended if level == Level.PATH else 0
+    return replace(
+        verdict,
+        around=() if put is None else putters.around(put, type_),
+        taking=Taking(first.stack, first.birth, *siblings.came_to(first.stack), ended),
+        making=siblings.making(group[0].life.gets[0]),
+    )
 
 
 def _group(

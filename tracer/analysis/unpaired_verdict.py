@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracer.analysis.makings import Making, Taking
 from tracer.late_dataclasses import dataclass
 from tracer.model.findings import StackCount, UnpairedGet
 
@@ -14,3 +15,9 @@ class Verdict:
     healthy: tuple[StackCount, ...] = ()
     around: tuple[str, ...] = ()
     """Types of which a put would have been around the one that is missing, the innermost first."""
+    taking: Taking | None = None
+    """Where the first of `unpaired` was taken."""
+    making: Making | None = None
+    made_with: tuple[str, ...] = ()
+    """Types of objects that are left as well, in whose makings the first of `unpaired` was taken, the innermost
+    first."""
