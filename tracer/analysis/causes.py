@@ -1,7 +1,7 @@
 """One cause, one entry: which entries of references share a missing put, and which others only keep alive.
 
 Whom an object keeps alive is known where memory was read and its pointers lead to objects of one entry. Else it is told
-by types.
+by types: those that point at it, in whose making it was taken, or in whose puts it would be put.
 """
 
 from __future__ import annotations

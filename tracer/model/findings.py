@@ -186,7 +186,8 @@ class Leak:
     healthy: tuple[StackCount, ...] = ()
     """Where objects ended that were created at the same place."""
     held_in: tuple[str, ...] = ()
-    """Counted types whose objects hold it, or whose last put would have put it; the likeliest first."""
+    """Counted types whose objects hold it, in whose making it was taken, or whose last put would have put it; the
+    likeliest first."""
     cause: str | None = None
     """Of references: what entries have in common whose missing put, or accused get, is one."""
     kept_alive_by: str | None = None
