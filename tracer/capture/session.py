@@ -50,7 +50,7 @@ from tracer.unwinding.stack_writer import StackWriter
 _TICK_SECONDS = 0.02
 _APART_SECONDS = 0.002
 """Of two turns that take the stacks and events out: whoever is held next waits for those between to end."""
-_SPARE_SECONDS = 0.001
+_SPARE_SECONDS = 0.004
 """Of a tick in which nobody was held, for what could be done at the end too."""
 _NICE = -10
 _PATIENCE_SECONDS = 1.0
