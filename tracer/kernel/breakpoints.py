@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_PATIENCE_SECONDS = 0.5
+_PATIENCE_SECONDS = 3.0
+"""Where runs that have ended close their events, a close waits for theirs. Who goes on before the breakpoints are gone
+may find bytes changed where a file was rewritten; a hold lasts for 5 s."""
 _STEP_SECONDS = 0.0005
 _TAKES_AWAY = ("register_for_each_vma", "unregister_nosync", "percpu_down_write", "register_rwsem")
 _WAITS_FOR_READERS = ("rcu", "srcu")
