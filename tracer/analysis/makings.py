@@ -15,6 +15,7 @@ import numpy as np
 from tracer.analysis.groups import Indices
 from tracer.analysis.reference_sites import Path
 from tracer.late_dataclasses import dataclass
+from tracer.model.distinct_values import distinct
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 
@@ -73,12 +74,12 @@ class Makings:
         `groups`: rows of `objects`, of one type and process each.
         """
         made = self._made(groups, makings)
+        places = {key: (self._of(groups[key])[1], taking.path) for key, taking in takings.items()}
         left = Counter[tuple[int, Path]]()
-        for key, taking in takings.items():
-            left[self._of(groups[key])[1], taking.path] += len(groups[key])
+        for key, place in places.items():
+            left[place] += len(groups[key])
         return {
-            key: tuple(self._types(groups[key], taking, left[self._of(groups[key])[1], taking.path], made))
-            for key, taking in takings.items()
+            key: tuple(self._types(groups[key], taking, left[places[key]], made)) for key, taking in takings.items()
         }
 
     def _made(
@@ -131,9 +132,9 @@ def _in_makings(taken: Records, made: Records) -> int:
     """Return how many references were taken each beside another object: before it was made, as a creation is seen when
     the constructor returns, or behind that. `made`: in order of time."""
     before = behind = 0
-    for thread in np.unique(made["tid"]).tolist():
+    for thread in distinct(made["tid"]).tolist():
         times = made["time_ns"][made["tid"] == thread]
         place = np.searchsorted(times, taken["time_ns"][taken["tid"] == thread])
-        before += len(np.unique(place[place < len(times)]))
-        behind += len(np.unique(place[place > 0]))
+        before += len(distinct(place[place < len(times)]))
+        behind += len(distinct(place[place > 0]))
     return max(before, behind)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracer.cfi.call_frames import FrameSource
-from tracer.elf.image import PT_GNU_EH_FRAME, PT_LOAD, Image
+from tracer.elf.image import PT_GNU_EH_FRAME, PT_LOAD, Image, Segment
 
 _TABLE_FORMS = b"\x03\x3b"
 """What linkers write: the count as 4 bytes, the table as pairs of 4 signed bytes, relative to the header."""
@@ -39,28 +39,31 @@ def frame_sources(image: Image) -> tuple[FrameSource, ...]:
 
 def _through_header(image: Image) -> FrameSource | None:
     """Follow the eh_frame_ptr of .eh_frame_hdr (LSB Core 5.0, "The .eh_frame_hdr section")."""
-    for header in image.segments:
-        if header.type != PT_GNU_EH_FRAME:
-            continue
-        at = header.file_offset
-        try:
-            version, encoding = image.unpack("<BB", at)
-            form, relation = _FORMS.get(encoding & 0x0F), encoding & 0xF0
-            if version != 1 or form is None or relation not in (0x00, 0x10, 0x30):
-                return None
-            address: int = image.unpack(form, at + 4)[0]
-        except (struct.error, OverflowError):  # a damaged offset, which may be beyond any file
+    header = _search_header(image)
+    if header is None:
+        return None
+    at = header.file_offset
+    try:
+        version, encoding = image.unpack("<BB", at)
+        form, relation = _FORMS.get(encoding & 0x0F), encoding & 0xF0
+        if version != 1 or form is None or relation not in (0x00, 0x10, 0x30):
             return None
-        address += {0x00: 0, 0x10: header.link_address + 4, 0x30: header.link_address}[relation]
-        return _segment_rest(image, address & (1 << 64) - 1)
-    return None
+        address: int = image.unpack(form, at + 4)[0]
+    except (struct.error, OverflowError):  # a damaged offset, which may be beyond any file
+        return None
+    address += {0x00: 0, 0x10: header.link_address + 4, 0x30: header.link_address}[relation]
+    return _segment_rest(image, address & (1 << 64) - 1)
+
+
+def _search_header(image: Image) -> Segment | None:
+    return next((segment for segment in image.segments if segment.type == PT_GNU_EH_FRAME), None)
 
 
 def search_table(image: Image) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Return the addresses of the functions in .eh_frame, ascending, and those of their records, by the table that
     linkers make for unwinders (LSB Core 5.0, "The .eh_frame_hdr section"); None where there is none in its usual form.
     """
-    header = next((segment for segment in image.segments if segment.type == PT_GNU_EH_FRAME), None)
+    header = _search_header(image)
     if header is None:
         return None
     contents = bytes(image.data[header.file_offset : header.file_offset + header.file_size])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import errno
 import os
+import secrets
 import stat
 import time
 from collections import deque
@@ -151,8 +152,6 @@ def write_shared(path: Path, *parts: bytes) -> None:
 
 def write_own(path: Path, *parts: bytes, mode: int = 0o600, folder_mode: int = 0o700) -> None:
     """Write a file of the cache: all of it or nothing; raises Refused, OSError."""
-    import secrets  # takes 5 ms, and most runs write nothing
-
     folder = open_folder(path.parent, create=True, mode=folder_mode)
     name = f"new-{secrets.token_hex(8)}"
     try:

@@ -24,6 +24,13 @@ def make(made: Simulation, *, map_ends: bool = False, dso_ends: bool = False, th
         made.put(dso, "main:9 map_free:3")
 
 
+def lend(made: Simulation, calls: str) -> None:
+    """Make a dso of which a reference is got in some calls, and which its creator puts."""
+    dso = made.create("main:3", type_=DSO)
+    made.get(dso, calls)
+    made.put(dso, "main:6")
+
+
 def test_a_part_is_kept_by_what_was_made() -> None:
     made = Simulation()
     for _ in range(3):
@@ -78,9 +85,7 @@ def test_a_function_named_for_a_type_keeps_for_its_objects() -> None:
     made = Simulation()
     for _ in range(2):
         made.create("main:4", type_=MAP)
-        dso = made.create("main:3", type_=DSO)
-        made.get(dso, "main:5 map__insert:7")
-        made.put(dso, "main:6")
+        lend(made, "main:5 map__insert:7")
     assert told(made) == [("map", 2, True), ("dso", 2, False)]
 
 
@@ -90,7 +95,5 @@ def test_a_type_of_which_most_ended_keeps_few() -> None:
         map_ = made.create("main:4", type_=MAP)
         if number:
             made.put(map_, "main:8")
-        dso = made.create("main:3", type_=DSO)
-        made.get(dso, "main:5 map__insert:7")
-        made.put(dso, "main:6")
+        lend(made, "main:5 map__insert:7")
     assert told(made) == [("dso", 5, True), ("map", 1, True)]

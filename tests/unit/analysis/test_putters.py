@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hand_made import Code, snapshot
 
 from tracer.analysis.evidence import Evidence
@@ -17,13 +19,14 @@ STACKS = {
 }
 
 
-def putters() -> Putters:
+def putters(stacks: Mapping[int, tuple[str, ...]] = STACKS) -> Putters:
+    """Return what is learnt of stacks, of which the first two are the maps' puts."""
     code = Code()
-    for id_, frames in STACKS.items():
+    for id_, frames in stacks.items():
         named = (frame.split(":") for frame in frames)
         code.stack(id_, *(code.frame(function, f"{function}.c:{line}") for function, line in named))
     book = Evidence(snapshot(code), code.symbols, 1).stacks
-    return Putters(book, {"map": (1, 2), "dso": (3, 4, 5, 6)})
+    return Putters(book, {"map": (1, 2), "dso": tuple(stacks)[2:]})
 
 
 def test_the_put_that_stands_on_the_stack() -> None:
@@ -41,14 +44,5 @@ def test_a_put_is_not_around_itself() -> None:
 
 def test_what_few_puts_share_is_not_all_the_put() -> None:
     """`main` is around both puts of the map, and is none."""
-    code = Code()
-    for id_, frames in {1: ("map__put:9", "purge:4", "main:1"), 2: ("map__put:9", "purge:4", "main:2")}.items():
-        code.stack(id_, *(code.frame(*_named(frame)) for frame in frames))
-    code.stack(3, *(code.frame(*_named(frame)) for frame in ("dso__put:5", "purge:7", "main:1")))
-    table = Evidence(snapshot(code), code.symbols, 1).stacks
-    assert Putters(table, {"map": (1, 2), "dso": (3,)}).around(3, "dso") == ()
-
-
-def _named(frame: str) -> tuple[str, str]:
-    function, line = frame.split(":")
-    return function, f"{function}.c:{line}"
+    stacks = {1: STACKS[1], 2: ("map__put:9", "purge:4", "main:2"), 3: ("dso__put:5", "purge:7", "main:1")}
+    assert putters(stacks).around(3, "dso") == ()

@@ -147,12 +147,17 @@ def test_the_linkers_table_finds_what_all_records_say(path: str) -> None:
     assert index.find(functions[-1].end) is None
 
 
-def test_a_function_that_the_table_lacks_is_found() -> None:
-    image = Image.open(LIBRARIES[0])
+def with_header(image: Image, at: int, changed: bytes) -> Image:
+    """Return a copy of a binary with other bytes in its .eh_frame_hdr."""
     header = next(segment for segment in image.segments if segment.type == PT_GNU_EH_FRAME)
     data = bytearray(image.data[:])
-    data[header.file_offset + 8 : header.file_offset + 12] = (10).to_bytes(4, "little")
-    shortened, last = Image(bytes(data), "shortened"), read_programs(frame_sources(image)[0])[-1]
+    data[header.file_offset + at : header.file_offset + at + len(changed)] = changed
+    return Image(bytes(data), "changed")
+
+
+def test_a_function_that_the_table_lacks_is_found() -> None:
+    image = Image.open(LIBRARIES[0])
+    shortened, last = with_header(image, 8, (10).to_bytes(4, "little")), read_programs(frame_sources(image)[0])[-1]
     table = search_table(shortened)
     assert table is not None and len(table[0]) == 10
     assert FrameIndex(shortened).find(last.start) == last
@@ -160,11 +165,8 @@ def test_a_function_that_the_table_lacks_is_found() -> None:
 
 def test_a_header_of_another_form_is_not_followed() -> None:
     image = Image.open(LIBRARIES[0])
-    header = next(segment for segment in image.segments if segment.type == PT_GNU_EH_FRAME)
     for at, byte in ((0, 2), (2, 0x0B), (3, 0x1B), (7 + 4, 0x7F)):
-        data = bytearray(image.data[:])
-        data[header.file_offset + at] = byte
-        damaged = Image(bytes(data), "damaged")
+        damaged = with_header(image, at, bytes([byte]))
         assert search_table(damaged) is None
         assert FrameIndex(damaged).find(next(iter(read_programs(frame_sources(image)[0]))).start) is not None
 
