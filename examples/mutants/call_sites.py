@@ -29,6 +29,8 @@ _REFERS = re.compile(r"\(%rip\).*# ([0-9a-f]+)")
 _FUNCTION = re.compile(r"([0-9a-f]+) <([^>]+)>:")
 _RETURN_0, _RETURN_1, _RETURN_OBJECT = b"\x31\xc0", b"\xb8\x01\x00\x00\x00", b"\x48\x89\xf8"
 """xor %eax, %eax; mov $1, %eax; mov %rdi, %rax"""
+_CLEARS = re.compile(r"movq\s+\$0x0,-?(?:0x[0-9a-f]+)?\(%(?!rip|rsp|rbp)")
+"""Of a put that also clears the slot, as perf's zput."""
 _NOTHING = b"\x0f\x1f\x44\x00\x00", b"\x0f\x1f\x40\x00", b"\x0f\x1f\x00", b"\x66\x90", b"\x90", b""
 """What does nothing, of 5 bytes, 4, and so on."""
 
@@ -144,13 +146,20 @@ def write_mutant(of: Code, address: int, to: Path, one_in_four: bool) -> None:
     callee = of.calls[address]
     instead = _RETURN_OBJECT if callee in of.program.gets else _RETURN_1 if callee == of.program.get_stub else _RETURN_0
     if not one_in_four:
-        of.image.write_copy(to, [(address, instead + _NOTHING[len(instead)])])
+        cleared = [(one.address, b"\x90" * len(one.code)) for one in _cleared_by(of, address)]
+        of.image.write_copy(to, [(address, instead + _NOTHING[len(instead)]), *cleared])
         return
     start = room(of)
     # rdtsc; shr $6, %eax; test $3, %al; jne 1f; what is done instead; ret; 1: jmp callee
     chance = b"\x0f\x31\xc1\xe8\x06\xa8\x03\x75" + bytes([len(instead) + 1]) + instead + b"\xc3\xe9"
     chance += struct.pack("<i", of.functions[callee] - (start + len(chance) + 4))
     of.image.write_copy(to, [(start, chance), (address + 1, struct.pack("<i", start - (address + CALL_BYTES)))])
+
+
+def _cleared_by(of: Code, address: int) -> list[Instruction]:
+    """Return what clears the slot right behind a put, as in perf's zput: who forgets it has neither."""
+    puts = of.calls[address] in of.program.puts
+    return [one for one in of.following[address][:2] if puts and _CLEARS.match(one.text)][:1]
 
 
 def room(of: Code) -> int:

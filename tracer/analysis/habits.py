@@ -136,23 +136,27 @@ def _table(lives: Sequence[PlacedLife]) -> _Table:
     return _Table((row[real], column[real]), real, never, row[never], possible, taken, given, objects)
 
 
-def likely(weights: Floats, life: Life, extra: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+def likely(
+    weights: Floats, life: Life, extra: Floats | None = None, kept: Floats | None = None
+) -> tuple[Floats, Floats, Floats]:
     """Match one life; return (pairs, never put per get, never got per put).
 
     `weights`: how likely a reference of each get is given back at each put, shape (gets, puts). `extra`: how likely
-    each put is of none, shape (puts).
+    each put is of none, shape (puts). `kept`: how much likelier a reference of each get is still kept, shape (gets).
     """
     gets, puts = weights.shape
     # Squared: scaling spreads the odds of one exchange over both of its pairs.
     whole = np.full((gets + 1, puts + 1), _NEVER**2)
     if extra is not None:
         whole[gets, :puts] = extra**2
+    if kept is not None:
+        whole[:gets, puts] *= kept**2
     whole[:gets, :puts] = np.where(life.possible, weights**2, weights**2 * _IMPOSSIBLE)
     whole[gets, puts] = 0
     certain = _certain(whole[:gets, :puts], life)
     taken = np.append(life.taken - certain.sum(axis=1), max(0, -life.remaining))
     given = np.append(life.given - certain.sum(axis=0), max(0, life.remaining))
-    pairs = scaled(whole, taken, given, 5000, exact=True)
+    pairs = scaled(whole, taken, given, 1000, exact=True)
     return pairs[:gets, :puts] + certain, pairs[:gets, puts], pairs[gets, :puts]
 
 

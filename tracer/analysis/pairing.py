@@ -10,6 +10,7 @@ from typing import TypeVar
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.function_words import named_for
 from tracer.analysis.groups import Indices, group_rows
+from tracer.analysis.held_slots import HeldSlots
 from tracer.analysis.history import Calls
 from tracer.analysis.makings import Makings
 from tracer.analysis.putters import Putters
@@ -35,7 +36,8 @@ def verdicts(
     if not groups:
         return {}
     snapshot = evidence.snapshot
-    representatives = Representatives(objects, snapshot.history, owner, calls, snapshot.condensed)
+    slots = HeldSlots(snapshot.holders)
+    representatives = Representatives(objects, snapshot.history, owner, calls, snapshot.condensed, slots)
     biggest = sorted(groups, key=lambda key: -len(groups[key]))[:_MOST_GROUPS]
     by_type: defaultdict[int, list[_Key]] = defaultdict(list)
     for key in biggest:

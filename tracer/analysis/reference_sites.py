@@ -99,6 +99,11 @@ class Places:
             start += 1
         return start
 
+    def caller(self, stack: int) -> Frame | None:
+        """Return the first frame that is no wrapper's."""
+        own = self._own(stack)
+        return own[min(self._start(stack), len(own) - 1)][1] if own else None
+
     def from_caller(self, stack: int) -> Path:
         """Return the path without the wrappers at the leaf."""
         return self.path(stack)[self._start(stack) :]

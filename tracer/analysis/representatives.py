@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from tracer.analysis.groups import Column, Indices, group_rows, sorted_runs
 from tracer.analysis.hashing import mixed, sums
+from tracer.analysis.held_slots import HeldSlots
 from tracer.analysis.history import Calls, owners
 from tracer.analysis.lives import Life, life
 from tracer.analysis.scaling import Floats
+from tracer.analysis.slots import Keys
 from tracer.late_dataclasses import dataclass
 from tracer.model.events import CHANGE_EVENT
 from tracer.model.operations import Operation
@@ -43,12 +45,17 @@ class Representative:
     objects: int
     complete: bool
     """False where events of it are missing."""
+    slots: Keys = frozenset()
+    """Keys of the slots of living blocks that hold it."""
 
 
 class Representatives:
     """Finds representatives among `objects`, whose events are in `history` and `condensed`."""
 
-    def __init__(self, objects: Records, history: Records, owner: Indices, calls: Calls, condensed: Records) -> None:
+    def __init__(
+        self, objects: Records, history: Records, owner: Indices, calls: Calls, condensed: Records, slots: HeldSlots
+    ) -> None:
+        self._slots = slots
         self._objects, self._history, self._condensed = objects, history, condensed
         chosen = np.flatnonzero(
             (owner >= 0) & ((history["operation"] == Operation.GET) | (history["operation"] == Operation.PUT))
@@ -80,7 +87,7 @@ class Representatives:
             one = _life(plain, pairs, record)
         made = len(events) + 2 * int(pairs["count"].sum())
         complete = made == int(record["gets"]) + int(record["puts"])
-        return Representative(one, held, _in_order(plain, one), objects, complete)
+        return Representative(one, held, _in_order(plain, one), objects, complete, self._slots.of(record))
 
 
 def _life(events: Records, pairs: Records, record: np.void) -> Life:

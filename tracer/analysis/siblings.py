@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from tracer.analysis.activations import Activations, depth_within, without
 from tracer.analysis.function_words import makes_by_name
@@ -15,6 +16,7 @@ from tracer.analysis.lives import Life, courses
 from tracer.analysis.makings import Making
 from tracer.analysis.reference_sites import Level, Path, Places, common
 from tracer.analysis.scaling import Floats
+from tracer.analysis.slots import Keys, Slots
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.analysis.views import View
 from tracer.late_dataclasses import dataclass
@@ -73,6 +75,7 @@ class Siblings:
         given = {*pairs["put_stack"].tolist(), *(stack for life in all_ for stack in life.puts)}
         self._birth_places = Places(table, self._births, wrapped=False)
         given -= {int(NEVER_PUT)}
+        self._taken = taken
         gets, puts = ([life.gets[1:] for life in all_], [life.puts for life in all_])
         self._get_places = Places(table, taken - self._births, together=gets, opposite=given)
         self.put_places = Places(table, given, together=puts, opposite=taken)
@@ -84,6 +87,7 @@ class Siblings:
         self.enough = objects + sum(life.objects for life in (*lives, *outstanding)) >= _LEAST_SEEN
         """Whether there are enough objects to learn which functions hand up what they take."""
         self._activations = self._learnt_activations([*lives, *outstanding], broken)
+        self._slots = Slots(table, self._caller)
         self._views = self._all_views(lives, pairs)
 
     def local(self, life: Life) -> Floats:
@@ -121,12 +125,28 @@ class Siblings:
                     share = view.impartial.get((get, put), 0) if in_order is None else view.informed_share((get, put))
                     weights[row, column] += trust * share
         elsewhere = 1 - _OWN_HABIT * np.array([self._activations.habit(get) for get in life.gets])[:, None]
+        elsewhere = elsewhere * self._by_slots(life)
         if in_order is None:
             return weights * elsewhere
         near = np.array([[self._nearness(get, put) for put in life.puts] for get in life.gets])
         near = near.reshape(weights.shape)
         weights += _GUESS * near / np.maximum(near.sum(axis=1, keepdims=True), 1e-12)
         return weights * elsewhere * (1 + self._order(life, in_order) / np.maximum(life.given, 1))
+
+    def _by_slots(self, life: Life) -> Floats:
+        """Return how much likelier each pair of a get and a put is by the slots that both name, shape (gets, puts)."""
+        found = [[self._slots.likelihood(get, put) for put in life.puts] for get in life.gets]
+        return np.array(found, dtype=np.float64).reshape(len(life.gets), len(life.puts))
+
+    def same_slots(self, life: Life) -> npt.NDArray[np.bool_]:
+        """Tell of each pair of a get and a put whether both may name one slot, shape (gets, puts)."""
+        same: npt.NDArray[np.bool_] = self._by_slots(life) >= 1
+        return same
+
+    def holding(self, life: Life, slots: Keys) -> Floats | None:
+        """Return how much likelier a reference of each get is still kept, by the slots that hold the object; None where
+        none is known."""
+        return np.array([self._slots.holding(get, slots) for get in life.gets], dtype=np.float64) if slots else None
 
     def of_others(self, life: Life, local: Floats) -> Floats:
         """Return how likely each put of a life is of what others than its own call took, shape (puts).
@@ -201,6 +221,12 @@ class Siblings:
         places = self._birth_places if get in self._births else self._get_places
         return places.telling(get, None if by_name else self._activations.owner(get, by_name=False))
 
+    def _caller(self, stack: int) -> Frame | None:
+        """Return the frame that wanted a get, a birth or a put, beyond wrappers."""
+        if stack in self._births:
+            return self._birth_places.caller(stack)
+        return (self._get_places if stack in self._taken else self.put_places).caller(stack)
+
     def came_to(self, get: int) -> tuple[Path, int]:
         """Return the path of a get, or a birth, and the frame of it that the reference came to."""
         places = self._birth_places if get in self._births else self._get_places
@@ -273,7 +299,7 @@ class Siblings:
             finer = views[-1] if views else None
             if finer is not None and (len(finer.gets), len(finer.puts)) == (len(view.gets), len(view.puts)):
                 continue  # each place lies within one of the next level: as many are the same
-            view.impartial = learn(view.placed, lambda pair: 1.0, view.certain)
+            view.impartial = learn(view.placed, self._slot_prior_of(view), view.certain)
             view.informed = learn(view.placed, self._prior_of(view), view.certain)
             views.append(view)
         return views
@@ -310,9 +336,13 @@ class Siblings:
         def prior(pair: Pair) -> float:
             get, put = view.get_example[pair[0]], view.put_example[pair[1]]
             order = max(view.share_in_order(pair), _OWN_ORDER if self._is_one_call(get, put) else 0)
-            return self._nearness(get, put) * (_NO_ORDER + order)
+            return self._nearness(get, put) * (_NO_ORDER + order) * self._slots.likelihood(get, put)
 
         return prior
+
+    def _slot_prior_of(self, view: View) -> Callable[[Pair], float]:
+        return lambda pair: self._slots.likelihood(view.get_example[pair[0]], view.put_example[pair[1]])
+
 
     def _nearness(self, get: int, put: int) -> float:
         """Return how near two calls stand: the more outer frames they share, the likelier they belong together."""

@@ -122,7 +122,8 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
     if one.life.remaining <= 0:
         return []
     whole, one = one, _beyond_calls(siblings, one)
-    impartial = likely(siblings.weights(one.life), one.life)[1]
+    kept = siblings.holding(one.life, one.slots)
+    impartial = likely(siblings.weights(one.life), one.life, kept=kept)[1]
     certain = not one.life.puts
     supported = certain or any(siblings.seen(get, row == 0)[1] for row, get in enumerate(one.life.gets))
     for level in (Level.PATH, Level.CALLS):  # any farther off, calls that differ look alike
@@ -130,13 +131,13 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
         settled = _settled(keys, impartial)
         if settled is not None and supported and one.complete:
             return _chosen(siblings, one, keys, settled, impartial)
-    informed = likely(siblings.weights(one.life, one.in_order), one.life)[1]
+    informed = likely(siblings.weights(one.life, one.in_order), one.life, kept=kept)[1]
     settled = _settled(keys, informed)
     if settled is not None and one.complete:
         chosen = _chosen(siblings, one, keys, settled, informed)
         if all(siblings.habitual(suspect.stack, suspect.birth) for suspect, *_ in chosen):
             return [(replace(suspect, habitual=True), count, weight) for suspect, count, weight in chosen]
-    informed = _by_numbers(siblings, whole, informed)
+    informed = _by_numbers(siblings, whole, informed, kept)
     worth = np.flatnonzero(informed >= _WORTH * informed.max())
     worth = worth[np.argsort(-informed[worth], kind="stable")][:3]
     rivals = int(np.count_nonzero(informed[worth] >= 0.8 * informed.max())) - 1
@@ -150,10 +151,15 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
     ]
 
 
-def _by_numbers(siblings: Siblings, one: Representative, never: Floats) -> Floats:
-    """Return how many references of each get were never put, weighed by whether the numbers come out with that."""
-    likely = by_whole_places(one.life, siblings.depth, siblings.put_path)
+def _by_numbers(siblings: Siblings, one: Representative, never: Floats, kept: Floats | None) -> Floats:
+    """Return how many references of each get were never put, weighed by whether the numbers come out with that.
+
+    `kept`: how much likelier each is still kept, where it is known who holds the object: numbers say nothing else."""
+    same = replace(one.life, possible=one.life.possible & siblings.same_slots(one.life))
+    likely = by_whole_places(same, siblings.depth, siblings.put_path)
     if likely.min() == 1:
+        likely = by_whole_places(one.life, siblings.depth, siblings.put_path)
+    if likely.min() == 1 or (kept is not None and (kept[likely == 1] < 1).any()):
         return never
     weighed = never * likely
     if weighed[likely == 1].sum() < _SURE:  # one call is thought to have taken and given back all that can be meant

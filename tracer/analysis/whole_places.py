@@ -14,7 +14,7 @@ from tracer.analysis.scaling import Floats
 
 _LEAST_PLACES, _MOST_PLACES = 3, 32
 _MOST_TRIALS = 256
-_SPLIT = 0.3
+_SPLIT = 0.2
 """How likely it is that the references of one stack went several ways, beside that they did not."""
 
 _SEVERAL = 0.3

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tracer.architecture.instruction import Flow, Instruction, InstructionClass, Line, NumberedCall
 from tracer.late_dataclasses import dataclass
+from tracer.model.passed import Passed
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,17 @@ class TimedCode:
     """Where in a snippet its function is."""
     trap: bytes
     """One byte that nobody may run into."""
+
+
+class CodeOfFunction(Protocol):
+    """Code of one function, decoded."""
+
+    @property
+    def instructions(self) -> int: ...
+
+    def passed(self, return_address: int) -> Passed | None:
+        """Return what the call before an address passes; None where there is none."""
+        ...
 
 
 class Architecture(Protocol):
@@ -115,6 +127,10 @@ class Architecture(Protocol):
 
     def lines_of(self, code: bytes, address: int) -> Iterator[Line]:
         """Yield the instructions of a function; ends before its end where bytes do not decode."""
+        ...
+
+    def read_function(self, code: bytes, address: int, is_entry: bool) -> CodeOfFunction:
+        """Decode a function. `address`: where its code begins, as linked; `is_entry`: it is called there."""
         ...
 
     def flow_of(self, code: bytes, address: int) -> Flow:

@@ -44,6 +44,9 @@ class Frame:
     """What of the heap the call is for, as linked, with "|" between those that it may be; None elsewhere, and where it
     is not known. Of an indirect call that has a path (FREE_SEEN): BY_REGISTER or BY_WORD, and the path. Of a function's
     first instruction: what a call of it is for."""
+    passes: str | None = None
+    """Of a call on the way to a get or put: what it passes, as the text of a Passed; empty where that is not known,
+    None where it was not asked."""
 
 
 Symbols = Mapping[int, tuple[Frame, ...]]

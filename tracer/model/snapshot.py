@@ -6,6 +6,7 @@ import signal
 from collections.abc import Mapping as MappingType
 from dataclasses import field
 from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from tracer.model.statistics import Records as Records
 
 ANONYMOUS = "anonymous"
 _OPERATORS = 4
+_WAY = 8
+"""Calls from a get, put or creation on, of which it may be asked what they pass."""
 EVERY_KIND = ("reference", "allocation", "mapping")
 
 
@@ -319,3 +322,23 @@ class Snapshot:
             by_pointer={key for stack in stacks if stack is not None for key in stack.frames[:1]},
             called=set(indirect["called"].tolist()),
         )
+
+    @property
+    def reference_calls(self) -> list[int]:
+        """Return the calls on the way to gets, puts and creations of the types of which something is outstanding or was
+        put too often: the innermost of all stacks first."""
+        types = np.unique(np.concatenate([self.objects["type"], self.errors["broken_type"]]))
+        if not len(types):
+            return []
+        pairs, deaths, courses = (
+            table[np.isin(table["type"], types)]
+            for table in (self.balanced.pairs, self.balanced.deaths, self.balanced.courses)
+        )
+        columns = [
+            self.objects["stack"], self.history["stack"], self.error_history["stack"], self.condensed["get_stack"],
+            self.condensed["put_stack"], pairs["get_stack"], pairs["put_stack"], deaths["create_stack"],
+            courses["stack"],
+        ]  # fmt: skip
+        known = (self.stacks.get(stack) for stack in np.unique(np.concatenate(columns)).tolist())
+        ways = [stack.frames[:_WAY] for stack in known if stack is not None]
+        return list(dict.fromkeys(key for depth in zip_longest(*ways) for key in depth if key is not None))

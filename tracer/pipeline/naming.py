@@ -26,8 +26,15 @@ def symbols_of(snapshot: Snapshot, options: JudgeOptions, known: Symbols = _NONE
     stacks = snapshot.stacks.values()
     generated, heap = snapshot.generated, snapshot.heap_calls
     frames = {*heap.called, *chain.from_iterable(stack.frames for stack in stacks)}
-    frames = frames - script_frames.keys() - known.keys()
-    return symbolize(frames, snapshot.binaries, options.symbols, generated=generated, heap=heap) | script_frames
+    passing = [key for key in snapshot.reference_calls if key not in script_frames and not _is_told(known.get(key))]
+    frames = (frames - script_frames.keys() - known.keys()).union(passing)
+    found = symbolize(frames, snapshot.binaries, options.symbols, generated=generated, heap=heap, passing=passing)
+    return found | script_frames
+
+
+def _is_told(frames: tuple[Frame, ...] | None) -> bool:
+    """Tell whether it was looked up what a call passes."""
+    return frames is not None and frames[-1].passes is not None
 
 
 def symbols_so_far(snapshot: Snapshot, options: JudgeOptions, known: Symbols) -> Symbols:

@@ -20,6 +20,7 @@ from tracer.symbols.callees import OPERATOR, Callees
 from tracer.symbols.demangling import CLONE_SUFFIX, COLD_PART, demangled, language_of
 from tracer.symbols.dwarf_lookup import DwarfLookup, Tools, find_tools
 from tracer.symbols.options import SymbolOptions
+from tracer.symbols.passed_calls import Budget, PassedCalls
 from tracer.symbols.raw_frame import RawFrame
 from tracer.symbols.source import Source, open_source
 
@@ -39,6 +40,11 @@ class Resolved:
     frames: tuple[RawFrame, ...]
     why_unknown: str | None
     calls: str | None = None
+    passes: str | None = None
+
+
+_Place = tuple[str, int]
+"""A binary, and an address that is looked up in it."""
 
 
 class _Heap(Enum):
@@ -70,10 +76,12 @@ class Symbolizer:
     def symbolize(
         self, keys: Iterable[int], binaries: Sequence[Binary], exact: Collection[int] = (),
         generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED, heap: HeapCalls = NOTHING_OF_HEAP,
-    ) -> dict[int, tuple[Frame, ...]]:
+        passing: Collection[int] = (),
+    ) -> dict[int, tuple[Frame, ...]]:  # fmt: skip
         """Return the frames of every key (binary id << 48 | link address), innermost inlined one first.
 
-        Of the keys in `heap` it is told what of the heap they call.
+        Of the keys in `heap` it is told what of the heap they call, of those in `passing` what they pass, of the first
+        ones where the code of all is too much.
 
         Keys are return addresses, looked up one byte before, unless they are in `exact` or marked FRAME_EXACT.
         `generated` names those in code that the target made, where there is no image of it.
@@ -97,6 +105,11 @@ class Symbolizer:
                 for binary, address, looked_up in (places[key] for key in asked if key in wanted)
                 if binary is not None and (address == looked_up) == (kind is _Heap.ENTRY)
             },
+            [
+                (_identity(binary), looked_up)
+                for binary, address, looked_up in (places[key] for key in passing if key in places)
+                if binary is not None and address != looked_up
+            ],
         )
         found = {
             key: self._frames(binary, address, looked_up)
@@ -110,7 +123,9 @@ class Symbolizer:
             if key in found and found[key][-1].function is None
         }
 
-    def _resolve(self, places: list[tuple[Binary, int]], heap: Mapping[tuple[str, int], _Heap]) -> None:
+    def _resolve(
+        self, places: list[tuple[Binary, int]], heap: Mapping[_Place, _Heap], passing: Sequence[_Place]
+    ) -> None:
         """Fill `_resolved` for all places, and `_names` for all names in them."""
         missing: dict[str, set[int]] = {}
         copies: dict[str, list[Binary]] = {}
@@ -121,6 +136,7 @@ class Symbolizer:
         sources = {identity: open_source(_best(same), self._debug_files) for identity, same in copies.items()}
         addresses = {identity: sorted(missing[identity]) for identity in sources}
         try:
+            passes = _passes(sources, passing)
             found = self._lookup.ask(sources, addresses)
             for identity, source in sources.items():
                 answers = found[identity]
@@ -134,7 +150,8 @@ class Symbolizer:
                     is_open = hides and callees is not None and _hides_inlined(frames)
                     is_told = kind is _Heap.ENTRY or (kind is not None and not is_open)
                     calls = _calls(callees, address, kind) if is_told else None
-                    self._resolved[identity][address] = Resolved(frames, source.why_nothing, calls)
+                    told = passes.get((identity, address))
+                    self._resolved[identity][address] = Resolved(frames, source.why_nothing, calls, told)
         finally:
             for source in sources.values():
                 source.close()
@@ -201,6 +218,7 @@ class Symbolizer:
             language=_language(name, raw.file),
             why_unknown=(resolved.why_unknown or NO_SYMBOL) if name is None else None,
             calls=None if inlined else resolved.calls,
+            passes=None if inlined else resolved.passes,
         )
 
 
@@ -211,9 +229,17 @@ def symbolize(
     exact: Collection[int] = (),
     generated: Mapping[int, GeneratedFrame] = NOTHING_GENERATED,
     heap: HeapCalls = NOTHING_OF_HEAP,
+    passing: Collection[int] = (),
 ) -> dict[int, tuple[Frame, ...]]:
     """Return the frames of every frame key; see `Symbolizer.symbolize`."""
-    return Symbolizer(options).symbolize(snapshot_frames, binaries, exact, generated, heap)
+    return Symbolizer(options).symbolize(snapshot_frames, binaries, exact, generated, heap, passing)
+
+
+def _passes(sources: Mapping[str, Source], calls: Sequence[_Place]) -> dict[_Place, str]:
+    """Return what calls pass, each known by its binary and the address before the one that it returns to."""
+    budget = Budget()
+    of = {identity: PassedCalls(source, budget) for identity, source in sources.items()}
+    return {(identity, address): of[identity].of(address + 1) for identity, address in calls if identity in of}
 
 
 def _kinds(heap: HeapCalls) -> tuple[tuple[_Heap, Collection[int]], ...]:

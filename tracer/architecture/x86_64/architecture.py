@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tracer.architecture.x86_64 import frames, instruction_classes, instructions, registers, timed_code
+from tracer.architecture.x86_64 import frames, instruction_classes, instructions, passed_values, registers, timed_code
 from tracer.architecture.x86_64.registers import Register
 from tracer.architecture.x86_64.system_calls import NUMBERS, behind_system_call, numbered_calls
 
@@ -31,6 +31,7 @@ class X86:
     register_of = staticmethod(instructions.pointer_register)
     decode = staticmethod(instructions.decode)
     lines_of = staticmethod(instructions.lines_of)
+    read_function = staticmethod(passed_values.Function)
     flow_of = staticmethod(instructions.flow_of)
     address_of = staticmethod(instructions.address_of)
     slot_of = staticmethod(instructions.slot_of)

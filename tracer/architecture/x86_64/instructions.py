@@ -31,6 +31,11 @@ def pointer_register(name: str) -> int | None:
     return _NUMBERS.get(name) if name.startswith("r") and not name.endswith(("d", "w", "b")) else None
 
 
+def written_register(name: str) -> int | None:
+    """Return the DWARF number of a register, or of that which it is a part of."""
+    return _NUMBERS.get(name)
+
+
 def lines_of(code: bytes, address: int) -> Iterator[Line]:
     """Yield the instructions of a function; ends before its end where bytes do not decode."""
     for start, size, mnemonic, operands in _decoder().disasm_lite(code, address):

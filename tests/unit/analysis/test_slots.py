@@ -1,0 +1,120 @@
+"""Slots that gets fill and puts empty tell which reference was never put, where numbers and order do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from simulated import Simulation
+
+from tracer.analysis.analysis import analyse
+from tracer.analysis.slots import Kept, Slots
+from tracer.analysis.stacks import SymbolizedStacks
+from tracer.model.holders import HOLDER_RECORD, HolderKind
+from tracer.model.passed import Passed
+from tracer.model.reachability import KIND_REFERENCE
+from tracer.model.snapshot import Snapshot
+
+FIRST, SECOND = "main:1 fill:11", "main:1 fill:12"
+DROP = "main:9 drop:21"
+STUB = Passed(("p0+8", "?", "?"), ((), (), (), ()))
+
+
+def passes(first: str, *kept: str) -> str:
+    """Return what a call passes that gives `first`, and what becomes of what it returns."""
+    return Passed((first, "?", "?"), ((), (), (), kept)).text()
+
+
+def kept_as(first: str, *kept: str) -> str:
+    """The same, of what it is given."""
+    return Passed((first, "?", "?"), (kept, (), (), ())).text()
+
+
+def tell(made: Simulation, calls: Mapping[str, str]) -> None:
+    """Say of calls, FUNCTION:LINE, what they pass."""
+    for key, frames in made.code.symbols.items():
+        said = calls.get(f"{frames[-1].function}:{frames[-1].line}")
+        if said is not None:
+            made.code.symbols[key] = (*frames[:-1], replace(frames[-1], passes=said))
+
+
+def accused(snapshot: Snapshot, made: Simulation) -> tuple[str | None, int | None]:
+    (leak,) = analyse(snapshot, made.code.symbols).leaks
+    return leak.unpaired[0].stack[0].function, leak.unpaired[0].stack[0].line
+
+
+def filled_twice(objects: int = 3) -> Simulation:
+    """Objects that two members hold, of which one put is there, and is always the last that happens."""
+    made = Simulation()
+    for _ in range(objects):
+        thing = made.create("main:5 make:7")
+        made.get(thing, FIRST)
+        made.get(thing, SECOND)
+        made.put(thing, "main:6")
+        made.put(thing, DROP)
+    return made
+
+
+@pytest.mark.parametrize(("emptied", "line"), [("p0@8", 12), ("p0@16", 11)])
+def test_the_member_that_no_put_empties(emptied: str, line: int) -> None:
+    made = filled_twice()
+    tell(made, {"fill:11": passes("p1", "p0@8"), "fill:12": passes("p1", "p0@16"), "drop:21": passes(emptied)})
+    assert accused(made.snapshot(), made) == ("fill", line)
+
+
+@pytest.mark.parametrize(("offset", "line"), [(8, 11), (16, 12)])
+def test_the_member_that_still_holds_it(offset: int, line: int) -> None:
+    made = filled_twice()
+    tell(made, {"fill:11": passes("p1", "p0@8"), "fill:12": passes("p1", "p0@16")})
+    snapshot = made.snapshot()
+    holders = np.zeros(len(snapshot.objects), HOLDER_RECORD)
+    holders["target"], holders["pid"], holders["generation"] = snapshot.objects["address"], 812, 1
+    holders["target_kind"], holders["kind"] = KIND_REFERENCE, HolderKind.BLOCK
+    holders["offset"], holders["count"] = offset, 1
+    assert accused(replace(snapshot, holders=holders), made) == ("fill", line)
+
+
+def slots_of(made: Simulation, wrappers: int = 0) -> Slots:
+    """`wrappers`: so many calls at the leaf of each stack."""
+    snapshot = made.snapshot()
+    table = SymbolizedStacks(snapshot.stacks, snapshot.binaries, made.code.symbols)
+    return Slots(table, lambda stack: table.get(stack).frames[wrappers])
+
+
+def test_a_reference_is_followed_to_who_keeps_it() -> None:
+    made = Simulation()
+    stack = made.stack("main:1 keep:2 find:3 thing_get:4")
+    tell(made, {"thing_get:4": kept_as("p0+8", "^"), "find:3": passes("?", "^"), "keep:2": passes("p1", "p0@24")})
+    assert slots_of(made, 1).of_get(stack) == Kept(frozenset({"@24"}))
+
+
+def test_a_reference_that_is_handed_up_to_a_variable() -> None:
+    made = Simulation()
+    stack = made.stack("main:1 use:2 find:3")
+    tell(made, {"find:3": passes("?", "^"), "use:2": passes("p1")})
+    (key,) = slots_of(made).of_get(stack).known
+    assert key.startswith("r")
+    put = made.stack("main:1 use:5")
+    tell(made, {"use:5": passes(f"r{made.code.symbols[made._frames['use:2']][0].address:x}")})
+    assert slots_of(made).of_put(put) == {key}
+
+
+def test_a_parameter_is_asked_of_who_calls_a_wrapper_alone() -> None:
+    made = Simulation()
+    put = made.stack("main:1 drop:2 thing_put:4")
+    tell(made, {"thing_put:4": kept_as("p0+8"), "drop:2": passes("p0@40")})
+    assert slots_of(made, 1).of_put(put) == {"@40"}
+    assert slots_of(made, 0).of_put(put) == frozenset()
+
+
+def test_equal_addresses_of_two_binaries_are_two() -> None:
+    made = Simulation()
+    key = made.code.frame("elsewhere", "elsewhere.c:1", binary=2, passes=passes("g10@0"))
+    other = made.code.frame("here", "here.c:1", passes=passes("g10@0"))
+    stacks = [made.code.stack(77, key), made.code.stack(78, other)]
+    slots = slots_of(made)
+    found = [slots.of_put(stack) for stack in stacks]
+    assert all(found)
+    assert found[0].isdisjoint(found[1])

@@ -1,0 +1,134 @@
+"""What calls pass and what becomes of it, read in the code that compilers make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from built_program import build, present, return_address
+
+from tracer.elf.image import Image
+from tracer.model.passed import LINKED, RETURNED, Passed
+from tracer.symbols.passed_calls import NOT_TOLD, Budget, PassedCalls
+from tracer.symbols.source import Source
+
+PROGRAM = """
+#if defined(OPEN)  /* to those who call: what is left as it was, and what is returned */
+#define NOINLINE __attribute__((noinline))
+#elif defined(__clang__)
+#define NOINLINE __attribute__((noinline, optnone))
+#else
+#define NOINLINE __attribute__((noipa))
+#endif
+struct node { struct node *next; };
+struct thing { long count; struct node node; };
+struct owner { long pad[3]; struct thing *one, *two; struct node list; };
+struct thing one_thing, *the_one, *volatile any = &one_thing, *volatile other;
+volatile int flag;
+NOINLINE struct thing *get(struct thing *thing) { if (thing) thing->count++; return thing; }
+NOINLINE void put(struct thing *thing) { if (thing) thing->count--; }
+NOINLINE void put_at(struct thing **thing) { put(*thing); *thing = 0; }
+NOINLINE struct thing *make(void) { return any; }
+NOINLINE struct thing *find(void) { return other; }
+NOINLINE void note(void) { flag++; }
+void keep(struct owner *owner, struct thing *thing) { owner->two = get(thing); note(); }
+void keep_behind(struct owner *owner, struct thing *thing) { get(thing); owner->one = thing; note(); }
+void drop(struct owner *owner) { put(owner->two); note(); }
+void drop_at(struct owner *owner) { put_at(&owner->one); note(); }
+struct thing *hand_up(struct thing *thing) { struct thing *mine = get(thing); note(); return mine; }
+void local(void) { struct thing *mine = make(); note(); put(mine); note(); }
+void either(void) { struct thing *mine = flag ? make() : find(); note(); put(mine); note(); }
+void global(void) { put(the_one); note(); }
+void linked(struct owner *owner, struct thing *thing) {
+	get(thing);
+	thing->node.next = owner->list.next;
+	owner->list.next = &thing->node;
+	note();
+}
+int main(void) {
+	struct owner owner = { .list = { 0 } };
+	keep(&owner, make()); keep_behind(&owner, make()); drop(&owner); drop_at(&owner);
+	put(hand_up(make())); local(); either(); global(); linked(&owner, make());
+	return 0;
+}
+"""
+BUILDS = {
+    f"{compiler} {' '.join(flags)}": (compiler, flags)
+    for compiler in ("gcc", "clang")
+    for flags in (("-O0",), ("-O1",), ("-O2",), ("-O2", "-fno-omit-frame-pointer"), ("-Os",), ("-O2", "-DOPEN"))
+}
+
+
+@pytest.fixture(scope="module", params=BUILDS)
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler, flags = BUILDS[request.param]
+    assert present(compiler)
+    folder = tmp_path_factory.mktemp("passed")
+    if "-DOPEN" in flags:
+        (folder / "open").touch()
+    return build(folder, PROGRAM, "-w", "-fno-inline", *flags, compiler=compiler)
+
+
+def open_to_callers(program: Path) -> bool:
+    return program.with_name("open").exists()
+
+
+def passed(program: Path, function: str, callee: str) -> Passed:
+    with Image.open(program) as image:
+        told = PassedCalls(Source((image,), None, image), Budget()).of(return_address(program, function, callee))
+    assert told != NOT_TOLD
+    return Passed.read(told)
+
+
+def returned(program: Path, function: str, callee: str) -> str:
+    return f"r{return_address(program, function, callee):x}"
+
+
+def fate(told: Passed) -> tuple[str, ...]:
+    """Return what becomes of what is returned, or of what was passed, where that is the same."""
+    return told.kept_result or told.kept[0]
+
+
+def test_a_member_that_keeps_what_is_returned(program: Path) -> None:
+    told = passed(program, "keep", "get")
+    assert told.arguments[0] == "p1"
+    assert fate(told) == ("p0@32",)
+
+
+def test_a_member_that_keeps_what_was_passed(program: Path) -> None:
+    assert fate(passed(program, "keep_behind", "get")) == ("p0@24",)
+
+
+def test_a_member_that_is_given(program: Path) -> None:
+    assert passed(program, "drop", "put").arguments[0] == "p0@32"
+    assert passed(program, "drop_at", "put_at").arguments[0] == "p0+24"
+
+
+def test_what_is_returned_on(program: Path) -> None:
+    assert fate(passed(program, "hand_up", "get")) == (RETURNED,)
+
+
+def test_variables_of_a_function(program: Path) -> None:
+    assert passed(program, "local", "put").arguments[0] == returned(program, "local", "make")
+    told = set(passed(program, "either", "put").arguments[0].split("/"))
+    both = {returned(program, "either", "make"), returned(program, "either", "find")}
+    assert told == both or (open_to_callers(program) and told < both)  # a compiler may make a put for each of them
+
+
+def test_a_variable_beside_the_code(program: Path) -> None:
+    value = passed(program, "global", "put").arguments[0]
+    assert value.startswith("g")
+    assert value.endswith("@0")
+
+
+def test_what_is_linked_by_a_member(program: Path) -> None:
+    told = passed(program, "linked", "get")
+    assert LINKED in told.kept_result + told.kept[0]
+
+
+def test_nothing_is_told_where_no_call_is_or_too_much_code(program: Path) -> None:
+    with Image.open(program) as image:
+        source, behind = Source((image,), None, image), return_address(program, "keep", "get")
+        assert PassedCalls(source, Budget()).of(behind + 1) == NOT_TOLD
+        assert PassedCalls(source, Budget(0)).of(behind) == NOT_TOLD
+        assert PassedCalls(Source(), Budget()).of(behind) == NOT_TOLD

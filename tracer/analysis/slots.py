@@ -1,0 +1,170 @@
+"""Slots of references: where one is kept, and from where a put takes it, by what the code of their callers says.
+
+A put of `p0@128` gives back what a get left in a word at 128 bytes of something: a member of the same place. What a
+function was handed up and gives back is known by the call that returned it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import chain
+
+from tracer.analysis.stacks import SymbolizedStacks
+from tracer.late_dataclasses import dataclass
+from tracer.late_patterns import late_pattern
+from tracer.model.frames import Frame
+from tracer.model.passed import EITHER, LINKED, RETURNED, UNKNOWN, Passed, distance_of, result_of, within, without_shift
+from tracer.model.records import FRAME_BINARY_SHIFT
+
+_DEEPEST = 6
+"""Calls, from the get or put on, that are gone through."""
+_IS_LOADED = late_pattern(r".*@(-?\d+)")
+_ADDRESS = late_pattern(r"(?<![^ />])([rgs])([0-9a-f]+)")
+"""A value that begins with an address of its binary."""
+_ONE_SLOT, _LINKED, _PERHAPS = 8.0, 2.0, 4.0
+"""How much likelier a put is of a get that is known to fill the slot that it empties; that links the object in
+somewhere, where the put is of a linked one; that may fill it."""
+_OTHER_SLOT, _OTHER_VAGUE, _PERHAPS_OTHER, _UNTOLD = 0.25, 0.5, 0.7, 0.6
+"""How much less, where the two slots differ, or seem to; where what the put empties is not known."""
+_HELD, _NOT_HELD = 8.0, 0.5
+"""The same of a get whose reference is still kept, where a slot that it fills holds the object, or only others do."""
+_VAGUE = frozenset({"@0", LINKED})
+"""What many slots have in common."""
+_PARAMETERS = frozenset({"p0", "p1", "p2"})
+Keys = frozenset[str]
+"""Keys of slots: equal for two that may be the same."""
+_NONE: Keys = frozenset()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where a reference may be kept: where it is known to go, or else what it was taken of, which may be that."""
+
+    known: Keys = _NONE
+    perhaps: Keys = _NONE
+
+
+class Slots:
+    """`table`: of the stacks of gets and puts, whose frames say what calls pass. `caller`: the frame of a stack that
+    the get or put itself was wanted by, beyond wrappers."""
+
+    def __init__(self, table: SymbolizedStacks, caller: Callable[[int], Frame | None]) -> None:
+        self._table, self._caller = table, caller
+        self._of_get: dict[int, Kept] = {}
+        self._of_put: dict[int, Keys] = {}
+        self._known: dict[tuple[int, int], float] = {}
+        self._binaries: dict[str | None, int] = {}
+
+    def of_get(self, stack: int) -> Kept:
+        """Return where a reference that was taken there may be kept."""
+        if stack not in self._of_get:
+            self._of_get[stack] = self._kept(stack)
+        return self._of_get[stack]
+
+    def of_put(self, stack: int) -> Keys:
+        """Return from where a reference that is given back there comes."""
+        if stack not in self._of_put:
+            self._of_put[stack] = frozenset(self._origins(stack))
+        return self._of_put[stack]
+
+    def holding(self, get: int, held: Keys) -> float:
+        """Return how much likelier a reference is still kept, where these slots hold the object."""
+        kept = self.of_get(get)
+        if not (kept.known | kept.perhaps).isdisjoint(held - _VAGUE):
+            return _HELD
+        return _NOT_HELD if (kept.known or kept.perhaps) - _VAGUE else 1.0
+
+    def likelihood(self, get: int, put: int) -> float:
+        """Return how much likelier a put is of what a get left in a slot, by what is known of both."""
+        if (get, put) not in self._known:
+            self._known[get, put] = _likelihood(self.of_get(get), self.of_put(put))
+        return self._known[get, put]
+
+    def _calls(self, stack: int) -> list[tuple[Frame, Passed, bool]]:
+        """Return the calls of a stack up to the first of which nothing is known, leaf first, and whether each is by
+        a wrapper."""
+        found: list[tuple[Frame, Passed, bool]] = []
+        caller, wraps = self._caller(stack), True
+        for frame in self._table.get(stack).frames:
+            wraps = wraps and frame is not caller
+            if frame.inlined:
+                continue
+            if not frame.passes or len(found) == _DEEPEST:
+                break
+            found.append((frame, _read(frame.passes, self._binary(frame)), wraps))
+        return found
+
+    def _binary(self, frame: Frame) -> int:
+        return self._binaries.setdefault(frame.path, len(self._binaries) + 1) << FRAME_BINARY_SHIFT
+
+    def _kept(self, stack: int) -> Kept:
+        """Follow a reference outwards: to the words that keep it, or to the call that returned it to a function which
+        keeps it in a variable of its own."""
+        argument: int | None = 0
+        is_result = True
+        known: set[str] = set()
+        words: tuple[str, ...] = ()
+        for frame, passed, wraps in self._calls(stack):
+            words = tuple(within(word, passed.arguments) for word in words if word.startswith("p"))
+            known.update(_keys(words))
+            if argument is None and not is_result:
+                continue
+            fate = passed.kept_result if is_result else ()
+            if not fate and argument is not None:
+                fate = passed.kept[argument]
+            value = without_shift(passed.arguments[argument]) if argument is not None else UNKNOWN
+            words += tuple(word for word in fate if word != RETURNED)
+            known.update(_keys(words))
+            parameter = int(value[1:]) if value in _PARAMETERS and wraps else None
+            if RETURNED not in fate and not known and parameter is None and value not in _PARAMETERS:
+                came = {result_of(frame.address | self._binary(frame))} if is_result else set()
+                if argument is None:
+                    return Kept(frozenset(came))
+                return Kept(perhaps=frozenset((*came, *_keys([value]))))
+            argument, is_result = (None if known else parameter), RETURNED in fate
+        return Kept(frozenset(known))
+
+    def _origins(self, stack: int) -> Iterator[str]:
+        """Yield the keys of what a put is given, for each function on the way."""
+        value = "p0"
+        for _, passed, wraps in self._calls(stack):
+            value = within(without_shift(value), passed.arguments)
+            if any(distance_of(one) < 0 and "@" in one for one in value.split(EITHER)):
+                yield LINKED
+            value = EITHER.join(without_shift(one) for one in value.split(EITHER))
+            yield from _keys([value])
+            if not value.startswith("p") or (value in _PARAMETERS and not wraps):
+                return
+
+
+def member(offset: int) -> str:
+    """Return the key of a word so many bytes behind the start of something."""
+    return f"@{offset}"
+
+
+def _likelihood(kept: Kept, given: Keys) -> float:
+    if not given or not (kept.known or kept.perhaps):
+        return _UNTOLD if kept.known - _VAGUE else 1.0
+    if both := kept.known & given:
+        return _ONE_SLOT if both - _VAGUE else _LINKED if LINKED in both else 1.0
+    if both := kept.perhaps & given:
+        return _PERHAPS if both - _VAGUE else 1.0
+    if not kept.known:
+        return _PERHAPS_OTHER
+    return _OTHER_SLOT if given - _VAGUE and kept.known - _VAGUE else _OTHER_VAGUE
+
+
+@cache
+def _read(text: str, binary: int) -> Passed:
+    """Read what a call passes. `binary`: what tells its addresses from those of others."""
+    return Passed.read(_ADDRESS.sub(lambda found: f"{found[1]}{int(found[2], 16) | binary:x}", text))
+
+
+def _keys(values: Iterable[str]) -> Iterator[str]:
+    for value in chain.from_iterable(value.split(EITHER) for value in values):
+        base, loads = value[:1], value.count("@")
+        if value == LINKED or (base == "r" and not loads) or (base in ("s", "g") and loads == 1):
+            yield value
+        elif loaded := _IS_LOADED.fullmatch(value):
+            yield member(int(loaded[1]))

@@ -1,0 +1,307 @@
+"""Values that calls pass, and where what they return is kept, as the code around them says.
+
+What leads to a call is read backwards, by all ways, to the instructions that give a register its value.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property
+
+from tracer.architecture.instruction import Line
+from tracer.architecture.x86_64.instructions import lines_of, pointer_register, written_register
+from tracer.architecture.x86_64.registers import Register
+from tracer.late_patterns import late_pattern
+from tracer.model.passed import (
+    LINKED,
+    NOWHERE,
+    RETURNED,
+    UNKNOWN,
+    Passed,
+    at_frame,
+    beside_code,
+    distance_of,
+    one_of,
+    parameter,
+    result_of,
+    shifted,
+    word_at,
+)
+
+_ARGUMENTS = (Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9)
+_TOLD = 3
+"""Arguments that are told of a call."""
+_PRESERVED = frozenset(map(int, (Register.RBX, Register.RBP, *range(12, 16))))
+_RESULT = int(Register.RAX)
+_ENDS = ("jmp", "ret", "hlt", "ud2", "int3")
+_READ_ONLY = (
+    "cmp", "test", "push", "nop", "bt", "call", "ucomiss", "ucomisd", "comiss", "comisd", "prefetch", "endbr64",
+)  # fmt: skip
+_ALSO = {
+    "mul": (0, 1), "imul": (0, 1), "div": (0, 1), "idiv": (0, 1), "cqo": (1,), "cdq": (1,), "cdqe": (0,),
+    "syscall": (0, 2, 11), "rdtsc": (0, 1), "cpuid": (0, 1, 2, 3), "xgetbv": (0, 1), "cmpxchg": (0,),
+}  # fmt: skip
+"""DWARF numbers of what some instructions write beside their first operand."""
+_STRINGS = ("movs", "stos", "cmps", "scas", "lods")
+_MEMORY = late_pattern(r"(?:(\w+) ptr )?\[(\w+)(?: ([+-]) (0x[0-9a-f]+|\d+))?\]")
+_NUMBER = late_pattern(r"-?(?:0x[0-9a-f]+|\d+)")
+_DEEPEST = 12
+_FARTHEST = 2000
+"""Instructions that are read backwards for one value."""
+_UNKNOWN_ORIGIN = -100
+_STRUCT = 512
+"""Bytes behind an address in the frame that is taken, which may be reached by it."""
+_FRAME, _STACK = int(Register.RBP), int(Register.RSP)
+
+
+class Function:
+    """Read one function. `address`: where its code begins, as linked; `is_entry`: it is called there."""
+
+    def __init__(self, code: bytes, address: int, is_entry: bool) -> None:
+        self._lines = list(lines_of(code, address))
+        self._address, self._is_entry = address, is_entry
+        self._writes = [frozenset(_written(line)) for line in self._lines]
+        self._behind = {line.end: place for place, line in enumerate(self._lines)}
+        self._jumps_to: defaultdict[int | None, list[int]] = defaultdict(list)
+        for place, line in enumerate(self._lines):
+            if line.target is not None and line.name != "call":
+                self._jumps_to[line.target].append(place)
+        self._has_switch = any(line.is_indirect_jump for line in self._lines)
+        self._values: dict[tuple[int, int], str] = {}
+        self._known_origins: dict[tuple[int, int], frozenset[int]] = {}
+
+    @property
+    def instructions(self) -> int:
+        return len(self._lines)
+
+    def passed(self, return_address: int) -> Passed | None:
+        """Return what the call before an address passes; None where there is none."""
+        place = self._behind.get(return_address)
+        if place is None or self._lines[place].name != "call":
+            return None
+        arguments = tuple(self._value(int(register), place) for register in _ARGUMENTS[:_TOLD])
+        of = [self._origins(int(register), place) for register in _ARGUMENTS[:_TOLD]]
+        objects = [origins | self._shifted_from(origins) for origins in of]
+        return Passed(arguments, (*map(self._kept, objects), self._kept(frozenset({place}))))
+
+    def _kept(self, origins: frozenset[int]) -> tuple[str, ...]:
+        """Return what becomes of a value in the function. `origins`: the instructions that it comes from."""
+        wanted = origins - {_UNKNOWN_ORIGIN}
+        found = {word_at(at, 0) for at, what in self._stores if not what.isdisjoint(wanted)} - {NOWHERE}
+        linked = any(self._shifted_from(what) & wanted for _, what in self._stores)
+        returned = any(not what.isdisjoint(wanted) for what in self._returned)
+        return (*sorted(found), *[LINKED] * linked, *[RETURNED] * returned)
+
+    def _shifted_from(self, origins: frozenset[int]) -> frozenset[int]:
+        """Return where what addresses are relative to comes from."""
+        found = frozenset[int]()
+        for place in origins:
+            line = self._lines[place] if place >= 0 else None
+            if line is not None and line.name in ("lea", "add"):
+                to, _, source = line.operands.partition(", ")
+                match = _MEMORY.fullmatch(source) if line.name == "lea" else None
+                base = pointer_register(match[2] if match else to)
+                if base not in (None, _STACK, _FRAME):
+                    found |= self._origins(base, place)
+        return found
+
+    @cached_property
+    def _returned(self) -> list[frozenset[int]]:
+        places = (place for place, line in enumerate(self._lines) if line.name == "ret")
+        return [self._origins(_RESULT, place) for place in places]
+
+    @cached_property
+    def _stores(self) -> list[tuple[str, frozenset[int]]]:
+        """Of each register that is stored the address, and the instructions that its value comes from."""
+        found = []
+        for place, line in enumerate(self._lines):
+            if line.name != "mov" or not line.operands.startswith("qword ptr ["):
+                continue
+            to, _, source = line.operands.partition("], ")
+            register = pointer_register(source)
+            if register is not None and not self._is_own(at := self._address_of(to + "]", place)):
+                found.append((at, self._origins(register, place)))
+        return found
+
+    def _is_own(self, address: str) -> bool:
+        """Tell whether a word is a variable of the function's own, that nobody else reaches."""
+        if not address.startswith("s") or "@" in address:
+            return False
+        at = distance_of(address)
+        return not any(at - _STRUCT < distance_of(given) <= at for given in self._given)
+
+    @cached_property
+    def _frame_pointer(self) -> bool:
+        return any(line.name == "mov" and line.operands == "rbp, rsp" for line in self._lines[:8])
+
+    @cached_property
+    def _steady(self) -> bool:
+        """Whether the stack pointer is the same from the prologue on."""
+        names = [line.operands.partition(",")[0] if line.name in ("sub", "add") else line.name for line in self._lines]
+        begun = next((place for place, name in enumerate(names) if name == "rsp"), len(names))
+        return "push" not in names[begun:]
+
+    def _value(self, register: int, place: int, depth: int = 0) -> str:
+        """Return what a register holds before the instruction at a place."""
+        key = register, place
+        if key not in self._values:
+            self._values[key] = UNKNOWN  # a ring
+            if depth < _DEEPEST:
+                made = {self._made(register, at, depth) for at in self._definitions(register, place)}
+                self._values[key] = one_of(made)
+        return self._values[key]
+
+    def _origins(self, register: int, place: int) -> frozenset[int]:
+        """Return the instructions that a register's value comes from, past those that copy it: their places, -1 - n for
+        the function's parameter n."""
+        key = register, place
+        if key not in self._known_origins:
+            self._known_origins[key] = frozenset()  # a ring
+            found = set[int]()
+            for at in self._definitions(register, place):
+                copied = self._copied(at)
+                for source, where in copied:
+                    found |= self._origins(source, where)
+                found.update(() if copied else (at,))
+            self._known_origins[key] = frozenset(found)
+        return self._known_origins[key]
+
+    def _copied(self, place: int) -> list[tuple[int, int]]:
+        """Return the registers that an instruction copies whole, and where: by a variable of the function's own too."""
+        line = self._lines[place] if place >= 0 else None
+        if line is None or not line.name.startswith(("mov", "cmov")):
+            return []
+        to, _, source = line.operands.partition(", ")
+        if pointer_register(to) is None:
+            return []
+        if (register := pointer_register(source)) is not None:
+            return [(register, place)]
+        if not source.startswith(("qword ptr [rbp", "qword ptr [rsp")):
+            return []
+        at = self._address_of(source, place)
+        return self._variables.get(at, []) if self._is_own(at) else []
+
+    def _definitions(self, register: int, place: int) -> set[int]:
+        """Return the instructions that may have given a register its value, by all ways that lead to a place; what
+        clears it is none. As `_origins` numbers them."""
+        found, seen, ways, left = set[int](), set[int](), [place], _FARTHEST
+        while ways:
+            at: int | None = ways.pop()
+            while at is not None:
+                left -= 1
+                if left == 0:
+                    return {_UNKNOWN_ORIGIN}
+                sources = self._jumps_to.get(self._lines[at].address, ())
+                if sources:
+                    if at in seen:
+                        break
+                    seen.add(at)
+                    ways += sources
+                at = self._before(register, at, bool(sources), found)
+        return found
+
+    def _before(self, register: int, at: int, is_target: bool, found: set[int]) -> int | None:
+        """Go one instruction back; None where that gives the register its value, and is added to those found, or where
+        none leads from there."""
+        if at == 0:
+            if not self._is_entry:
+                found.add(_UNKNOWN_ORIGIN)
+            elif register in _ARGUMENTS:
+                found.add(-1 - _ARGUMENTS.index(Register(register)))
+            return None
+        before = self._lines[at - 1]
+        if before.name in _ENDS:
+            if self._has_switch and not is_target and not self._lines[at].is_padding:
+                found.add(_UNKNOWN_ORIGIN)
+            return None
+        if before.name == "call" and register not in _PRESERVED:
+            if register == _RESULT:
+                found.add(at - 1)
+            # Who knows what is called reads others behind it too; behind one that does not come back nobody does.
+            return None if register == _RESULT or is_target else at - 1
+        if register not in self._writes[at - 1]:
+            return at - 1
+        if not _clears(before):
+            found.add(at - 1)
+        return at - 1 if before.name.startswith("cmov") else None
+
+    def _made(self, register: int, place: int, depth: int) -> str:
+        """Return what an instruction gives a register, numbered as by `_origins`."""
+        if place < 0:
+            return UNKNOWN if place == _UNKNOWN_ORIGIN else parameter(-1 - place)
+        line = self._lines[place]
+        if line.name == "call":
+            return result_of(line.end)
+        to, _, source = line.operands.partition(", ")
+        if pointer_register(to) != register:
+            return UNKNOWN
+        if line.name == "mov" or line.name.startswith("cmov"):
+            copied = pointer_register(source)
+            if copied is not None:
+                return self._value(copied, place, depth + 1)
+            return self._loaded(source, place, depth) if source.startswith("qword ptr [") else UNKNOWN
+        if line.name == "lea":
+            return self._address_of(source, place, depth) or UNKNOWN
+        if line.name in ("add", "sub") and _NUMBER.fullmatch(source):
+            number = int(source, 0) if line.name == "add" else -int(source, 0)
+            return shifted(self._value(register, place, depth + 1), number) or UNKNOWN
+        return UNKNOWN
+
+    def _loaded(self, source: str, place: int, depth: int) -> str:
+        at = self._address_of(source, place, depth)
+        if at in self._variables and self._is_own(at):
+            return one_of({self._value(register, where, depth + 1) for register, where in self._variables[at]})
+        return word_at(at, 0) or UNKNOWN
+
+    @cached_property
+    def _variables(self) -> dict[str, list[tuple[int, int]]]:
+        """Of each word of the frame the registers that are stored there, and where."""
+        found = defaultdict(list)
+        for place, line in enumerate(self._lines):
+            if line.name == "mov" and line.operands.startswith(("qword ptr [rbp", "qword ptr [rsp")):
+                to, _, source = line.operands.partition("], ")
+                if (register := pointer_register(source)) is not None:
+                    found[self._address_of(to + "]", place)].append((register, place))
+        return found
+
+    @cached_property
+    def _given(self) -> set[str]:
+        """Addresses in the frame that are taken."""
+        places = (place for place, line in enumerate(self._lines) if line.name == "lea")
+        taken = ((self._lines[place].operands.partition(", ")[2], place) for place in places)
+        found = {self._address_of(source, place) for source, place in taken if source.startswith(("[rbp", "[rsp"))}
+        return {address for address in found if address.startswith("s")}
+
+    def _address_of(self, memory: str, place: int, depth: int = 0) -> str:
+        """Return the address of an operand."""
+        match = _MEMORY.fullmatch(memory)
+        if match is None:
+            return NOWHERE
+        distance = int(match[4], 0) * (-1 if match[3] == "-" else 1) if match[4] else 0
+        if match[2] == "rip":
+            return beside_code(self._lines[place].end + distance)
+        base = pointer_register(match[2])
+        if base is None:
+            return NOWHERE
+        if base == _STACK or (base == _FRAME and self._frame_pointer):
+            known = base == _FRAME or (self._steady and not self._frame_pointer)
+            return at_frame(self._address, distance) if known else NOWHERE
+        return shifted(self._value(base, place, depth + 1), distance)
+
+
+def _clears(line: Line) -> bool:
+    first, _, second = line.operands.partition(", ")
+    return (line.name == "xor" and first == second) or (line.name == "mov" and second == "0")
+
+
+def _written(line: Line) -> Iterable[int]:
+    """Return the registers that an instruction writes, but for what a call does not preserve."""
+    if line.name.startswith(_READ_ONLY) or line.name.startswith("j"):
+        return _ALSO.get(line.name, ())
+    if line.name.startswith(_STRINGS):
+        return (int(Register.RDI), int(Register.RSI), int(Register.RCX), _RESULT)
+    first, _, second = line.operands.partition(", ")
+    both = (first, second) if line.name in ("xchg", "xadd") else (first,)
+    found = [number for name in both if (number := written_register(name)) is not None]
+    return (*found, *_ALSO.get(line.name, ()))
