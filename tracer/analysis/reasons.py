@@ -41,6 +41,9 @@ class Reasons:
     def by_siblings(self, suspect: Suspect, count: int) -> str:
         """Say what healthy objects did with such references, and what else could be meant."""
         parts = [self._comparison(suspect, count)]
+        member = self._siblings.unemptied(suspect.stack)
+        if member is not None:
+            parts.append(f"it is stored {member:#x} bytes inside a struct, and no put is seen to take it from there")
         if suspect.habitual:
             parts.append("order and nearness of the calls agree on that")
         elif suspect.confidence == WEAK:
@@ -79,13 +82,14 @@ class Reasons:
     def _name(self, stack: int) -> str:
         return place_of(self._siblings.put_places.telling(stack))
 
-    @staticmethod
-    def _doubt(suspect: Suspect) -> str:
+    def _doubt(self, suspect: Suspect) -> str:
         if not suspect.complete:
             return "but some events of these objects were lost"
         if suspect.rivals:
             others = "another" if suspect.rivals == 1 else f"{suspect.rivals} others"
             return f"but the evidence speaks as much for {others}"
+        if self._siblings.tells_slot(suspect.stack):
+            return "judged by order, nearness and where the code keeps it"
         return "judged by order and nearness alone"
 
 

@@ -75,7 +75,7 @@ class Siblings:
         given = {*pairs["put_stack"].tolist(), *(stack for life in all_ for stack in life.puts)}
         self._birth_places = Places(table, self._births, wrapped=False)
         given -= {int(NEVER_PUT)}
-        self._taken = taken
+        self._taken, self._given = taken, given
         gets, puts = ([life.gets[1:] for life in all_], [life.puts for life in all_])
         self._get_places = Places(table, taken - self._births, together=gets, opposite=given)
         self.put_places = Places(table, given, together=puts, opposite=taken)
@@ -132,6 +132,15 @@ class Siblings:
         near = near.reshape(weights.shape)
         weights += _GUESS * near / np.maximum(near.sum(axis=1, keepdims=True), 1e-12)
         return weights * elsewhere * (1 + self._order(life, in_order) / np.maximum(life.given, 1))
+
+    def unemptied(self, get: int) -> int | None:
+        """Return how far inside of a struct the member is that a get fills, where no put of the type is seen to empty
+        such a member; None elsewhere."""
+        return self._slots.unemptied(get, self._given)
+
+    def tells_slot(self, get: int) -> bool:
+        """Tell whether the code says where such a reference is kept."""
+        return self._slots.tells(get)
 
     def _by_slots(self, life: Life) -> Floats:
         """Return how much likelier each pair of a get and a put is by the slots that both name, shape (gets, puts)."""

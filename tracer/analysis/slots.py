@@ -6,7 +6,7 @@ function was handed up and gives back is known by the call that returned it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from itertools import chain
 
@@ -67,6 +67,18 @@ class Slots:
         if stack not in self._of_put:
             self._of_put[stack] = frozenset(self._origins(stack))
         return self._of_put[stack]
+
+    def unemptied(self, get: int, puts: Collection[int]) -> int | None:
+        """Return how far inside of a struct a get fills a member that none of the puts is seen to empty; else None."""
+        members = [key for key in self.of_get(get).known - _VAGUE if key.startswith("@")]
+        if len(members) != 1 or any(members[0] in self.of_put(put) for put in puts):
+            return None
+        return int(members[0][1:])
+
+    def tells(self, get: int) -> bool:
+        """Tell whether it is known, or likely, where such a reference is kept."""
+        kept = self.of_get(get)
+        return bool((kept.known | kept.perhaps) - _VAGUE)
 
     def holding(self, get: int, held: Keys) -> float:
         """Return how much likelier a reference is still kept, where these slots hold the object."""

@@ -104,6 +104,7 @@ def _placed(siblings: Siblings, suspect: Suspect, get: UnpairedGet, share: float
         taken_by=taken_by,
         taken_for=call_into_library(get.stack, taken_by),
         put_at=None if put is None else siblings.put_places.telling(put),
+        kept_at=siblings.unemptied(suspect.stack),
     )
 
 

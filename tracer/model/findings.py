@@ -62,6 +62,8 @@ class UnpairedGet:
     """Where other objects put most of the references that are taken there, or None if they never do."""
     taken_for: Frame | None = None
     """Of the stack, where `taken_by` is a library's of the distribution: the program's call into it."""
+    kept_at: int | None = None
+    """Bytes inside of a struct where such a reference is stored, and from where no put is seen to take one."""
 
 
 @dataclass(frozen=True, slots=True)

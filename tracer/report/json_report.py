@@ -300,6 +300,7 @@ def _unpaired(get: UnpairedGet) -> Json:
     return {
         "stack": get.stack, "count": get.count, "confidence": get.confidence, "reason": get.reason,
         "probability": get.probability, "taken_by": get.taken_by, "taken_for": get.taken_for, "put_at": get.put_at,
+        "kept_at": get.kept_at,
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ def unpaired_sentence(leak: Leak) -> str:
     get = leak.unpaired[0]
     what = f"{counted(get.count, 'reference')} to {leak.type or 'an object'}"
     never = f"{what}, {_taken(leak, get)}, {'was' if get.count == 1 else 'were'} never put"
-    return "; ".join(filter(None, (never, _kept(leak), _expected(get), f"{certainty(get)}: {_why(leak, get)}")))
+    return "; ".join(filter(None, (never, _kept(leak, get), _expected(get), f"{certainty(get)}: {_why(leak, get)}")))
 
 
 def accused(leak: Leak, get: UnpairedGet) -> str:
@@ -54,8 +54,11 @@ def _place(frame: Frame) -> str:
     return f"{name(frame)} {where}".rstrip() if not where or where[0] in "([" else f"{name(frame)} ({where})"
 
 
-def _kept(leak: Leak) -> str:
-    """Say who holds the object, if that is mostly one place, or who held it last, if nobody does."""
+def _kept(leak: Leak, get: UnpairedGet) -> str:
+    """Say in which blocks that were freed such references were kept, or who holds the object, if that is mostly one
+    place, or who held it last, if nobody does."""
+    if lost := _lost_in(leak, get):
+        return lost
     live = [holder for holder in leak.holders or () if holder.kind != FREED]
     if live:
         named = _names(live[0])
@@ -68,6 +71,19 @@ def _kept(leak: Leak) -> str:
     frame = first_named(gone.freed_at or ())
     where = f" in {_place(frame)}" if frame is not None else ""
     return f"last held by {_names(gone)}, which was freed{where}"
+
+
+def _lost_in(leak: Leak, get: UnpairedGet) -> str:
+    """Say where references were kept from where no put takes them, if such a block was freed with one."""
+    for holder in leak.holders or ():
+        if get.kept_at is None or holder.kind != FREED or holder.offset != get.kept_at or not holder.freed_at:
+            continue
+        maker, freed = first_named((holder.stack or ())[holder.own_frame or 0 :]), first_named(holder.freed_at)
+        if maker is not None and freed is not None:
+            block = f"{holder.offset:#x} bytes inside a block from {_place(maker)}"
+            where = f"in {holder.name}" if holder.name else block
+            return f"kept {where}, which was freed in {_place(freed)} without a put"
+    return ""
 
 
 def _is_most(holder: Holder, leak: Leak) -> bool:
@@ -92,6 +108,8 @@ def _expected(get: UnpairedGet) -> str:
 
 def _why(leak: Leak, get: UnpairedGet) -> str:
     others = len(leak.unpaired) - 1
+    if get.confidence == "weak" and not others and get.kept_at is not None:
+        return "where it is kept, order and nearness of the calls decide"
     if get.confidence != "weak" or not others:
         return _WHY[get.confidence]
     return f"{counted(others, 'other place')} may be meant too"

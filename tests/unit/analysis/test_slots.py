@@ -62,6 +62,9 @@ def test_the_member_that_no_put_empties(emptied: str, line: int) -> None:
     made = filled_twice()
     tell(made, {"fill:11": passes("p1", "p0@8"), "fill:12": passes("p1", "p0@16"), "drop:21": passes(emptied)})
     assert accused(made.snapshot(), made) == ("fill", line)
+    (leak,) = analyse(made.snapshot(), made.code.symbols).leaks
+    member = 24 - int(emptied[-2:].strip("@"))
+    assert f"it is stored {member:#x} bytes inside a struct" in leak.unpaired[0].reason
 
 
 @pytest.mark.parametrize(("offset", "line"), [(8, 11), (16, 12)])

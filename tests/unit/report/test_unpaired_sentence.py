@@ -60,6 +60,20 @@ def test_where_it_was_kept(holders: tuple[Holder, ...], words: str) -> None:
     assert words in said(holders=holders)
 
 
+@pytest.mark.parametrize(
+    ("holder", "words"),
+    [
+        (Holder(1, "freed-block", offset=48, stack=BIRTH, freed_at=(FREER,)),
+         "; kept 0x30 bytes inside a block from map__new (map.c:171), which was freed in hists__delete (hist.c:99)"),
+        (Holder(1, "freed-block", "struct evlist.threads", offset=48, stack=BIRTH, freed_at=(FREER,)),
+         "; kept in struct evlist.threads, which was freed in hists__delete (hist.c:99) without a put;"),
+        (Holder(1, "freed-block", offset=56, stack=BIRTH, freed_at=(FREER,)), "; nothing holds them any more;"),
+    ],
+)  # fmt: skip
+def test_the_block_that_was_freed_without_the_put(holder: Holder, words: str) -> None:
+    assert words in said(unpaired=(replace(STRONG, kept_at=48),), holders=(holder,))
+
+
 def test_other_places_that_may_be_meant() -> None:
     weak = replace(STRONG, confidence="weak", probability=0.5)
     assert said(unpaired=(weak, weak)).endswith("weak, 50 %: 1 other place may be meant too")
