@@ -73,7 +73,7 @@ class ExtraPuts:
         siblings = self._of_type(found.type)
         one, in_order, of_others = _beyond_calls(siblings, found.life, found.in_order)
         rates = self._rates_of(found.type)
-        extra = rates.of(one) * _known_by_numbers(siblings, found)
+        extra = rates.of(one) * _known_by_numbers(siblings, found) * siblings.surplus(one)
         impartial = likely(siblings.weights(one) * of_others, one, extra)[2]
         if impartial.max() >= -_SURE * one.remaining:
             column = int(impartial.argmax())

@@ -44,6 +44,8 @@ _HABIT = 0.95
 _LEAST_SEEN = 5
 _OWN_HABIT = 0.98
 """How much less likely a reference is given back elsewhere, if those of its place are by the call that took them."""
+_MORE_THAN_FILLED, _NOT_MORE = 4.0, 0.5
+"""How much likelier a put is one too many where a slot is emptied oftener than it is filled, and where it is not."""
 _OUTSTANDING = 0.1
 """For how many references of ended objects one counts that only outstanding objects took."""
 
@@ -146,6 +148,19 @@ class Siblings:
         """Return how much likelier each pair of a get and a put is by the slots that both name, shape (gets, puts)."""
         found = [[self._slots.likelihood(get, put) for put in life.puts] for get in life.gets]
         return np.array(found, dtype=np.float64).reshape(len(life.gets), len(life.puts))
+
+    def surplus(self, life: Life) -> Floats:
+        """Return how much likelier each put is one too many, by how many gets fill the slot that it empties; shape
+        (puts)."""
+        same = self._by_slots(life) > 1
+        found = np.ones(len(life.puts))
+        for column in range(len(life.puts)):
+            rows = same[:, column]
+            taken = float(life.taken[rows].sum())
+            if taken:
+                is_more = float(life.given[same[rows].any(axis=0)].sum()) > taken
+                found[column] = _MORE_THAN_FILLED if is_more else _NOT_MORE
+        return found
 
     def same_slots(self, life: Life) -> npt.NDArray[np.bool_]:
         """Tell of each pair of a get and a put whether both may name one slot, shape (gets, puts)."""

@@ -18,7 +18,7 @@ _LARGEST = 1 << 16
 class Budget:
     """How much code is still read: all of a huge program's would take longer than its report may."""
 
-    instructions: int = 200_000
+    instructions: int = 100_000
 
 
 class PassedCalls:
@@ -36,7 +36,10 @@ class PassedCalls:
         if symbol.address not in self._functions:
             self._functions[symbol.address] = self._read(symbol)
         function = self._functions[symbol.address]
-        passed = None if function is None else function.passed(return_address)
+        try:
+            passed = None if function is None else function.passed(return_address)
+        except (ValueError, RecursionError):  # code made to be read by nobody: it costs what is told, never the report
+            passed = None
         return NOT_TOLD if passed is None else passed.text()
 
     def _read(self, symbol: Symbol) -> CodeOfFunction | None:

@@ -121,3 +121,21 @@ def test_equal_addresses_of_two_binaries_are_two() -> None:
     found = [slots.of_put(stack) for stack in stacks]
     assert all(found)
     assert found[0].isdisjoint(found[1])
+
+
+@pytest.mark.parametrize("right", [21, 22, 23])
+def test_a_slot_that_is_emptied_oftener_than_it_is_filled(right: int) -> None:
+    made = Simulation()
+    for _ in range(3):
+        thing = made.create("main:5 make:7")
+        made.get(thing, FIRST)
+        made.get(thing, SECOND)
+        for put in ("main:9 drop:21", "main:9 drop:22", "main:9 drop:23", "main:6"):
+            made.put(thing, put)
+    emptied = {f"drop:{line}": passes("p0@8" if line == right else "p0@16") for line in (21, 22, 23)}
+    variable = f"r{made.code.symbols[made._frames['main:5']][0].address:x}"
+    own = {"make:7": passes("?", "^"), "main:5": passes("p1"), "main:6": passes(variable)}
+    tell(made, {"fill:11": passes("p1", "p0@8"), "fill:12": passes("p1", "p0@16"), **emptied, **own})
+    (error,) = analyse(made.snapshot(), made.code.symbols).errors
+    assert error.probably is not None
+    assert error.probably[0].line in {21, 22, 23} - {right}

@@ -152,7 +152,7 @@ class Function:
                 self._values[key] = one_of(made)
         return self._values[key]
 
-    def _origins(self, register: int, place: int) -> frozenset[int]:
+    def _origins(self, register: int, place: int, depth: int = 0) -> frozenset[int]:
         """Return the instructions that a register's value comes from, past those that copy it: their places, -1 - n for
         the function's parameter n."""
         key = register, place
@@ -160,9 +160,9 @@ class Function:
             self._known_origins[key] = frozenset()  # a ring
             found = set[int]()
             for at in self._definitions(register, place):
-                copied = self._copied(at)
+                copied = self._copied(at) if depth < _DEEPEST else []
                 for source, where in copied:
-                    found |= self._origins(source, where)
+                    found |= self._origins(source, where, depth + 1)
                 found.update(() if copied else (at,))
             self._known_origins[key] = frozenset(found)
         return self._known_origins[key]
@@ -177,7 +177,7 @@ class Function:
             return []
         if (register := pointer_register(source)) is not None:
             return [(register, place)]
-        if not source.startswith(("qword ptr [rbp", "qword ptr [rsp")):
+        if not self._is_in_frame(source):
             return []
         at = self._address_of(source, place)
         return self._variables.get(at, []) if self._is_own(at) else []
@@ -259,7 +259,7 @@ class Function:
         """Of each word of the frame the registers that are stored there, and where."""
         found = defaultdict(list)
         for place, line in enumerate(self._lines):
-            if line.name == "mov" and line.operands.startswith(("qword ptr [rbp", "qword ptr [rsp")):
+            if line.name == "mov" and self._is_in_frame(line.operands):
                 to, _, source = line.operands.partition("], ")
                 if (register := pointer_register(source)) is not None:
                     found[self._address_of(to + "]", place)].append((register, place))
@@ -270,8 +270,13 @@ class Function:
         """Addresses in the frame that are taken."""
         places = (place for place, line in enumerate(self._lines) if line.name == "lea")
         taken = ((self._lines[place].operands.partition(", ")[2], place) for place in places)
-        found = {self._address_of(source, place) for source, place in taken if source.startswith(("[rbp", "[rsp"))}
+        found = {self._address_of(source, place) for source, place in taken if self._is_in_frame(source)}
         return {address for address in found if address.startswith("s")}
+
+    def _is_in_frame(self, memory: str) -> bool:
+        """Tell whether an operand is in the function's frame. Only such ones are asked for to know its variables."""
+        base = memory.removeprefix("qword ptr ")[:4]
+        return base == "[rsp" or (base == "[rbp" and self._frame_pointer)
 
     def _address_of(self, memory: str, place: int, depth: int = 0) -> str:
         """Return the address of an operand."""
