@@ -104,7 +104,10 @@ class Slots:
                 continue
             if not frame.passes or len(found) == _DEEPEST:
                 break
-            found.append((frame, _read(frame.passes, self._binary(frame)), wraps))
+            passed = _read(frame.passes, self._binary(frame))
+            if passed is None:
+                break
+            found.append((frame, passed, wraps))
         return found
 
     def _binary(self, frame: Frame) -> int:
@@ -168,7 +171,7 @@ def _likelihood(kept: Kept, given: Keys) -> float:
 
 
 @cache
-def _read(text: str, binary: int) -> Passed:
+def _read(text: str, binary: int) -> Passed | None:
     """Read what a call passes. `binary`: what tells its addresses from those of others."""
     return Passed.read(_ADDRESS.sub(lambda found: f"{found[1]}{int(found[2], 16) | binary:x}", text))
 

@@ -17,6 +17,9 @@ EITHER = "/"
 """Between values of which it is one, by the way that led there."""
 RETURNED, LINKED = "^", "~"
 """What becomes of a value, beside the words that keep it: it is returned; the address of a member of its is kept."""
+TOLD = 3
+"""Arguments that are told of a call, at least."""
+_LONGEST_TEXT = 4000
 _MOST = 4
 NOWHERE = ""
 """The address of an element of an array, and of whatever else has no text."""
@@ -45,8 +48,11 @@ class Passed:
         return " ".join(">".join((first, *kept)) for first, kept in zip((*self.arguments, ""), self.kept, strict=True))
 
     @classmethod
-    def read(cls, text: str) -> Passed:
+    def read(cls, text: str) -> Passed | None:
+        """Read what `text` gives; None of what is none: a recording may say anything."""
         parts = [part.split(">") for part in text.split(" ")]
+        if len(parts) <= TOLD or parts[-1][0] or len(text) > _LONGEST_TEXT:
+            return None
         return cls(tuple(part[0] for part in parts[:-1]), tuple(tuple(part[1:]) for part in parts))
 
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from simulated import Simulation
 
 from tracer.analysis.analysis import analyse
@@ -139,3 +141,14 @@ def test_a_slot_that_is_emptied_oftener_than_it_is_filled(right: int) -> None:
     (error,) = analyse(made.snapshot(), made.code.symbols).errors
     assert error.probably is not None
     assert error.probably[0].line in {21, 22, 23} - {right}
+
+
+_WORDS = st.text("p0r1gs@+-?/>~^ 9", max_size=12)
+_SAID = st.lists(_WORDS, min_size=3, max_size=4).map(" ".join) | st.text(max_size=40)
+
+
+@given(said=st.lists(_SAID, min_size=4, max_size=4))
+def test_whatever_a_recording_says_is_taken(said: list[str]) -> None:
+    made = filled_twice(1)
+    tell(made, dict(zip(("main:1", "fill:11", "fill:12", "drop:21"), said, strict=True)))
+    assert analyse(made.snapshot(), made.code.symbols).leaks

@@ -53,7 +53,12 @@ def test_one_of_several(values: set[str], one: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "passed", [Passed(("p1+88", "?", "p2"), (("p1@0", "~"), (), (), ("r17@80", "^"))), Passed(("?",), ((), ()))]
+    "passed", [Passed(("p1+88", "?", "p2"), (("p1@0", "~"), (), (), ("r17@80", "^"))), Passed(("?",) * 3, ((),) * 4)]
 )
 def test_read_as_written(passed: Passed) -> None:
     assert Passed.read(passed.text()) == passed
+
+
+@pytest.mark.parametrize("text", ["", "?", "? ? ?", "? ? ? ?", "? ? ? >p0@" + "8" * 5000])
+def test_what_is_none_is_not_read(text: str) -> None:
+    assert Passed.read(text) is None

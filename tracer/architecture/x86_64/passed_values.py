@@ -17,6 +17,7 @@ from tracer.model.passed import (
     LINKED,
     NOWHERE,
     RETURNED,
+    TOLD,
     UNKNOWN,
     Passed,
     at_frame,
@@ -30,8 +31,6 @@ from tracer.model.passed import (
 )
 
 _ARGUMENTS = (Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9)
-_TOLD = 3
-"""Arguments that are told of a call."""
 _PRESERVED = frozenset(map(int, (Register.RBX, Register.RBP, *range(12, 16))))
 _RESULT = int(Register.RAX)
 _ENDS = ("jmp", "ret", "hlt", "ud2", "int3")
@@ -80,8 +79,8 @@ class Function:
         place = self._behind.get(return_address)
         if place is None or self._lines[place].name != "call":
             return None
-        arguments = tuple(self._value(int(register), place) for register in _ARGUMENTS[:_TOLD])
-        of = [self._origins(int(register), place) for register in _ARGUMENTS[:_TOLD]]
+        arguments = tuple(self._value(int(register), place) for register in _ARGUMENTS[:TOLD])
+        of = [self._origins(int(register), place) for register in _ARGUMENTS[:TOLD]]
         objects = [origins | self._shifted_from(origins) for origins in of]
         return Passed(arguments, (*map(self._kept, objects), self._kept(frozenset({place}))))
 
