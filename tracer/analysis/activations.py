@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -37,8 +37,12 @@ Pair = tuple[int, int, int]
 class Activations:
     """Pairs within one call, of the lives of one type. `gets`, `puts`: paths by stack, without the wrappers."""
 
-    def __init__(self, gets: Mapping[int, Path], puts: Mapping[int, Path]) -> None:
-        self._gets, self._puts = gets, puts
+    def __init__(
+        self, gets: Mapping[int, Path], puts: Mapping[int, Path],
+        by_slots: Callable[[int, int], float] = lambda get, put: 1.0,
+    ) -> None:  # fmt: skip
+        """`by_slots`: how much likelier a put is of a get by the slots that both name."""
+        self._gets, self._puts, self._by_slots = gets, puts, by_slots
         self._depth: dict[tuple[int, int], int | None] = {}
         self._learnt = HandUps()
 
@@ -179,7 +183,7 @@ class Activations:
         """Return how likely a put is of what this get took in the same call."""
         get, path = life.gets[row], self._gets[life.gets[row]]
         depth = self._depth_of(get, put) or 0
-        odds = self._learnt.belonging(path[depth], self._puts[put][0])
+        odds = self._learnt.belonging(path[depth], self._puts[put][0]) * self._by_slots(get, put)
         for function, _ in path[:depth]:
             odds *= self._learnt.reaching(function, birth=row == 0)
         return odds

@@ -88,8 +88,8 @@ class Siblings:
         self._trunk = self._shared_by_all(taken | given - {int(NEVER_PUT)})
         self.enough = objects + sum(life.objects for life in (*lives, *outstanding)) >= _LEAST_SEEN
         """Whether there are enough objects to learn which functions hand up what they take."""
-        self._activations = self._learnt_activations([*lives, *outstanding], broken)
         self._slots = Slots(table, self._caller)
+        self._activations = self._learnt_activations([*lives, *outstanding], broken)
         self._views = self._all_views(lives, pairs)
 
     def local(self, life: Life) -> Floats:
@@ -104,7 +104,7 @@ class Siblings:
         puts = {stack: self.put_places.from_caller(stack) for life in all_ for stack in life.puts}
         if not self.enough:
             return Activations({}, {})
-        learnt = Activations(gets | births, puts)
+        learnt = Activations(gets | births, puts, self._slots.likelihood)
         learnt.learn(lives)
         for places, stacks in ((self._birth_places, births), (self._get_places, gets)):
             for stack in stacks:

@@ -152,3 +152,18 @@ def test_whatever_a_recording_says_is_taken(said: list[str]) -> None:
     made = filled_twice(1)
     tell(made, dict(zip(("main:1", "fill:11", "fill:12", "drop:21"), said, strict=True)))
     assert analyse(made.snapshot(), made.code.symbols).leaks
+
+
+def test_a_variable_has_what_was_handed_up_to_it() -> None:
+    """By lines both the creation and the get may be handed up to one function; the code tells which it puts."""
+    made = Simulation()
+    for _ in range(5):
+        thing = made.create("main:5 load:3 find:11 make:7")
+        made.get(thing, "main:5 load:3 find:12")
+        made.put(thing, "main:5 load:9")
+    returned = made.code.symbols[made._frames["load:3"]][0].address
+    tell(made, {
+        "make:7": passes("?", "^"), "find:11": passes("?", "~"), "find:12": passes("?", "^"), "load:3": passes("p0"),
+        "load:9": passes(f"r{returned:x}"),
+    })  # fmt: skip
+    assert accused(made.snapshot(), made) == ("make", 7)
