@@ -23,7 +23,7 @@ class HeldSlots:
         in_blocks = (holders["target_kind"] == KIND_REFERENCE) & (holders["kind"] == HolderKind.BLOCK)
         rows = holders[in_blocks & (holders["offset"] != SEVERAL)]
         found: defaultdict[_Object, set[str]] = defaultdict(set)
-        for pid, generation, target, offset in np.array(rows[["pid", "generation", "target", "offset"]]).tolist():
+        for pid, generation, target, offset in rows[["pid", "generation", "target", "offset"]].tolist():
             found[pid, generation, target].add(member(offset))
         self._found = {key: frozenset(keys) for key, keys in found.items()}
 

@@ -14,7 +14,19 @@ from tracer.analysis.stacks import SymbolizedStacks
 from tracer.late_dataclasses import dataclass
 from tracer.late_patterns import late_pattern
 from tracer.model.frames import Frame
-from tracer.model.passed import EITHER, LINKED, RETURNED, UNKNOWN, Passed, distance_of, result_of, within, without_shift
+from tracer.model.passed import (
+    EITHER,
+    LINKED,
+    RETURNED,
+    TOLD,
+    UNKNOWN,
+    Passed,
+    distance_of,
+    parameter,
+    result_of,
+    within,
+    without_shift,
+)
 from tracer.model.records import FRAME_BINARY_SHIFT
 
 _DEEPEST = 6
@@ -29,9 +41,7 @@ _OTHER_SLOT, _OTHER_VAGUE, _PERHAPS_OTHER, _UNTOLD = 0.25, 0.5, 0.7, 0.6
 """How much less, where the two slots differ, or seem to; where what the put empties is not known."""
 _HELD, _NOT_HELD = 8.0, 0.5
 """The same of a get whose reference is still kept, where a slot that it fills holds the object, or only others do."""
-_VAGUE = frozenset({"@0", LINKED})
-"""What many slots have in common."""
-_PARAMETERS = frozenset({"p0", "p1", "p2"})
+_PARAMETERS = {parameter(number): number for number in range(TOLD)}
 Keys = frozenset[str]
 """Keys of slots: equal for two that may be the same."""
 _NONE: Keys = frozenset()
@@ -131,20 +141,19 @@ class Slots:
             value = without_shift(passed.arguments[argument]) if argument is not None else UNKNOWN
             words += tuple(word for word in fate if word != RETURNED)
             known.update(_keys(words))
-            parameter = int(value[1:]) if value in _PARAMETERS and wraps else None
-            if RETURNED not in fate and not known and parameter is None and value not in _PARAMETERS:
+            if RETURNED not in fate and not known and value not in _PARAMETERS:
                 came = {result_of(frame.address | self._binary(frame))} if is_result else set()
                 if argument is None:
                     return Kept(frozenset(came))
                 return Kept(perhaps=frozenset((*came, *_keys([value]))))
-            argument, is_result = (None if known else parameter), RETURNED in fate
+            argument, is_result = _PARAMETERS.get(value) if wraps and not known else None, RETURNED in fate
         return Kept(frozenset(known))
 
     def _origins(self, stack: int) -> Iterator[str]:
         """Yield the keys of what a put is given, for each function on the way."""
-        value = "p0"
+        value = parameter(0)
         for _, passed, wraps in self._calls(stack):
-            value = within(without_shift(value), passed.arguments)
+            value = within(value, passed.arguments)
             if any(distance_of(one) < 0 and "@" in one for one in value.split(EITHER)):
                 yield LINKED
             value = EITHER.join(without_shift(one) for one in value.split(EITHER))
@@ -156,6 +165,10 @@ class Slots:
 def member(offset: int) -> str:
     """Return the key of a word so many bytes behind the start of something."""
     return f"@{offset}"
+
+
+_VAGUE = frozenset({member(0), LINKED})
+"""What many slots have in common."""
 
 
 def _likelihood(kept: Kept, given: Keys) -> float:

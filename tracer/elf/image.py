@@ -257,6 +257,11 @@ class Image:
                 return link_address - s.link_address + s.file_offset
         return None
 
+    def bytes_at(self, link_address: int, size: int) -> bytes:
+        """Return what the file has at a link address, which may be less; nothing outside every loaded segment."""
+        offset = self.file_offset_of(link_address)
+        return b"" if offset is None else bytes(self.data[offset : offset + size])
+
     def is_code(self, link_address: int) -> bool:
         """Tell whether a link address is in what is loaded as code; a damaged file may point elsewhere."""
         return any(

@@ -126,11 +126,6 @@ def without_shift(value: str) -> str:
     return value if value[:1] in ("g", "s") or EITHER in value else _parted(value)[0]
 
 
-def is_parameter(value: str) -> bool:
-    """Tell whether it depends on who called."""
-    return value[:1] == "p"
-
-
 def _parted(value: str) -> tuple[str, int]:
     """Return an address without what is added to it last, and that."""
     steps = list(_STEP.finditer(value, 1))

@@ -11,6 +11,7 @@ from itertools import zip_longest
 import numpy as np
 
 from tracer.late_dataclasses import dataclass
+from tracer.model.distinct_values import distinct, is_in_ordered
 from tracer.model.events import ERROR_EVENT, EVENT
 from tracer.model.frames import Frame, HeapCalls
 from tracer.model.generated import GeneratedFrame
@@ -20,6 +21,7 @@ from tracer.model.reachability import REACH_RECORD, Scan
 from tracer.model.recorded_names import recorded_as
 from tracer.model.records import (
     ALLOCATION_RECORD,
+    FRAME_EXACT,
     FREED_RECORD,
     MAPPED_RECORD,
     OBJECT_RECORD,
@@ -327,11 +329,11 @@ class Snapshot:
     def reference_calls(self) -> list[int]:
         """Return the calls on the way to gets, puts and creations of the types of which something is outstanding or was
         put too often: the innermost of all stacks first."""
-        types = np.unique(np.concatenate([self.objects["type"], self.errors["broken_type"]]))
+        types = distinct(np.concatenate([self.objects["type"], self.errors["broken_type"]]))
         if not len(types):
             return []
         pairs, deaths, courses = (
-            table[np.isin(table["type"], types)]
+            table[is_in_ordered(table["type"], types)]
             for table in (self.balanced.pairs, self.balanced.deaths, self.balanced.courses)
         )
         columns = [
@@ -339,6 +341,7 @@ class Snapshot:
             self.condensed["put_stack"], pairs["get_stack"], pairs["put_stack"], deaths["create_stack"],
             courses["stack"],
         ]  # fmt: skip
-        known = (self.stacks.get(stack) for stack in np.unique(np.concatenate(columns)).tolist())
+        known = (self.stacks.get(stack) for stack in distinct(np.concatenate(columns)).tolist())
         ways = [stack.frames[:_WAY] for stack in known if stack is not None]
-        return list(dict.fromkeys(key for depth in zip_longest(*ways) for key in depth if key is not None))
+        innermost_first = (key for depth in zip_longest(*ways) for key in depth if key is not None)
+        return list(dict.fromkeys(key for key in innermost_first if not key & FRAME_EXACT))

@@ -47,8 +47,8 @@ def _of_thread(holder: Holder, narrow: bool) -> str:
 
 def _block(holder: Holder, narrow: bool) -> str:
     if holder.kind == "mapping":
-        return f"memory mapped{_at(' at', _own(holder), narrow)}" if holder.stack else "memory of unknown making"
-    made, freed = _at(" from", _own(holder), narrow), _at(", freed at", holder.freed_at, narrow)
+        return f"memory mapped{_at(' at', own_frames(holder), narrow)}" if holder.stack else "memory of unknown making"
+    made, freed = _at(" from", own_frames(holder), narrow), _at(", freed at", holder.freed_at, narrow)
     noun = "a freed block" if holder.kind == FREED and not freed else "a block"
     where = "" if holder.offset is None else f" + {holder.offset:#x}"
     if holder.name:
@@ -58,7 +58,8 @@ def _block(holder: Holder, narrow: bool) -> str:
     return f"{noun}{made}{where}{freed}"
 
 
-def _own(holder: Holder) -> FrameList | None:
+def own_frames(holder: Holder) -> FrameList | None:
+    """Return the frame that says whose block it is; its whole stack, where none does."""
     own = holder.own_frame
     return holder.stack if own is None or holder.stack is None else holder.stack[own : own + 1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracer.model.findings import Holder, Leak, UnpairedGet
 from tracer.model.frames import Frame
 from tracer.report.amounts import counted
-from tracer.report.holder_words import FREED, OTHER
+from tracer.report.holder_words import FREED, OTHER, own_frames
 from tracer.report.source_location import first_named
 from tracer.report.stack_lines import name, place
 
@@ -78,7 +78,7 @@ def _lost_in(leak: Leak, get: UnpairedGet) -> str:
     for holder in leak.holders or ():
         if get.kept_at is None or holder.kind != FREED or holder.offset != get.kept_at or not holder.freed_at:
             continue
-        maker, freed = first_named((holder.stack or ())[holder.own_frame or 0 :]), first_named(holder.freed_at)
+        maker, freed = first_named(own_frames(holder) or ()), first_named(holder.freed_at)
         if maker is not None and freed is not None:
             block = f"{holder.offset:#x} bytes inside a block from {_place(maker)}"
             where = f"in {holder.name}" if holder.name else block

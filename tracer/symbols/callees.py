@@ -156,8 +156,7 @@ class Callees:
         return self._image is not None and self._image.is_code(address)
 
     def _code(self, address: int, size: int) -> bytes:
-        offset = self._image.file_offset_of(address) if self._image is not None else None
-        return b"" if self._image is None or offset is None else bytes(self._image.data[offset : offset + size])
+        return b"" if self._image is None else self._image.bytes_at(address, size)
 
 
 def _certain(names: Names) -> str | None:

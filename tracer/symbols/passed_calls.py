@@ -44,10 +44,9 @@ class PassedCalls:
 
     def _read(self, symbol: Symbol) -> CodeOfFunction | None:
         image = self._source.ran
-        offset = None if image is None else image.file_offset_of(symbol.address)
-        if image is None or offset is None or self._budget.instructions <= 0:
+        if image is None or self._budget.instructions <= 0:
             return None
-        code = bytes(image.data[offset : offset + symbol.size])
+        code = image.bytes_at(symbol.address, symbol.size)
         function = ARCHITECTURE.read_function(code, symbol.address, COLD_PART.search(symbol.name) is None)
         self._budget.instructions -= function.instructions
         return function

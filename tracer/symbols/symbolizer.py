@@ -314,5 +314,5 @@ def _generated(told: GeneratedFrame, key: int, unknown: Frame) -> Frame:
         return replace(unknown, why_unknown=told.why_unknown)
     return Frame(
         told.function, JIT_MODULE, unknown.path, file=told.file, line=told.line, address=key & FRAME_ADDRESS_MASK,
-        offset=told.offset, kind=JIT, language=told.language,
+        offset=told.offset, kind=JIT, language=told.language, passes=unknown.passes,
     )  # fmt: skip

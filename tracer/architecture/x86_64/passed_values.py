@@ -11,7 +11,7 @@ from functools import cached_property
 
 from tracer.architecture.instruction import Line
 from tracer.architecture.x86_64.instructions import lines_of, pointer_register, written_register
-from tracer.architecture.x86_64.registers import Register
+from tracer.architecture.x86_64.registers import ARGUMENTS, PRESERVED, Register
 from tracer.late_patterns import late_pattern
 from tracer.model.passed import (
     LINKED,
@@ -30,8 +30,6 @@ from tracer.model.passed import (
     word_at,
 )
 
-_ARGUMENTS = (Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9)
-_PRESERVED = frozenset(map(int, (Register.RBX, Register.RBP, *range(12, 16))))
 _RESULT = int(Register.RAX)
 _ENDS = ("jmp", "ret", "hlt", "ud2", "int3")
 _READ_ONLY = (
@@ -79,8 +77,8 @@ class Function:
         place = self._behind.get(return_address)
         if place is None or self._lines[place].name != "call":
             return None
-        arguments = tuple(self._value(int(register), place) for register in _ARGUMENTS[:TOLD])
-        of = [self._origins(int(register), place) for register in _ARGUMENTS[:TOLD]]
+        arguments = tuple(self._value(int(register), place) for register in ARGUMENTS[:TOLD])
+        of = [self._origins(int(register), place) for register in ARGUMENTS[:TOLD]]
         objects = [origins | self._shifted_from(origins) for origins in of]
         return Passed(arguments, (*map(self._kept, objects), self._kept(frozenset({place}))))
 
@@ -113,14 +111,18 @@ class Function:
     @cached_property
     def _stores(self) -> list[tuple[str, frozenset[int]]]:
         """Of each register that is stored the address, and the instructions that its value comes from."""
+        stored = ((self._address_of(to, place), register, place) for to, register, place in self._stored_registers)
+        return [(at, self._origins(register, place)) for at, register, place in stored if not self._is_own(at)]
+
+    @cached_property
+    def _stored_registers(self) -> list[tuple[str, int, int]]:
+        """Of each register that is stored whole the operand, its number, and the place."""
         found = []
         for place, line in enumerate(self._lines):
-            if line.name != "mov" or not line.operands.startswith("qword ptr ["):
-                continue
-            to, _, source = line.operands.partition("], ")
+            to, _, source = line.operands.partition(", ")
             register = pointer_register(source)
-            if register is not None and not self._is_own(at := self._address_of(to + "]", place)):
-                found.append((at, self._origins(register, place)))
+            if line.name == "mov" and to.startswith("qword ptr [") and register is not None:
+                found.append((to, register, place))
         return found
 
     def _is_own(self, address: str) -> bool:
@@ -169,7 +171,7 @@ class Function:
     def _copied(self, place: int) -> list[tuple[int, int]]:
         """Return the registers that an instruction copies whole, and where: by a variable of the function's own too."""
         line = self._lines[place] if place >= 0 else None
-        if line is None or not line.name.startswith(("mov", "cmov")):
+        if line is None or not _moves(line):
             return []
         to, _, source = line.operands.partition(", ")
         if pointer_register(to) is None:
@@ -206,15 +208,15 @@ class Function:
         if at == 0:
             if not self._is_entry:
                 found.add(_UNKNOWN_ORIGIN)
-            elif register in _ARGUMENTS:
-                found.add(-1 - _ARGUMENTS.index(Register(register)))
+            elif register in ARGUMENTS:
+                found.add(-1 - ARGUMENTS.index(Register(register)))
             return None
         before = self._lines[at - 1]
         if before.name in _ENDS:
             if self._has_switch and not is_target and not self._lines[at].is_padding:
                 found.add(_UNKNOWN_ORIGIN)
             return None
-        if before.name == "call" and register not in _PRESERVED:
+        if before.name == "call" and register not in PRESERVED:
             if register == _RESULT:
                 found.add(at - 1)
             # Who knows what is called reads others behind it too; behind one that does not come back nobody does.
@@ -235,11 +237,10 @@ class Function:
         to, _, source = line.operands.partition(", ")
         if pointer_register(to) != register:
             return UNKNOWN
-        if line.name == "mov" or line.name.startswith("cmov"):
-            copied = pointer_register(source)
-            if copied is not None:
-                return self._value(copied, place, depth + 1)
-            return self._loaded(source, place, depth) if source.startswith("qword ptr [") else UNKNOWN
+        if copied := self._copied(place):
+            return one_of({self._value(source, where, depth + 1) for source, where in copied})
+        if _moves(line) and source.startswith("qword ptr ["):
+            return word_at(self._address_of(source, place, depth), 0) or UNKNOWN
         if line.name == "lea":
             return self._address_of(source, place, depth) or UNKNOWN
         if line.name in ("add", "sub") and _NUMBER.fullmatch(source):
@@ -247,21 +248,13 @@ class Function:
             return shifted(self._value(register, place, depth + 1), number) or UNKNOWN
         return UNKNOWN
 
-    def _loaded(self, source: str, place: int, depth: int) -> str:
-        at = self._address_of(source, place, depth)
-        if at in self._variables and self._is_own(at):
-            return one_of({self._value(register, where, depth + 1) for register, where in self._variables[at]})
-        return word_at(at, 0) or UNKNOWN
-
     @cached_property
     def _variables(self) -> dict[str, list[tuple[int, int]]]:
         """Of each word of the frame the registers that are stored there, and where."""
         found = defaultdict(list)
-        for place, line in enumerate(self._lines):
-            if line.name == "mov" and self._is_in_frame(line.operands):
-                to, _, source = line.operands.partition("], ")
-                if (register := pointer_register(source)) is not None:
-                    found[self._address_of(to + "]", place)].append((register, place))
+        for to, register, place in self._stored_registers:
+            if self._is_in_frame(to):
+                found[self._address_of(to, place)].append((register, place))
         return found
 
     @cached_property
@@ -292,6 +285,11 @@ class Function:
             known = base == _FRAME or (self._steady and not self._frame_pointer)
             return at_frame(self._address, distance) if known else NOWHERE
         return shifted(self._value(base, place, depth + 1), distance)
+
+
+def _moves(line: Line) -> bool:
+    """Tell whether an instruction only copies or loads a word, in any case or in some."""
+    return line.name == "mov" or line.name.startswith("cmov")
 
 
 def _clears(line: Line) -> bool:
