@@ -18,6 +18,7 @@ from tracer.model.reachability import Reach
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline.trace import Trace
 from tracer.pipeline.trace_options import TraceOptions
+from tracer.scanning.surroundings import ModuleTable
 
 SCANS_OF_A_RUN = 100
 REFUSED = 50
@@ -32,7 +33,7 @@ def scan(trace: Trace) -> tuple[Counter[str], list[str]]:
         session.processes.spaces_alive, lambda: taken.append(take_snapshot(session, running=True, drain=False)),
         session.serve,
     )  # fmt: skip
-    judged = session.endings.judged(taken[0], NOTHING)
+    judged = session.endings.judged(taken[0], NOTHING, ModuleTable(taken[0]))
     counts = Counter[str]()
     for reach, count in zip(*np.unique(judged.reach["reach"], return_counts=True), strict=True):
         counts[Reach(int(reach)).name] += int(count)

@@ -195,7 +195,7 @@ def test_a_script_of_a_script_of_a_program_has_binaries(tmp_path: Path) -> None:
 def test_a_version_at_the_end_of_a_file_is_no_python() -> None:
     symbols = SimpleNamespace(mentions=lambda _: True)
     binary: Any = SimpleNamespace(
-        id=1, path="python", symbols=symbols, link_address=lambda _: 0x1000, file_offset=lambda _: 98,
+        id=1, path="python", names=symbols, link_address=lambda _: 0x1000, file_offset=lambda _: 98,
         image=SimpleNamespace(data=memoryview(bytes(100))),
     )  # fmt: skip
     maps: Any = SimpleNamespace(view=lambda _, dtype, count: np.zeros(count, dtype))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 
 from tracer.late_dataclasses import dataclass
 
 _HEAD_BYTES = _TAIL_BYTES = 4096
 """ELF and program headers, and the build id, stand at the start; section headers at the end."""
 _DIGEST_BYTES = 16
+_SETTLED_SECONDS = 2
+"""A file that changed later than this before it was looked at could change again without another time."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,11 @@ class FileVersion:
             return self
         now = version_of(fd)
         return now if now.digest == self.digest else None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what is found in the file may be kept for another run."""
+        return time.time_ns() - max(self.mtime_ns, self.ctime_ns) > _SETTLED_SECONDS * 10**9
 
     @property
     def file(self) -> tuple[int, int]:

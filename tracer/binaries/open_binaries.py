@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tracer.binaries.file_version import FileVersion, version_of
+from tracer.binaries.known_names import KnownNames
 from tracer.binaries.open_files import EXHAUSTED
 from tracer.elf.image import PF_X, PT_LOAD, Image, Segment
 from tracer.elf.symbol_table import STT_FUNC, SymbolTable, read_symbol_table
@@ -65,9 +66,12 @@ class OpenBinary:
     is_stale: bool = False
     """Its file holds other bytes by now."""
     build_id: str | None = field(init=False)
+    names: KnownNames = field(init=False)
+    """What its symbols say of single names."""
 
     def __post_init__(self) -> None:
         self.build_id = self.image.build_id  # now: the file may be rewritten
+        self.names = KnownNames(self.image)
 
     @property
     def open_path(self) -> str:
@@ -99,7 +103,7 @@ class OpenBinary:
 
     def file_offset(self, symbol: str) -> int | None:
         """Return where in the file a function or object begins, or None where it is not defined here."""
-        for found in self.symbols.find(symbol):
+        for found in self.names.find(symbol):
             offset = self.image.file_offset_of(found.address)
             if offset is not None:
                 return offset
@@ -114,7 +118,7 @@ class OpenBinary:
         return os.pread(self.fd, _LONGEST_INSTRUCTION, file_offset)
 
     def link_address(self, symbol: str) -> int | None:
-        return next((found.address for found in self.symbols.find(symbol)), None)
+        return next((found.address for found in self.names.find(symbol)), None)
 
     def bias_of(self, start: int, end: int, file_offset: int) -> int | None:
         """Return address minus link address for a mapping of this file, or None if it maps no loaded segment."""
@@ -147,8 +151,8 @@ class OpenBinary:
     def _has_operators(self) -> bool:
         if self.is_stale or any(fnmatchcase(Path(self.path).name, pattern) for pattern in _RUNTIMES):
             return False
-        return any(symbol.kind == STT_FUNC for name in _OPERATORS if self.symbols.mentions(name)
-                   for symbol in self.symbols.find(name))
+        return any(symbol.kind == STT_FUNC for name in _OPERATORS if self.names.mentions(name)
+                   for symbol in self.names.find(name))
 
 
 class Binaries:
@@ -157,7 +161,9 @@ class Binaries:
     Ids of code without a file are counted down from END_OF_IDS. Those above are for frames of other kinds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cache: Path | None = None) -> None:
+        """`cache`: the folder where what their symbols say is kept for other traces."""
+        self._cache = cache
         self._by_file: dict[tuple[int, int], OpenBinary | None] = {}
         self._by_entry: dict[tuple[str, int], OpenBinary | None] = {}
         self._images: dict[bytes, OpenBinary | None] = {}
@@ -241,6 +247,8 @@ class Binaries:
             self._no_binaries[identity] = version
         else:
             binary.version = version
+            if self._cache is not None:
+                binary.names.keep(self._cache, version)
         self._by_file[identity] = binary
         return binary
 
@@ -292,7 +300,10 @@ class Binaries:
         return binary
 
     def close(self) -> None:
+        """Close them, and keep what was asked of their symbols."""
         for binary in (*self.all, *self.generated.values()):
+            if not binary.is_stale:
+                binary.names.save()
             binary.image.close()
             if binary.fd >= 0:
                 os.close(binary.fd)

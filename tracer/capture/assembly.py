@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from signal import SIGTRAP
 
 import numpy as np
@@ -11,6 +12,7 @@ from tracer.aggregation.freed_counters import FREED_BLOCK, with_freed_counters, 
 from tracer.aggregation.inheritance import inherited_allocations
 from tracer.aggregation.merged_stacks import merge_stacks
 from tracer.aggregation.merged_types import merge_types
+from tracer.binaries.usable_sizes import asks_for_usable_size
 from tracer.capture.allocator_memory import heaps_of, of_program
 from tracer.capture.class_types import ClassTypes, read_class_types
 from tracer.capture.map_walk import MapWalk
@@ -19,6 +21,7 @@ from tracer.capture.type_names import read_type_names
 from tracer.capture.wrapper_stacks import outside_wrappers
 from tracer.model.generated import GeneratedFrame
 from tracer.model.snapshot import Mapping, Process, Records, Snapshot
+from tracer.scanning.surroundings import ModuleTable
 from tracer.scanning.zeroed_data import with_zeroed_data
 
 
@@ -102,7 +105,8 @@ def _space_totals(walk: MapWalk, *, keeps_all: bool) -> tuple[Records, Records]:
 
 def _judged(session: Session, snapshot: Snapshot, freed: Records, mapped: Records) -> Snapshot:
     heaps = heaps_of(mapped, session.stacks.stacks, session.binaries.all)  # by the stacks as they were read
-    return session.endings.judged(snapshot, freed, heaps)
+    modules = ModuleTable(snapshot, partial(asks_for_usable_size, session.binaries))
+    return session.endings.judged(snapshot, freed, modules, heaps)
 
 
 def _joined_up(session: Session, snapshot: Snapshot, classes: ClassTypes) -> Snapshot:

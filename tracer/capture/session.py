@@ -82,7 +82,7 @@ class Session:
         self.processes = ProcessTable()
         self.checkpoints = Checkpoints()
         self.mishaps = Mishaps()
-        self.binaries = Binaries()
+        self.binaries = Binaries(options.cache)
         self._opened.callback(self.binaries.close)
         maps, can_hold = self.kernel.maps, self.kernel.programs.can_hold
         self.clock = TraceClock()

@@ -10,18 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import astuple
-from functools import cache
 from pathlib import Path
 
-import tracer
 from tracer.binaries.file_version import FileVersion
 from tracer.elf.image import Image
-from tracer.files.cache_folder import evict_later, read_own, write_own
 from tracer.files.json_codec import from_json, parse, sparse_json
+from tracer.files.sealed_files import name_of, read_sealed, write_sealed
 from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Placement
 from tracer.model.snapshot import UncoveredInstances, Unresolved
@@ -29,8 +26,6 @@ from tracer.model.unwinding import UnwinderPlace
 
 LIMIT_BYTES = 16 << 20
 _SUFFIX = ".sites"
-_SETTLED_SECONDS = 2
-"""A file that changed later than this before it was looked at could change again without another time."""
 _LONGEST_CODE, _LEAST_CODE = 1 << 16, 64
 _DIGEST_BYTES = 16
 
@@ -63,36 +58,23 @@ class KeptSites:
         """Return what `look` returns, from the cache where it is there."""
         path = self._folder / f"{self._key(image, version)}{_SUFFIX}"
         with suppress(OSError, ValueError):
-            kept = from_json(_Kept, parse(_unsealed(read_own(path))))
+            kept = from_json(_Kept, parse(read_sealed(path)))
             if kept.code == _code_of(image, kept.sites):
                 with suppress(OSError):  # a cache that may only be read
                     os.utime(path)
                 return kept.sites
         found = look()
-        if time.time_ns() - max(version.mtime_ns, version.ctime_ns) > _SETTLED_SECONDS * 10**9:
+        if version.is_settled:
             with suppress(OSError):
                 self._write(path, image, found)
         return found
 
     def _key(self, image: Image, version: FileVersion) -> str:
-        parts = (image.path, astuple(version), self._choice, _modules())
-        return _digest(repr(parts).encode("utf-8", "surrogateescape")).hex()
+        return name_of(image.path, astuple(version), self._choice)
 
     def _write(self, path: Path, image: Image, found: FoundSites) -> None:
         body = json.dumps(sparse_json(_Kept(_code_of(image, found), found))).encode()
-        write_own(path, _digest(body), body)
-        evict_later(self._folder, _SUFFIX, LIMIT_BYTES)
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
-
-
-def _unsealed(data: bytes) -> bytes:
-    body = data[_DIGEST_BYTES:]
-    if _digest(body) != data[:_DIGEST_BYTES]:
-        raise ValueError("damaged")
-    return body
+        write_sealed(path, body, LIMIT_BYTES)
 
 
 def _code_of(image: Image, found: FoundSites) -> str:
@@ -113,20 +95,3 @@ def _ranges(found: FoundSites) -> Iterator[tuple[int, int]]:
         yield place.file_offset, _LEAST_CODE
     for behind in found.raw_forks:
         yield behind - _LEAST_CODE, 2 * _LEAST_CODE
-
-
-@cache
-def _modules() -> str:
-    """Return what tells refleak's modules from those of another version."""
-    found = sorted(_stamps(Path(__file__).parents[1]))
-    return _digest(repr((tracer.__version__, found)).encode()).hex()
-
-
-def _stamps(folder: Path | str) -> Iterator[tuple[str, int, int]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                status = entry.stat()
-                yield entry.path, status.st_size, status.st_mtime_ns
-            elif entry.name != "__pycache__" and entry.is_dir():
-                yield from _stamps(entry.path)

@@ -76,8 +76,7 @@ def _start_hold(binary: OpenBinary) -> list[Hold]:
 
 def _jit_hold(binary: OpenBinary) -> list[Hold]:
     """Return where a JIT tells gdb of its code, and note its descriptor. Both may be local symbols."""
-    symbols = binary.symbols
-    if not symbols.mentions(REGISTER_FUNCTION):
+    if not binary.names.mentions(REGISTER_FUNCTION):
         return []
     here, descriptor = binary.link_address(REGISTER_FUNCTION), binary.link_address(DESCRIPTOR)
     offset = binary.file_offset(REGISTER_FUNCTION)
@@ -89,7 +88,7 @@ def _jit_hold(binary: OpenBinary) -> list[Hold]:
 
 def _frame_holds(binary: OpenBinary) -> list[Hold]:
     """Return where unwind tables are registered with the C++ runtime, and where they are taken back."""
-    if not binary.symbols.mentions(REGISTER_FUNCTIONS[0]):
+    if not binary.names.mentions(REGISTER_FUNCTIONS[0]):
         return []
     is_libgcc = (binary.image.soname or "").startswith(LIBGCC)
     register, deregister = INNERMOST_FUNCTIONS if is_libgcc else (REGISTER_FUNCTIONS, DEREGISTER_FUNCTIONS)
@@ -120,4 +119,4 @@ def lead_further(holds: Iterable[Hold]) -> bool:
 
 
 def is_libc(binary: OpenBinary) -> bool:
-    return bool(binary.symbols.find("execve") and binary.symbols.find("fork"))
+    return bool(binary.names.find("execve") and binary.names.find("fork"))

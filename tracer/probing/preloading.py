@@ -109,7 +109,7 @@ class Preloading:
         if binaries[0].is_static or not any(binary.is_loader for binary in binaries):
             return "it is static"
         libc = next((binary for binary in binaries if binary.image.soname == C_LIBRARY), None)
-        if libc is None or not libc.symbols.find("dlsym"):
+        if libc is None or not libc.names.find("dlsym"):
             return "its C library is not glibc 2.34 or newer"
         reason = self._foreign(binaries, libc)
         if reason is None and is_set and all(binary.path != self._path for binary in binaries):
@@ -122,7 +122,7 @@ class Preloading:
                 continue
             if any(is_of_heap(placement) for _, placement in binary.placements) or _defines_malloc(binary):
                 return f"it has an allocator of its own, in {binary.path}"
-            if any(map(binary.symbols.mentions, _OTHER_NAMES)):
+            if any(map(binary.names.mentions, _OTHER_NAMES)):
                 return f"{binary.path} calls libc's malloc by another name"
         functions = {p.site.function.function for _, p in libc.placements if is_of_heap(p)}
         unknown = sorted(functions - WRAPPED)
@@ -130,4 +130,4 @@ class Preloading:
 
 
 def _defines_malloc(binary: OpenBinary) -> bool:
-    return any(symbol.kind == STT_FUNC and symbol.binding != STB_LOCAL for symbol in binary.symbols.find("malloc"))
+    return any(symbol.kind == STT_FUNC and symbol.binding != STB_LOCAL for symbol in binary.names.find("malloc"))

@@ -41,11 +41,11 @@ def whole_replacements(binaries: Iterable[OpenBinary]) -> set[int]:
 def moves_break(binaries: Iterable[OpenBinary]) -> bool:
     """Tell whether a program or library besides allocators and the C library asks for memory by brk(2)."""
     others = (binary for binary in binaries if not is_replacement(binary) and not _is_of_libc(binary))
-    return any(binary.symbols.lacks(name) for binary in others for name in _BREAKS)
+    return any(binary.names.lacks(name) for binary in others for name in _BREAKS)
 
 
 def _is_of_libc(binary: OpenBinary) -> bool:
-    return binary.is_loader or bool(binary.symbols.find("sbrk"))
+    return binary.is_loader or bool(binary.names.find("sbrk"))
 
 
 def _unprobed(binary: OpenBinary) -> Iterator[str]:

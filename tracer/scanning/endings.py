@@ -347,14 +347,16 @@ class Endings:
             last = None
         return looked if last is None or (looked is not None and looked.memory is not None) else last
 
-    def judged(self, snapshot: Snapshot, freed: Records, heaps: Heaps | None = None) -> Snapshot:
+    def judged(
+        self, snapshot: Snapshot, freed: Records, modules: ModuleTable, heaps: Heaps | None = None
+    ) -> Snapshot:  # fmt: skip
         """Return the snapshot with what was looked into, the classes of what is outstanding, and who holds it.
 
-        `freed`: FREED_BLOCKs.
+        `freed`: FREED_BLOCKs; `modules`: of the snapshot.
         """
         found, holders, scans = [np.zeros(0, REACH_RECORD)], [np.zeros(0, HOLDER_RECORD)], []
         stacks: dict[int, Stack] = {}
-        modules, all_alive, all_freed = ModuleTable(snapshot), OutstandingTable(snapshot, heaps), RowsBySpace(freed)
+        all_alive, all_freed = OutstandingTable(snapshot, heaps), RowsBySpace(freed)
         for process in snapshot.processes:
             space = process.pid, process.generation
             alive, own = all_alive.of(space), all_freed.of(space)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 
 import numpy as np
 
 from tracer.elf.image import PT_LOAD, PT_TLS, Image
-from tracer.elf.symbol_table import read_symbol_table
 from tracer.errors import RefleakError
 from tracer.model.events import ErrorKind
 from tracer.model.operations import Operation
@@ -17,22 +17,20 @@ from tracer.reachability.holders import FREED, GONE, MODULE, Surroundings
 from tracer.scanning.outstanding import rows_of
 
 _MOST_BSS = 1 << 32
-_USABLE_SIZE = "malloc_usable_size"
 _ENDED_BY_FREE = (ErrorKind.FREED_WHILE_COUNTED, ErrorKind.FREED_PAST_COUNTER)
 
 
 class ModuleTable:
-    """The modules of all address spaces of a snapshot."""
+    """The modules of all address spaces of a snapshot. `asks_for_usable_size` tells it of a binary, by its id."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, asks_for_usable_size: Callable[[int], bool] = lambda _: True) -> None:
         self._binaries = {binary.id: binary for binary in snapshot.binaries}
         self._mappings: dict[tuple[int, int], list[Mapping]] = {}
         for mapping in snapshot.mappings:
             if mapping.link_address is not None:
                 self._mappings.setdefault((mapping.pid, mapping.generation), []).append(mapping)
         self._extents: dict[int, tuple[int, int]] = {}
-        self._asks: dict[int, bool] = {}
-        """Of binaries: whether they ask for what sizes are rounded up to."""
+        self._asks = cache(asks_for_usable_size)
 
     def of(self, process: Process) -> Records:
         """Return MODULEs of an address space at its end, by start."""
@@ -47,10 +45,7 @@ class ModuleTable:
     def uses_slack(self, process: Process) -> bool:
         """Tell whether a binary that is or was in an address space may use what glibc rounds sizes up to."""
         placed = {mapping.binary for mapping in self._mappings.get((process.pid, process.generation), ())}
-        for id_ in placed:
-            if id_ not in self._asks:
-                self._asks[id_] = id_ not in self._binaries or _asks_for_usable_size(self._binaries[id_])
-        return any(self._asks[id_] for id_ in placed)
+        return any(map(self._asks, placed))
 
     def _module(
         self, binary: Binary, placed: Iterable[Mapping], process: Process
@@ -76,21 +71,6 @@ def _extent(binary: Binary) -> tuple[int, int]:
                 storage = -(-segment.memory_size // alignment) * alignment
         last = max((s.link_address + s.memory_size for s in image.segments if s.type == PT_LOAD), default=0)
     return storage, last
-
-
-def _asks_for_usable_size(binary: Binary) -> bool:
-    """Tell whether a binary calls malloc_usable_size(3), or may look it up by name; of a static program, which has it
-    with malloc, and of what cannot be read, that it may."""
-    with suppress(RefleakError, OSError, ValueError), Image.open(binary.open_path or binary.path) as image:
-        symbols = read_symbol_table(image)
-        is_static = not image.needed and (len(symbols) == 0 or bool(symbols.find(_USABLE_SIZE)))
-        return is_static or symbols.lacks(_USABLE_SIZE) or (symbols.lacks("dlsym") and _names_usable_size(image))
-    return True
-
-
-def _names_usable_size(image: Image) -> bool:
-    constants = image.section(".rodata")
-    return constants is None or f"{_USABLE_SIZE}\0".encode() in bytes(image.contents(constants))
 
 
 def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, own: Records) -> Surroundings:

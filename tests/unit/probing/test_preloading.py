@@ -42,7 +42,7 @@ def _binary(
     ]
     symbols = Symbols(dict.fromkeys(functions, rest.pop("binding", STB_GLOBAL)), rest.pop("mentioned", ()))
     return cast(OpenBinary, SimpleNamespace(
-        id=abs(hash(path)), path=path, placements=placements, image=SimpleNamespace(soname=soname), symbols=symbols,
+        id=abs(hash(path)), path=path, placements=placements, image=SimpleNamespace(soname=soname), names=symbols,
         is_static=rest.get("is_static", False), is_loader=rest.get("is_loader", False),
     ))  # fmt: skip
 

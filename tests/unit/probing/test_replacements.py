@@ -47,7 +47,7 @@ def _opened(number: int, path: Path) -> OpenBinary:
             for symbol in symbols.find(name)
         ]
     return cast(OpenBinary, SimpleNamespace(
-        id=number, path=str(path), image=image, symbols=symbols, placements=placements, is_loader=False,
+        id=number, path=str(path), image=image, symbols=symbols, names=symbols, placements=placements, is_loader=False,
     ))  # fmt: skip
 
 

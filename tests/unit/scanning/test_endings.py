@@ -19,6 +19,7 @@ from tracer.model.addresses import Space
 from tracer.model.records import CONTROL, ControlKind
 from tracer.scanning.endings import Endings
 from tracer.scanning.pointer_scan import TooMuch
+from tracer.scanning.surroundings import ModuleTable
 from tracer.unwinding.dwarf_unwinder import DwarfUnwinder
 from tracer.unwinding.stack_dump import StackDump
 
@@ -114,7 +115,7 @@ def reason(endings: Endings, pid: int, ended_ns: int | None = 9, *, by_exec: boo
         processes=(process(pid, generation=0, ended_ns=ended_ns, by_exec=by_exec),), binaries=(),
         allocations=blocks({"address": 0x8000, "size": 8}, pid=pid, generation=0),
     )  # fmt: skip
-    (scan,) = endings.judged(whole, np.zeros(0, FREED_BLOCK)).scans
+    (scan,) = endings.judged(whole, np.zeros(0, FREED_BLOCK), ModuleTable(whole)).scans
     return scan.reason
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hand_made import snapshot
 
-from tracer.model.snapshot import Binary, Mapping, Process
+from tracer.binaries.open_binaries import Binaries
+from tracer.binaries.usable_sizes import asks_for_usable_size
+from tracer.model.snapshot import Mapping, Process
 from tracer.scanning.surroundings import ModuleTable
 
 ASKS = "#include <malloc.h>\nint main(void) { return malloc_usable_size(0); }"
@@ -30,12 +34,15 @@ def test_who_uses_slack(tmp_path: Path, source: str, options: tuple[str, ...], e
     path = str(tmp_path / "a.out")
     process = Process(7, 1, None, (path,), path, 0, ended_ns=9)
     mapping = Mapping(7, 1, 0x1000, 0x2000, 0, 1, True, 0, until_ns=5, link_address=0)
-    made = snapshot(processes=(process,), binaries=(Binary(1, path),), mappings=(mapping,))
-    assert ModuleTable(made).uses_slack(process) == expected
+    made = snapshot(processes=(process,), mappings=(mapping,))
+    with closing(Binaries()) as binaries:
+        assert binaries.open([path], path)
+        assert ModuleTable(made, partial(asks_for_usable_size, binaries)).uses_slack(process) == expected
 
 
 def test_one_that_cannot_be_read_may() -> None:
     process = Process(7, 1, None, (), None, 0)
     mapping = Mapping(7, 1, 0x1000, 0x2000, 0, 1, True, 0, link_address=0)
-    made = snapshot(processes=(process,), binaries=(Binary(1, "/nowhere"),), mappings=(mapping,))
-    assert ModuleTable(made).uses_slack(process)
+    made = snapshot(processes=(process,), mappings=(mapping,))
+    with closing(Binaries()) as binaries:
+        assert ModuleTable(made, partial(asks_for_usable_size, binaries)).uses_slack(process)

@@ -66,7 +66,7 @@ class PythonRuntimes:
         return self._known[binary.id]
 
     def _look_at(self, binary: OpenBinary) -> Offsets | None:
-        if not binary.symbols.mentions(_RUNTIME) or binary.link_address(_RUNTIME) is None:
+        if not binary.names.mentions(_RUNTIME) or binary.link_address(_RUNTIME) is None:
             return None
         where = binary.file_offset(_VERSION)
         if where is None:
