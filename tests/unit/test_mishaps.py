@@ -213,7 +213,7 @@ def test_a_process_that_gets_no_probes_for_want_of_files_is_counted(tmp_path: Pa
 
     binary = Binaries().open([str(build(tmp_path, "int main(void) { return 0; }"))], "program")
     assert binary is not None
-    steps = ("attach_unwinders", "attach_sites", "attach_watch", "attach_hold")
+    steps = ("attach_unwinders", "attach_sites", "attach_watch", "attach_holds")
     attacher: Any = SimpleNamespace(**{name: fails if name == step else lambda *_, **__: None for name in steps})
     rows: Any = SimpleNamespace(install=lambda _: None)
     sites: Any = SimpleNamespace(add=lambda *_: None, count=0, unresolved=[], uncovered=[])

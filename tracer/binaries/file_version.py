@@ -44,11 +44,20 @@ class FileVersion:
     @property
     def is_settled(self) -> bool:
         """Whether what is found in the file may be kept for another run."""
-        return time.time_ns() - max(self.mtime_ns, self.ctime_ns) > _SETTLED_SECONDS * 10**9
+        return _was_long_ago(self.mtime_ns, self.ctime_ns)
 
     @property
     def file(self) -> tuple[int, int]:
         return self.device, self.inode
+
+
+def is_settled(status: os.stat_result) -> bool:
+    """Tell whether a file that is changed from now on has another time by that."""
+    return _was_long_ago(status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _was_long_ago(*times_ns: int) -> bool:
+    return time.time_ns() - max(times_ns) > _SETTLED_SECONDS * 10**9
 
 
 def version_of(fd: int) -> FileVersion:

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
-from tracer.binaries.file_version import FileVersion, version_of
+from tracer.binaries.file_version import FileVersion, is_settled, version_of
 from tracer.binaries.known_names import KnownNames
 from tracer.binaries.open_files import EXHAUSTED
 from tracer.elf.image import PF_X, PT_LOAD, Image, Segment
@@ -69,6 +69,8 @@ class OpenBinary:
     names: KnownNames = field(init=False)
     """What its symbols say of single names."""
 
+    _first_bytes: dict[int, int] = field(default_factory=dict)
+
     def __post_init__(self) -> None:
         self.build_id = self.image.build_id  # now: the file may be rewritten
         self.names = KnownNames(self.image)
@@ -113,9 +115,23 @@ class OpenBinary:
         """Return an instruction's bytes, and some more, as its image has them."""
         return bytes(self.image.data[file_offset : file_offset + _LONGEST_INSTRUCTION])
 
+    def first_byte(self, file_offset: int) -> int:
+        """Return the first byte of an instruction, as its image has it; -1 behind its end."""
+        byte = self._first_bytes.get(file_offset)
+        if byte is None:
+            byte = self._first_bytes[file_offset] = next(iter(self.code_at(file_offset)), -1)
+        return byte
+
     def code_now(self, file_offset: int) -> bytes:
         """Return the same as the file has them now."""
         return os.pread(self.fd, _LONGEST_INSTRUCTION, file_offset)
+
+    @property
+    def stamp(self) -> tuple[int, int] | None:
+        """Return when its file was changed last (ns: its bytes, all of it); None where it could have been changed since
+        without another time, or stands in no file."""
+        status = os.fstat(self.fd) if self.version is not None else None
+        return (status.st_mtime_ns, status.st_ctime_ns) if status is not None and is_settled(status) else None
 
     def link_address(self, symbol: str) -> int | None:
         return next((found.address for found in self.names.find(symbol)), None)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ PERF_FLAG_FD_CLOEXEC = 8
 _PERF_TYPE_SOFTWARE, _PERF_TYPE_TRACEPOINT = 1, 2
 _SOFTWARE_DUMMY = 9
 _DISABLED, _INHERIT, _ENABLE_ON_EXEC = 1, 1 << 1, 1 << 12
+_MOST_EVENTS = 4096
 ATTACH_PERF_EVENT, ATTACH_UPROBE_MULTI = 41, 48
 TRACE_ITERATOR = 28
 """How a program is attached that the reading of a file runs."""
@@ -277,15 +279,29 @@ def open_uprobe_event(path: str, file_offset: int, pid: int, *, at_return: bool)
     return _check(_libc.syscall(NR_PERF_EVENT_OPEN, buffer, pid, 0 if pid == -1 else -1, -1, PERF_FLAG_FD_CLOEXEC))
 
 
-def open_trace_event(number: int, tid: int, *, inherit: bool = False, enables: bool = True, group: int = -1) -> int:
+def open_trace_event(number: int, tid: int, *, inherit: bool = False, enables: bool = True) -> int:
     """Open a perf event on an event of tracefs, for a thread (0: the current one); return its descriptor.
 
     It is not switched on, which would cost the thread each time it is scheduled: programs run all the same. One that
     is inherited, or that an exec does not enable, puts breakpoints into the thread's process at once; else only into
-    what it will map. `group`: the event that leads its group.
+    what it will map.
     """
     flags = _DISABLED | (_INHERIT if inherit else _ENABLE_ON_EXEC if enables else 0)
-    return _open_event(_PERF_TYPE_TRACEPOINT, number, flags, tid, group)
+    return _open_event(_PERF_TYPE_TRACEPOINT, number, flags, tid, -1)
+
+
+def open_trace_events(numbers: Sequence[int], tid: int, fds: list[int], *, enables: bool, group: int) -> None:
+    """Open a perf event on each of some events of tracefs, for a thread, as `open_trace_event` does, and put the
+    descriptors into `fds`, which has those that were opened where one could not be. `group`: the event that leads
+    theirs, -1: none."""
+    flags = _DISABLED | (_ENABLE_ON_EXEC if enables else 0)
+    call, add = _libc.syscall, fds.append
+    for number in numbers:
+        attributes = _event_attributes(_PERF_TYPE_TRACEPOINT, number, flags)
+        fd = call(NR_PERF_EVENT_OPEN, attributes, tid, -1, group, PERF_FLAG_FD_CLOEXEC)
+        if fd < 0:
+            _check(fd)
+        add(fd)
 
 
 def open_dummy_event(tid: int) -> int:
@@ -294,8 +310,14 @@ def open_dummy_event(tid: int) -> int:
 
 
 def _open_event(kind: int, config: int, flags: int, tid: int, group: int) -> int:
-    attributes = struct.pack("<IIQQQQQ", kind, 128, config, 0, 0, 0, flags).ljust(128, b"\0")
+    attributes = _event_attributes(kind, config, flags)
     return _check(_libc.syscall(NR_PERF_EVENT_OPEN, attributes, tid, -1, group, PERF_FLAG_FD_CLOEXEC))
+
+
+@lru_cache(_MOST_EVENTS)
+def _event_attributes(kind: int, config: int, flags: int) -> bytes:
+    """Return struct perf_event_attr. Each child opens the same events."""
+    return struct.pack("<IIQQQQQ", kind, 128, config, 0, 0, 0, flags).ljust(128, b"\0")
 
 
 def link_perf_event(program_fd: int, event_fd: int, cookie: int) -> int:

@@ -118,7 +118,6 @@ class Attacher:
         """
         if not placed:
             return
-        self._places.take_over(binary)
         self._quiet.clear()
         try:
             self._attach_all(pid, binary, placed)
@@ -152,9 +151,9 @@ class Attacher:
             return
         fds = self._fds.setdefault(pid, {}).setdefault(binary.id, [])
         if self.events.are_opened:
-            for at, cookie in places:
-                number = self._places.number(binary, at, program, cookie, at_return=at_return)
-                fds += self.events.open(pid, binary.id, at, number)
+            self._places.take_over(binary)
+            numbers = self._places.numbers(binary, places, program, at_return=at_return)
+            self.events.open(pid, binary.id, [at for at, _ in places], numbers, fds)
         elif self._programs.probes.multi:
             offsets, cookies = [offset for offset, _ in places], [cookie for _, cookie in places]
             fds.append(bpf.link_uprobes(program, binary.open_path, offsets, cookies, pid, at_return=at_return))
@@ -170,11 +169,11 @@ class Attacher:
             os.close(event)
             raise
 
-    def attach_hold(self, pid: int, binary: OpenBinary, hold: Hold) -> None:
-        """Hold a process each time it comes to this place; with pid EVERY_PROCESS, whatever traced process does."""
-        if self._programs.can_hold:
-            places = [(hold.file_offset, hold.cookie)]
-            self._link(pid, binary, "on_hold", places, at_return=hold.at_return)
+    def attach_holds(self, pid: int, binary: OpenBinary, holds: Sequence[Hold]) -> None:
+        """Hold a process each time it comes to these places; with pid EVERY_PROCESS, whatever traced process does."""
+        for at_return in (False, True) if self._programs.can_hold else ():
+            if places := [(hold.file_offset, hold.cookie) for hold in holds if hold.at_return == at_return]:
+                self._link(pid, binary, "on_hold", places, at_return=at_return)
 
     def attach_tree_holds(self, pid: int, binary: OpenBinary, holds: Sequence[Hold]) -> None:
         """Hold a process, and those that it makes from now on, at these places.

@@ -17,6 +17,7 @@ import fcntl
 import os
 import resource
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from enum import Enum, auto
@@ -59,6 +60,8 @@ class PlaceEvents:
     def __init__(self, events: UprobeEvents) -> None:
         self._events = events
         self._numbers: dict[_Place, int] = {}
+        self._known: dict[tuple[int, int, bool, tuple[tuple[int, int], ...]], list[int]] = {}
+        """Of places that were asked for together."""
         self._own: dict[int, list[int]] = {}
         """By binary: its file, and what is open on its places."""
         self._lowest: dict[int, int] = {}
@@ -133,6 +136,16 @@ class PlaceEvents:
                     self._events.others -= 1
                     found.setdefault((place.file_offset, place.at_return), []).append((number, fd))
 
+    def numbers(
+        self, binary: OpenBinary, places: Sequence[tuple[int, int]], program: int, *, at_return: bool
+    ) -> list[int]:
+        """Return the numbers of the events of some places (file offset, cookie), as `number` does."""
+        key = binary.id, program, at_return, tuple(places)
+        if key not in self._known:
+            found = [self.number(binary, at, program, cookie, at_return=at_return) for at, cookie in places]
+            self._known[key] = found
+        return self._known[key]
+
     def number(self, binary: OpenBinary, file_offset: int, program: int, cookie: int, *, at_return: bool) -> int:
         """Return the number of a place's event; the first time it is made, and the program put on it.
 
@@ -178,20 +191,25 @@ class PlaceEvents:
                 return number
         return None
 
-    def open(self, number: int, tid: int, breakpoints: Breakpoints) -> int:
-        """Open an event for a thread's memory, and for that of the programs that it executes; return its descriptor.
+    def open(self, numbers: Sequence[int], tid: int, breakpoints: Breakpoints, fds: list[int]) -> None:
+        """Open events for a thread's memory, and for that of the programs that it executes, and put their descriptors
+        into `fds`, which has those that were opened where one could not be.
 
         Raises ProcessLookupError where the thread is gone, OSError where the kernel refuses.
         """
         if breakpoints == Breakpoints.MISSING:
-            return bpf.open_trace_event(number, tid, enables=False)
+            bpf.open_trace_events(numbers, tid, fds, enables=False, group=-1)
+            return
+        had = len(fds)
         try:
-            return bpf.open_trace_event(number, tid, group=self._leader(tid))
+            bpf.open_trace_events(numbers, tid, fds, enables=True, group=self._leader(tid))
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
+        else:
+            return
         self.forget(tid)  # an exec took it away, as of a program with other rights
-        return bpf.open_trace_event(number, tid, group=self._leader(tid))
+        bpf.open_trace_events(numbers[len(fds) - had :], tid, fds, enables=True, group=self._leader(tid))
 
     def _leader(self, tid: int) -> int:
         """Return an event that is never switched on, nor are those of its group: what an exec enables is not scheduled
@@ -216,6 +234,7 @@ class PlaceEvents:
     def take(self, binary_id: int) -> list[int]:
         """Give away the descriptors of a binary's places, to be closed."""
         self._numbers = {place: number for place, number in self._numbers.items() if place[0] != binary_id}
+        self._known = {places: numbers for places, numbers in self._known.items() if places[0] != binary_id}
         self._lowest.pop(binary_id, None)
         return self._own.pop(binary_id, [])
 
@@ -226,6 +245,7 @@ class PlaceEvents:
         self._own.clear()
         self._lowest.clear()
         self._numbers.clear()
+        self._known.clear()
         return fds
 
 

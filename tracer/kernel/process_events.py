@@ -5,7 +5,7 @@ Forked children have, where there are many, and who makes them: links take the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tracer.kernel import bpf
@@ -89,6 +89,8 @@ class ProcessEvents:
         last child's links took."""
         if not self._has_many_children:
             return False
+        if self._programs.of_events is not None:
+            return True
         self._programs.wait_for_events(min(self._last_child_seconds, _MOST_SECONDS))
         return self._programs.of_events is not None
 
@@ -164,21 +166,24 @@ class ProcessEvents:
         """Whether events are to be opened for what is attached now."""
         return self._expected is not None
 
-    def open(self, pid: int, binary_id: int, at: int, number: int) -> list[int]:
-        """Open the events of a process on a place of a binary, by the place's number; return their descriptors.
+    def open(self, pid: int, binary_id: int, places: Iterable[int], numbers: Sequence[int], fds: list[int]) -> None:
+        """Open the events of a process on places of a binary, by their numbers, and put their descriptors into `fds`,
+        which has those that were opened where one could not be.
 
         Raises ProcessLookupError where the process is gone, OSError where the kernel refuses.
         """
         assert self._expected is not None
-        fds = []
-        for tid in self.tasks(pid):
-            try:
-                fds.append(self._places.open(number, tid, self._expected))
-            except ProcessLookupError:
-                if tid == pid:
-                    raise
-        self._kept.setdefault(pid, {}).setdefault(binary_id, set()).add(at)
-        return fds
+        had = len(fds)
+        try:
+            for tid in self.tasks(pid):
+                try:
+                    self._places.open(numbers, tid, self._expected, fds)
+                except ProcessLookupError:
+                    if tid == pid:
+                        raise
+        finally:
+            if len(fds) > had:
+                self._kept.setdefault(pid, {}).setdefault(binary_id, set()).update(places)
 
     def _count_by_events(self, pid: int) -> None:
         """Have what its events tell of a process count, and nothing else."""

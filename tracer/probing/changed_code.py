@@ -14,6 +14,7 @@ from tracer.architecture.current import ARCHITECTURE
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.model.snapshot import Mapping
 from tracer.probing.copied_code import BREAKPOINT
+from tracer.procfs.memory import bytes_at
 from tracer.procfs.process import is_running, thread_ids
 
 _JUMPS = (b"\xe9", b"\xeb", b"\xff")
@@ -28,12 +29,14 @@ def is_changed(pid: int, mapping: Mapping, binary: OpenBinary, places: Iterable[
 def without_breakpoint(pid: int, mapping: Mapping, binary: OpenBinary, places: Iterable[int]) -> list[int]:
     """Return those of some places (file offsets) where a process's mapping of a binary begins as the file does; a nop
     may have become a call."""
-    shift = mapping.start - mapping.file_offset
-
-    def is_as_in_file(memory_fd: int, place: int) -> bool:
-        return os.pread(memory_fd, 1, place + shift) == binary.code_at(place)[:1]
-
-    return _those(pid, mapping, places, is_as_in_file)
+    shift, size = mapping.start - mapping.file_offset, mapping.end - mapping.start
+    inside = [place for place in places if 0 <= place - mapping.file_offset < size]
+    if not inside:
+        return []
+    found = bytes_at(pid, [place + shift for place in inside])
+    if found is None:
+        return _those(pid, mapping, inside, lambda fd, at: os.pread(fd, 1, at + shift) == binary.code_at(at)[:1])
+    return [place for place, byte in zip(inside, found, strict=True) if byte == binary.first_byte(place)]
 
 
 def lacks_breakpoints(

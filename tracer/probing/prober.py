@@ -19,6 +19,7 @@ from tracer.model.records import ControlKind
 from tracer.model.snapshot import EVERY_KIND, Loss, Mapping, Unresolved
 from tracer.probing.changed_code import is_changed, without_breakpoint
 from tracer.probing.copied_code import Excerpt, excerpts
+from tracer.probing.found_code import FoundCode
 from tracer.probing.holds import holds_of, is_libc, lead_further
 from tracer.probing.mapping_calls import mapping_calls
 from tracer.probing.preloading import Placed, Preloading
@@ -63,8 +64,7 @@ class Prober:
         """Binaries whose holds stand in every process."""
         self._of_tree: dict[int, set[int]] = {}
         """Binaries whose holds a process has got, or inherited."""
-        self._code: dict[int, dict[int, bytes]] = {}
-        """What stood at the places of each binary's probes when they were found."""
+        self._code = FoundCode()
         self._excerpts: dict[int, list[Excerpt]] = {}
         self.without_files = 0
         """How often a process got no probes, or not all, since no more files may be opened."""
@@ -87,7 +87,7 @@ class Prober:
             if binary.is_static or is_libc(binary):
                 self._mapping_calls[binary.id] = mapping_calls(binary)
         with self._mishaps.attempt():
-            self._code[binary.id] = {at: binary.code_at(at) for at in self._places(binary)}
+            self._code.note(binary, self._places(binary))
         self._rows.install(binary)
 
     def withdraw(self, binary: OpenBinary) -> None:
@@ -211,7 +211,7 @@ class Prober:
         if binary.is_stale:
             return False
         self.prepare(binary)
-        if all(binary.code_now(at) == code for at, code in self._code.get(binary.id, {}).items()):
+        if self._code.is_there(binary):
             return True
         binary.is_stale = True  # rewritten since, within one tick of the file system's clock
         self.withdraw(binary)
@@ -239,9 +239,8 @@ class Prober:
         """Attach a binary's holds for a process; where forks are followed, but for those that its children meet too."""
         if calls := self._mapping_calls.get(binary.id):
             self._attacher.attach_watch(pid, binary, calls)
-        for hold in self._holds[binary.id]:
-            if hold.kind != ControlKind.FORKED and not (self._follow and hold.kind in self._kinds_of_tree(binary)):
-                self._attacher.attach_hold(pid, binary, hold)
+        of_tree = (ControlKind.FORKED, *(self._kinds_of_tree(binary) if self._follow else ()))
+        self._attacher.attach_holds(pid, binary, [hold for hold in self._holds[binary.id] if hold.kind not in of_tree])
 
     def _kinds_of_tree(self, binary: OpenBinary) -> Sequence[ControlKind]:
         """Return which holds all of the tree has in common. Where an attach waits for whoever is held at that place, as
@@ -267,9 +266,9 @@ class Prober:
                 return
             # no tracefs to be had
             self._everywhere.add(binary.id)
-            for hold in holds:
-                everywhere = hold.kind in _BEFORE_OWN_LINKS
-                self._attacher.attach_hold(EVERY_PROCESS if everywhere else pid, binary, hold)
+            for whose, everywhere in ((EVERY_PROCESS, True), (pid, False)):
+                some = [hold for hold in holds if (hold.kind in _BEFORE_OWN_LINKS) == everywhere]
+                self._attacher.attach_holds(whose, binary, some)
 
     def forked(
         self, parent: int, child: int, *, shares_memory: bool = False,
@@ -293,7 +292,7 @@ class Prober:
 
     def can_change_over(self, pid: int) -> bool:
         """Tell whether a process can have its probes by events, in place of links, once it is seen to wait."""
-        return self._attacher.events.can_be_used and not self._attacher.events.has(pid) and has_one_thread(pid)
+        return not self._attacher.events.has(pid) and self._attacher.events.can_be_used and has_one_thread(pid)
 
     def change_over(self, pid: int, is_held: Callable[[], bool]) -> bool:
         """Give a process that waits its probes by events: so have its children that share its memory, and they cost

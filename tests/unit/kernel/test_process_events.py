@@ -20,7 +20,8 @@ def process_events(*, multi: bool, can_be_had: bool = True, are_many: bool = Fal
         of_events=None if multi else object(),
     )  # fmt: skip
     places: Any = SimpleNamespace(
-        can_be_added=can_be_had and not are_many, stay=lambda: None, claim=lambda: True, open=lambda *_: 3
+        can_be_added=can_be_had and not are_many, stay=lambda: None, claim=lambda: True,
+        open=lambda numbers, tid, breakpoints, fds: fds.extend(numbers),
     )
     shared = np.zeros(1, records.SHARED)
     maps: Any = SimpleNamespace(fds={"BY_EVENTS": -1}, view=lambda *_: shared)
@@ -81,12 +82,13 @@ def test_events_count_once_all_are_there(counted: list[int]) -> None:
     """One by one they would tell of frees before they tell of what is made, should the process run."""
     events = process_events(multi=False)
     with events.beginning(7) as by_events:
-        events.open(7, 1, 0x10, 5)
-        events.open(7, 1, 0x20, 6)
+        fds: list[int] = []
+        events.open(7, 1, [0x10, 0x20], [5, 6], fds)
+        events.open(7, 1, [0x30], [8], fds)
         assert (by_events, counted) == (True, [])
-    assert (counted, events.kept(7, 1)) == ([7], {0x10, 0x20})
+    assert (counted, events.kept(7, 1)) == ([7], {0x10, 0x20, 0x30})
     with events.expecting(7, Breakpoints.MISSING):
-        events.open(7, 2, 0x10, 7)
+        events.open(7, 2, [0x10], [7], fds)
     assert counted == [7]
 
 

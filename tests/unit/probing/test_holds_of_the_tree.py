@@ -53,8 +53,8 @@ class FakeAttacher:
 
     def attach_sites(self, pid: int, binary: Any, placed: Any) -> None: ...
 
-    def attach_hold(self, pid: int, binary: Any, hold: Hold) -> None:
-        self.own.append((pid, hold))
+    def attach_holds(self, pid: int, binary: Any, holds: list[Hold]) -> None:
+        self.own += [(pid, hold) for hold in holds]
 
     def keep_apart(self, pid: int) -> None:
         pass
