@@ -106,7 +106,6 @@ DECLARE_MAP(DUMP_OF, HASH, u32, struct stack_dump, THREADS);
 /* Programs that go on where another one ends: enum program. Of uprobe_multi links, if the kernel has them; and of perf
  * events: newer kernels (6.18) want what an array holds to be of one kind. */
 DECLARE_MAP(PROGRAMS, PROG_ARRAY, u32, u32, 16);
-DECLARE_MAP(EVENT_PROGRAMS, PROG_ARRAY, u32, u32, 16);
 
 /* Shared memory. */
 DECLARE_VALUE(SHARED, struct shared);

@@ -26,14 +26,12 @@ def instruction(code: int, target: int = 0, offset: int = 0, value: int = 0) -> 
 
 
 def loaded_fds(programs: Programs) -> dict[str, int]:
-    """Return all programs by name, of links and of perf events; those that are loaded later too."""
-    programs.prepare_events()
-    programs.wait_for_events(600)
+    """Return all programs by name, those that are loaded later too."""
     found = {name: programs[name] for name in ("on_fork", "on_exec", "on_exit")}
-    for kind, probes in (("", programs.probes), (" of events", programs.of_events)):
-        assert probes is not None
-        for fds in (probes.fds, probes.described.fds, probes.wrappers.fds, probes.interpreters.fds):
-            found |= {name + kind: fd for name, fd in fds.items()}
+    probes = programs.probes
+    assert probes.interpreters is not None
+    for fds in (probes.fds, probes.described.fds, probes.wrappers.fds, probes.interpreters.fds):
+        found |= fds
     return found
 
 

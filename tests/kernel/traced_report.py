@@ -9,7 +9,6 @@ from typing import Any
 
 Json = dict[str, Any]
 HOLD_EXPIRED = "a process ran on before its probes were in place"
-WENT_ON = "process that had waited too long, and went on while its probes were exchanged for others"
 NOT_HELD = "child that was not traced from its start: it was not made by fork() or vfork()"
 """What a busy machine may lose, and says."""
 _TURNS = 4

@@ -15,7 +15,6 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.unfollowed import Unfollowed
 from tracer.jit.generated_code import GeneratedCode
 from tracer.kernel import bpf
-from tracer.kernel.known_threads import is_held
 from tracer.kernel.maps import Maps
 from tracer.kernel.releases import Releases
 from tracer.mishaps import Mishaps
@@ -27,7 +26,7 @@ from tracer.probing.changed_code import lacks_breakpoints
 from tracer.probing.copied_code import mend_copies
 from tracer.probing.prober import Prober
 from tracer.procfs.maps import MapsEntry
-from tracer.procfs.process import executes, has_other_rights, variables, waits_in_kernel
+from tracer.procfs.process import executes, has_other_rights, variables
 from tracer.procfs.roots import path_of_process, root_of
 from tracer.scanning.aborted_frees import AbortedFrees
 from tracer.scanning.endings import Endings
@@ -71,8 +70,6 @@ class Follower:
         self._headless: set[Space] = set()
         """Processes whose first thread has ended before others."""
         self.unfollowed = Unfollowed(can_hold=can_hold)
-        self._sharing: dict[int, int] = {}
-        """Children that share the memory of a process that waits for them, which may get its probes by events."""
         self._renumbered: set[int] = set()
         """Processes that are about to exec by another thread than the first, by which the kernel knows their links."""
         self._expected: set[int] = set()
@@ -86,7 +83,7 @@ class Follower:
         self._handlers: dict[int, Callable[[np.void], None]] = {
             ControlKind.FORK: self._forked,
             ControlKind.FORKED: self._arrives,
-            ControlKind.FORKS: self._makes,
+            ControlKind.FORKS: lambda _: None,  # it is held, so that its next child comes when this one is ready
             ControlKind.EXECUTES: self._executes,
             ControlKind.EXECUTES_AT: self._executes,
             ControlKind.EXEC: self._execed,
@@ -186,35 +183,13 @@ class Follower:
                 listener.forked(parent, child, moment)
             if parent in self.unfollowed.patching:
                 self.unfollowed.patching.add(child)
-        if shares and waits_in_kernel(parent[0]) and self._prober.can_change_over(parent[0]):
-            self._sharing[child[0]] = parent[0]  # its next step is a hold, or nothing that has a probe
-        else:
-            placed = () if shares else self._spaces.executable(child)
-            self._prober.forked(parent[0], child[0], shares_memory=shares, placed=placed)
+        placed = () if shares else self._spaces.executable(child)
+        self._prober.forked(parent[0], child[0], shares_memory=shares, placed=placed)
 
     def _arrives(self, control: np.void) -> None:
         self.unfollowed.arrives(int(control["pid"]))
         if control["ticket"]:
             self._unheld.pop(_space(control), None)
-        self._shares(control)
-
-    def _shares(self, control: np.void) -> None:
-        """A vfork child is held, and so its maker waits for it."""
-        pid = int(control["pid"])
-        maker = self._sharing.pop(pid, None)
-        if maker is not None:
-            self._change_over(maker, control)
-            self._prober.forked(maker, pid, shares_memory=True)
-
-    def _makes(self, control: np.void) -> None:
-        """A process that has forked a child is held."""
-        self._change_over(int(control["pid"]), control)
-
-    def _change_over(self, maker: int, control: np.void) -> None:
-        """Give a maker its probes by events, while who told of itself is held. A maker that waits too long goes on, and
-        nothing is lost by that, unless it is given them just then."""
-        if control["ticket"]:
-            self.unfollowed.early += self._prober.change_over(maker, lambda: is_held(self._maps, control))
 
     def _keep_on(self, control: np.void) -> None:
         """A process goes on without its first thread, by which the kernel may know that it has probes."""
@@ -254,7 +229,6 @@ class Follower:
         """Before an exec: find the probes of what is going to run, and link those that would come too late."""
         pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
         self._leaves_maker(pid)
-        self._shares(control)
         self._binaries.recheck()
         if path:
             path = path_of_process(pid, path)
@@ -281,8 +255,6 @@ class Follower:
         path = bytes(control["path"]).decode(errors="surrogateescape")
         self._processes.execed(pid, generation, path, moment.trace_ns)
         self._leaves_maker(pid)
-        if (maker := self._sharing.pop(pid, None)) is not None:
-            self._prober.forked(maker, pid)
         self._prober.executed(pid)
         if pid in self._renumbered:
             self._renumbered.discard(pid)
@@ -382,7 +354,6 @@ class Follower:
     def _exited(self, control: np.void) -> None:
         space, moment = _space(control), self._moment(control)
         self.unfollowed.exits(space[0], int(control["wait_status"]))
-        self._sharing.pop(space[0], None)
         self._unheld.pop(space, None)
         self._headless.discard(space)
         for pids in (self._renumbered, self._expected, self._begun):

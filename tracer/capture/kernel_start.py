@@ -11,7 +11,6 @@ from tracer.capture.capture_options import CaptureOptions
 from tracer.capture.kernel_side import KernelSide
 from tracer.kernel.closer import Closer
 from tracer.kernel.uprobe_events import UprobeEvents
-from tracer.procfs.busy import is_busy
 
 if TYPE_CHECKING:
     from tracer.capture.session import Session
@@ -41,13 +40,19 @@ class KernelStart:
 
     def make(self) -> None:
         """Make maps and programs; raises what load_programs raises."""
-        by_events = self._options.follow and self.uprobe_events.can_be_added and is_busy()
+        by_events = has_events(self._options, self.uprobe_events)
         self.kernel = KernelSide(self._options, self.opened, by_events=by_events)
 
     def _end_closer(self) -> None:
         """End it, unless it has something to close, or to remove names that the kernel still has in use."""
         if not self.leaves_rest and self.uprobe_events.close():
             self.closer.stop()
+
+
+def has_events(options: CaptureOptions, events: UprobeEvents) -> bool:
+    """Tell whether all probes are to be by events: where children are traced too, a link to one waits for the locks of
+    who is held."""
+    return options.follow and events.can_be_added
 
 
 def open_session(options: CaptureOptions, site_finder: Callable[[], SiteFinder]) -> Session:

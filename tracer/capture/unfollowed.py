@@ -28,8 +28,6 @@ class Unfollowed:
         """Processes that executed a program without its loader's, or if static its own, first step being held."""
         self.lapses = 0
         """Processes that ran on without probes, for a moment or for good, when their first thread had ended."""
-        self.early = 0
-        """Processes that went on while their probes were exchanged for others."""
         self.copies = 0
         """Breakpoints that a process had copied with probed code, and that were made good."""
         self.translated: set[Space] = set()
@@ -102,9 +100,6 @@ class Unfollowed:
         if self.lapses:
             reason = "process that ran on without all of its probes, when its first thread had ended before others"
             yield Loss(reason, self.lapses, "none", EVERY_KIND)
-        if self.early:
-            reason = "process that had waited too long, and went on while its probes were exchanged for others"
-            yield Loss(reason, self.early, "run refleak with a higher priority", EVERY_KIND)
         if self.translated:
             reason = "program that another one translates (valgrind, qemu-user): nothing in it was traced"
             pids = _processes(self.translated)

@@ -39,16 +39,12 @@ class InterpreterPrograms(LaterPrograms):
 
     def __init__(self, load: Callable[[], Mapping[str, int]]) -> None:
         super().__init__(load)
-        self.then: Callable[[], None] = lambda: None
-        """Called when they were loaded."""
 
     @cached_property
     def fds(self) -> Mapping[str, int]:
         """The programs; none where they were refused."""
         try:
-            programs = self._load()
+            return self._load()
         except RefleakError as error:
             self.refused = str(error)
             return {}
-        self.then()
-        return programs

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain
 
 from tracer.binaries.open_binaries import OpenBinary
@@ -87,17 +87,6 @@ class Attacher:
         taken while its programs run (register_rwsem in kernel/events/uprobes.c), up to Linux 6.11."""
         return not self._programs.probes.multi
 
-    @contextmanager
-    def changing_over(self, pid: int, is_held: Callable[[], bool]) -> Iterator[bool]:
-        """Give a process that waits events in the body, in place of its links, if that takes no longer than it can be
-        held, and it `is_held` by then; tell the body so. What its links tell does not count from then on, and they are
-        closed."""
-        with self.events.beginning(pid, is_held) as by_events:
-            links = self._fds.pop(pid, {}) if by_events else {}
-            yield by_events
-        if by_events:
-            self._close_soon((binary, [fd]) for binary, fds in links.items() for fd in fds)
-
     def put_back(self, pid: int, binary: OpenBinary, places: Iterable[int]) -> None:
         """Put the breakpoints of a process's events in again, at places of a binary, by links, of which nothing counts:
         for one more event the kernel looks for no breakpoint in memory that has an event there, of any run.
@@ -145,8 +134,7 @@ class Attacher:
         self, pid: int, binary: OpenBinary, name: str, places: Sequence[tuple[int, int]], *, at_return: bool
     ) -> None:
         """Attach a program to (file offset, cookie) each: by one link, a perf event each, or the places' events."""
-        programs = self._programs.of_events if self.events.are_opened else self._programs.probes
-        program = programs.get(name) if programs is not None else None
+        program = self._programs.probes.get(name)
         if program is None:
             return
         fds = self._fds.setdefault(pid, {}).setdefault(binary.id, [])
@@ -265,7 +253,6 @@ class Attacher:
 
     def leave_all(self) -> None:
         """Leave all open, for who closes it when this process has ended."""
-        self._places.close()
         self._closer.shutdown(wait=True, cancel_futures=True)
         self._ended.clear()
         self._fds.clear()
@@ -274,7 +261,6 @@ class Attacher:
     def detach_all(self, *, leaves_places: bool = False) -> None:
         """Close everything and wait for it; `leaves_places`: but for the programs at places with events, which are met
         by nobody then: this process is about to end, and another one closes them."""
-        self._places.close()
         self._closer.shutdown(wait=False, cancel_futures=True)
         left = list(chain(*(fds for links in (*self._ended, *self._fds.values()) for fds in links.values())))
         if not leaves_places:

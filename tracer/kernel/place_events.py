@@ -7,7 +7,7 @@ lock of their memory (trace_uprobe_filter_add in kernel/trace/trace_uprobe.c): t
 
 All events are made, opened and closed under one lock of the kernel's (event_mutex), and whoever takes the last one away
 from a place waits, with this lock, until no program of any probe runs: none either of those that hold a thread for this
-process. So nobody may be held while this process waits for the lock: `claim` tells whether it would.
+process. So refleak's runs agree on who closes when: `claim`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import os
 import resource
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from enum import Enum, auto
 from functools import cache
@@ -26,7 +25,6 @@ from pathlib import Path
 
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.kernel import bpf
-from tracer.kernel.blocked_signals import block_signals
 from tracer.kernel.uprobe_events import UprobeEvents
 
 _Place = tuple[int, int, bool, int, int]
@@ -34,8 +32,6 @@ _Place = tuple[int, int, bool, int, int]
 
 _PATIENCE_SECONDS = 0.2
 """Somebody may be held meanwhile."""
-_VALID_SECONDS = 0.02
-"""As long is it taken that nobody but refleak takes the lock for long: a child comes with several claims."""
 _REST_SECONDS = 1.0
 _MOST_FILES = 1 << 14
 """As many, with lower numbers, are taken to keep breakpoints."""
@@ -70,10 +66,7 @@ class PlaceEvents:
         self._of_others: dict[int, dict[tuple[int, bool], list[tuple[int, int]]]] = {}
         """By binary and place: the numbers and own descriptors of events that other runs have made."""
         self._leaders: dict[int, int] = {}
-        self._asker = ThreadPoolExecutor(1, "events", block_signals)
-        self._asked: Future[None] | None = None
         self._claimed_at = time.monotonic()
-        self._answered_at = 0.0
 
     @property
     def can_be_had(self) -> bool:
@@ -84,41 +77,16 @@ class PlaceEvents:
         """Whether processes may get events: they can be had, and not too many of other runs wait to be closed."""
         return self._events.can_be_added
 
-    def claim(self) -> bool:
-        """Tell whether events can be opened now, without waiting for the end of who is held; no other refleak takes the
-        kernel's lock for long from then on."""
-        self.stay()
-        if not self._numbers or not self._events.claim(_PATIENCE_SECONDS):
-            return False
-        if time.monotonic() - self._answered_at < _VALID_SECONDS:
-            return True
-        if self._asked is None:
-            self._asked = self._asker.submit(self._open_and_close, next(iter(self._numbers.values())))
-        try:
-            self._asked.result(_PATIENCE_SECONDS)
-        except TimeoutError:
-            return False
-        except OSError:
-            pass
-        self._asked = None
-        self._answered_at = time.monotonic()
-        return True
-
-    def stay(self) -> None:
-        """Keep the claim, if it is had, for some time: there are children."""
+    def claim(self) -> None:
+        """See to it that no other run takes the kernel's lock for long from now on. Where one has it just then, go on
+        in a moment all the same: whatever else could be attached takes this lock too."""
         self._claimed_at = time.monotonic()
+        self._events.claim(_PATIENCE_SECONDS)
 
     def release(self) -> None:
         """Nobody is held: if that is so for some time, let other runs close theirs."""
         if time.monotonic() - self._claimed_at > _REST_SECONDS:
             self._events.release()
-
-    def _open_and_close(self, number: int) -> None:
-        os.close(bpf.open_trace_event(number, 0))
-
-    def close(self) -> None:
-        """End the thread that asks."""
-        self._asker.shutdown(wait=False, cancel_futures=True)
 
     def take_over(self, binary: OpenBinary) -> None:
         """Open the events that other runs have made in a binary, once: they need not be made again then, and to close

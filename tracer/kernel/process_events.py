@@ -5,7 +5,7 @@ Forked children have, where there are many, and who makes them: links take the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tracer.kernel import bpf
@@ -13,12 +13,6 @@ from tracer.kernel.maps import Maps
 from tracer.kernel.place_events import Breakpoints, PlaceEvents
 from tracer.kernel.programs import Programs
 from tracer.model import records
-
-_LINK_SECONDS = 0.4
-"""As long may links to children take in all: events cost each child less, but some seconds in the background when the
-trace has ended."""
-_CHILD_SECONDS, _MOST_SECONDS = 0.05, 2.0
-"""What a child with links counts for at least, and how long one may wait for the programs of events."""
 
 
 class ProcessEvents:
@@ -36,36 +30,12 @@ class ProcessEvents:
         """Of these where in which binary they have breakpoints."""
         self._expected: Breakpoints | None = None
         """What a process has of the breakpoints of events that are opened now; None: links are attached."""
-        self._children_seconds = self._last_child_seconds = 0.0
-
-    def note_child(self, seconds: float) -> None:
-        """Take it that a child got its probes in so long. Where there are many, or links take long, begin to load what
-        probes by events need."""
-        self._places.stay()
-        self._children_seconds += max(seconds, _CHILD_SECONDS)
-        self._last_child_seconds = seconds
-        if self._has_many_children:
-            self._programs.prepare_events()
-
-    @property
-    def _has_many_children(self) -> bool:
-        return self._places.can_be_added and (self._is_cheapest or self._children_seconds >= _LINK_SECONDS)
-
-    @property
-    def _is_cheapest(self) -> bool:
-        """Whether events are worth it from the start: where the kernel has no links, each probe is an event anyhow,
-        and the kernel waits for its readers twice for each whose place no other event has."""
-        return not self._programs.probes.multi
 
     @contextmanager
-    def first(self, pid: int, breakpoints: Breakpoints, *, loads: bool = False) -> Iterator[None]:
-        """Give the process that the trace begins with events in the body, where its children will cost least by that.
-        Nobody may be held yet. `loads`: where the kernel has links, load what events need."""
-        if loads and self._places.can_be_added:
-            self._programs.prepare_events()
-            self._programs.wait_for_events(_MOST_SECONDS)
-            self._children_seconds = _LINK_SECONDS
-        if self._places.can_be_added and self._programs.of_events is not None:
+    def first(self, pid: int, breakpoints: Breakpoints) -> Iterator[None]:
+        """Give the process that the trace begins with events in the body, where its children will have them. Nobody may
+        be held yet."""
+        if self.can_be_used:
             self._by_events.add(pid)
             self._expected = breakpoints
         with self._opening(pid):
@@ -85,14 +55,8 @@ class ProcessEvents:
 
     @property
     def can_be_used(self) -> bool:
-        """Whether processes can have their probes by events by now. While these are loaded, waits for it as long as the
-        last child's links took."""
-        if not self._has_many_children:
-            return False
-        if self._programs.of_events is not None:
-            return True
-        self._programs.wait_for_events(min(self._last_child_seconds, _MOST_SECONDS))
-        return self._programs.of_events is not None
+        """Whether processes have their probes by events: else by links, or by a perf event of their own for each."""
+        return not self._programs.probes.multi and self._places.can_be_added
 
     def share(self, pid: int) -> None:
         """Take it that a process, which shares its maker's memory, meets its maker's events; attach by events what is
@@ -106,13 +70,9 @@ class ProcessEvents:
     @contextmanager
     def expecting(self, pid: int, breakpoints: Breakpoints) -> Iterator[None]:
         """Say what a process has of the breakpoints of what the body attaches, where that is done by events."""
-        if pid not in self._by_events:
-            yield
-            return
-        if self._places.claim():
+        if pid in self._by_events:
+            self._places.claim()
             self._expected = breakpoints
-        elif pid not in self._kept:
-            self._by_events.discard(pid)
         with self._opening(pid):
             yield
 
@@ -122,14 +82,13 @@ class ProcessEvents:
         return pid in self._kept
 
     @contextmanager
-    def beginning(self, pid: int, is_held: Callable[[], bool] = lambda: True) -> Iterator[bool]:
-        """Give a process that has all breakpoints events in the body, if that takes no longer than it can be held, and
-        it `is_held` by then; tell the body so."""
-        if by_events := self._places.claim() and is_held():
-            self._by_events.add(pid)
-            self._expected = Breakpoints.THERE
+    def beginning(self, pid: int) -> Iterator[None]:
+        """Give a process that has all breakpoints events in the body."""
+        self._places.claim()
+        self._by_events.add(pid)
+        self._expected = Breakpoints.THERE
         with self._opening(pid):
-            yield by_events
+            yield
 
     def tasks(self, pid: int) -> tuple[int, ...]:
         """Return the threads that a process has its events by: while one of them lives."""

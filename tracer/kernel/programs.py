@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tracer.errors import ProgramRefused
 from tracer.kernel import bpf
-from tracer.kernel.blocked_signals import block_signals
 from tracer.kernel.bpf import ProgramType
 from tracer.kernel.bytecode import (
     cache_key,
@@ -52,7 +51,6 @@ _ON_WRAPPER = "on_wrapper"
 """For the library of --preload."""
 _TRACEPOINTS = ("on_fork", "on_exec", "on_exit")
 _HOLDS = ("on_hold", "on_mapping")
-_EVENT_PROGRAMS = "EVENT_PROGRAMS"
 _HOLD_OF_TREE = "on_hold_of_tree"
 """on_hold once more, to be attached to perf events, which uprobe_multi programs cannot."""
 _ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
@@ -82,9 +80,8 @@ def compiler_flags(maps: Sequence[str], offsets: Mapping[str, int]) -> list[str]
 
 
 def compiled(
-    maps: Maps, offsets: Mapping[str, int], cache: Path, on_compile: Callable[[], None] = lambda: None, *,
-    tail_calls: str = "PROGRAMS",
-) -> dict[str, Linked]:  # fmt: skip
+    maps: Maps, offsets: Mapping[str, int], cache: Path, on_compile: Callable[[], None] = lambda: None
+) -> dict[str, Linked]:
     """Return the programs' code by name, made for these maps; from the cache where it was compiled before.
 
     `tail_calls`: the map that they find each other in.
@@ -105,8 +102,7 @@ def compiled(
             [*_NAMES, *turns], include,
         )
         write_cached(path, found)
-    fds = {**maps.fds, "PROGRAMS": maps.fds[tail_calls]}
-    code = {name: relocate(function, list(fds.values())) for name, function in found.items()}
+    code = {name: relocate(function, list(maps.fds.values())) for name, function in found.items()}
     return {name: link(name, {**code, name: OWN_STACK + code[name]}, turns) for name in _NAMES}
 
 
@@ -142,18 +138,10 @@ class ProbePrograms:
 
 
 class Programs:
-    """The programs of a trace: its tracepoints' and its probes'. Those of probes once more for perf events, where most
-    go through uprobe_multi links: from when `prepare_events` was called on they are loaded, beside the trace."""
+    """The programs of a trace: its tracepoints' and its probes'."""
 
-    def __init__(
-        self, points: Mapping[str, int], probes: ProbePrograms, load_of_events: Callable[[], ProbePrograms]
-    ) -> None:
-        self._points, self.probes, self._load_of_events = points, probes, load_of_events
-        self._worker = ThreadPoolExecutor(1, "programs", block_signals)
-        self._loading: Future[ProbePrograms] | None = None
-        self._loaded: ProbePrograms | None = None
-        if probes.interpreters is not None:
-            probes.interpreters.then = self._load_interpreters_of_events
+    def __init__(self, points: Mapping[str, int], probes: ProbePrograms) -> None:
+        self._points, self.probes = points, probes
 
     def __getitem__(self, tracepoint: str) -> int:
         return self._points[tracepoint]
@@ -182,51 +170,18 @@ class Programs:
             reason = "process event that the kernel did not hand over: it was preempted in another one"
             yield Loss(reason, count, "run it again", EVERY_KIND)
 
-    def prepare_events(self) -> None:
-        """Begin to load the programs for perf events, unless that was begun before."""
-        if self._loading is None and self.probes.multi:
-            self._loading = self._worker.submit(self._load_of_events)
-
-    def wait_for_events(self, seconds: float) -> None:
-        """Wait until the programs for perf events are loaded, so long at most."""
-        if self._loading is not None:
-            wait([self._loading], seconds)
-
-    @property
-    def of_events(self) -> ProbePrograms | None:
-        """The programs for perf events; None while they are not loaded, or where the kernel refused them."""
-        if not self.probes.multi:
-            return self.probes
-        if self._loaded is None:
-            if self._loading is None or not self._loading.done() or self._loading.exception() is not None:
-                return None
-            self._loaded = self._loading.result()
-        if self.interpreters is not None and self.interpreters.is_loaded:
-            self._load_interpreters_of_events()
-        return self._loaded
-
-    def _load_interpreters_of_events(self) -> None:
-        """Whoever has a probe of either kind may run an interpreter."""
-        if self._loading is not None and self._loading.done() and self._loading.exception() is None:
-            interpreters = self._loading.result().interpreters
-            if interpreters is not None:
-                _ = interpreters.fds
-
     def close(self) -> None:
-        self._worker.shutdown(wait=True)
-        if self._loading is not None and self._loading.exception() is None:
-            self._loading.result().close()
         self.probes.close()
         for fd in self._points.values():
             os.close(fd)
 
 
 def _load_probes(
-    code: Mapping[str, Linked], maps: Maps, *, multi: bool, interpreters: bool, tail_calls: str = "PROGRAMS"
+    code: Mapping[str, Linked], maps: Maps, *, multi: bool, interpreters: bool
 ) -> ProbePrograms:
     load_one = partial(load, code, attach=bpf.ATTACH_UPROBE_MULTI if multi else 0)
     hold = partial(load_one, kind=ProgramType.KPROBE, sleepable=True)
-    table = maps.fds[tail_calls]
+    table = maps.fds["PROGRAMS"]
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # those that the verifier takes longest over first
         holds = [pool.submit(hold, name) for name in _HOLDS]
         probes = [pool.submit(load_one, name, ProgramType.KPROBE) for name in (*_PROBES, *_TAIL_CALLED)]
@@ -253,7 +208,6 @@ def _load_all(
     *,
     multi: bool,
     interpreters: bool,
-    code_of_events: Callable[[], Mapping[str, Linked]],
 ) -> Programs:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         points = [pool.submit(load, code, name, ProgramType.RAW_TRACEPOINT) for name in _TRACEPOINTS]
@@ -261,12 +215,7 @@ def _load_all(
     fds = {name: made.result() for name, made in zip(_TRACEPOINTS, points, strict=True)}
     if multi and probes.can_hold:
         fds[_HOLD_OF_TREE] = load(code, "on_hold", ProgramType.KPROBE, sleepable=True)
-    return Programs(
-        fds, probes,
-        lambda: _load_probes(
-            code_of_events(), maps, multi=False, interpreters=interpreters, tail_calls=_EVENT_PROGRAMS
-        ),
-    )  # fmt: skip
+    return Programs(fds, probes)
 
 
 def _load_unwinding(hold: Callable[[str], int], load_one: Callable[[str], int]) -> int | None:
@@ -328,9 +277,8 @@ def load_programs(
     """
     offsets = _in_own_namespace(maps, offsets)
     return _load_all(
-        compiled(maps, offsets, cache, on_compile), maps, multi=multi, interpreters=interpreters,
-        code_of_events=lambda: compiled(maps, offsets, cache, tail_calls=_EVENT_PROGRAMS),
-    )  # fmt: skip
+        compiled(maps, offsets, cache, on_compile), maps, multi=multi, interpreters=interpreters
+    )
 
 
 def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:

@@ -42,8 +42,8 @@ _TRIES = 5
 _CHUNK = 1 << 16
 _STEP_SECONDS, _LONGEST_STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 0.5, 1.0
 _STALE_SECONDS = 3.0
-_MOST_OTHERS = 150
-"""Events of other runs, to close which takes some ten seconds, in which no child can be had."""
+_MOST_OTHERS = 2000
+"""Events of other runs, of which to open each takes longer: the kernel looks for it in a list of all."""
 _LISTED = late_pattern(r"([pr]):(\w+)/(at\d+_([0-9a-f]+_[0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)) ")
 """Kind, group, name and, in it, file, version and offset."""
 

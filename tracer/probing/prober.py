@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 
@@ -27,7 +26,7 @@ from tracer.probing.restored_code import restore_code
 from tracer.probing.site_finder import SiteFinder
 from tracer.probing.site_table import SiteTable
 from tracer.probing.untraced import what_helps, why_untraced
-from tracer.procfs.process import has_one_thread, is_running, thread_ids
+from tracer.procfs.process import is_running, thread_ids
 from tracer.spaces.mapping_tables import UnwindRows
 
 _BEFORE_OWN_LINKS = (ControlKind.FORKED, ControlKind.EXECUTES, ControlKind.EXECUTES_AT)
@@ -135,7 +134,7 @@ class Prober:
     def joins(self, pid: int, binaries: Sequence[OpenBinary]) -> None:
         """Attach to a running process the probes of what it maps, before anybody is traced."""
         has_first = self._follow and is_running(pid, pid)
-        with self._attacher.events.first(pid, Breakpoints.MISSING, loads=True) if has_first else nullcontext():
+        with self._attacher.events.first(pid, Breakpoints.MISSING) if has_first else nullcontext():
             self.link(pid, binaries)
 
     def starts(self, pid: int, binaries: Sequence[OpenBinary], tid: int | None = None) -> bool:
@@ -278,7 +277,6 @@ class Prober:
         self._of_tree[child] = set(self._of_tree.get(parent, ()))
         self._attacher.keep_apart(child)
         self.preloading.forked(parent, child)
-        began = time.monotonic()
         if shares_memory and self._attacher.events.has(parent):
             self._attacher.events.share(child)
             self._linked[child] = {}
@@ -288,21 +286,6 @@ class Prober:
             self.renew(child, placed)  # a link of its maker's that was closed before took them out of the child too
         else:
             self.link(child, self.linked(parent))
-        self._attacher.events.note_child(time.monotonic() - began)
-
-    def can_change_over(self, pid: int) -> bool:
-        """Tell whether a process can have its probes by events, in place of links, once it is seen to wait."""
-        return not self._attacher.events.has(pid) and self._attacher.events.can_be_used and has_one_thread(pid)
-
-    def change_over(self, pid: int, is_held: Callable[[], bool]) -> bool:
-        """Give a process that waits its probes by events: so have its children that share its memory, and they cost
-        nothing then. `is_held` tells whether it still waits. Return whether it may have gone on meanwhile."""
-        if not self.can_change_over(pid):
-            return False
-        with self._attacher.changing_over(pid, is_held) as by_events:
-            if by_events:
-                self._link_again(pid)
-        return by_events and not is_held()
 
     def keep_on(self, pid: int, *, leaves: bool) -> bool:
         """Have the events of a process opened for threads that go on: its first one is held before it `leaves`, or some

@@ -45,7 +45,7 @@ def test_probes_that_go_are_noticed(
                 attach_and_detach(follower, pid)
             go.touch()
 
-    monkeypatch.setattr(kernel_start, "is_busy", lambda: False)
+    monkeypatch.setattr(kernel_start, "has_events", lambda *_: False)
     monkeypatch.setattr(Follower, "look_after", while_alone)
     report = tracer.trace([str(targets / "first_leaves"), str(tmp_path)], QUIET)
     assert (report.exit_status, list(report.errors)) == (0, [])

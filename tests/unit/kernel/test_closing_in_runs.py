@@ -30,4 +30,3 @@ def test_what_lies_between_stays_open() -> None:
         with pytest.raises(OSError):
             os.fstat(fds[closed])
     os.close(fds[2])
-    attacher._places.close()

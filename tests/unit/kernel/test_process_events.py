@@ -16,11 +16,10 @@ from tracer.model import records
 
 def process_events(*, multi: bool, can_be_had: bool = True, are_many: bool = False) -> ProcessEvents:
     programs: Any = SimpleNamespace(
-        probes=SimpleNamespace(multi=multi), prepare_events=lambda: None, wait_for_events=lambda _: None,
-        of_events=None if multi else object(),
-    )  # fmt: skip
+        probes=SimpleNamespace(multi=multi)
+    )
     places: Any = SimpleNamespace(
-        can_be_added=can_be_had and not are_many, stay=lambda: None, claim=lambda: True,
+        can_be_added=can_be_had and not are_many, claim=lambda: None,
         open=lambda numbers, tid, breakpoints, fds: fds.extend(numbers),
     )
     shared = np.zeros(1, records.SHARED)
@@ -28,7 +27,7 @@ def process_events(*, multi: bool, can_be_had: bool = True, are_many: bool = Fal
     return ProcessEvents(programs, places, maps)
 
 
-def test_where_there_are_no_links_all_have_events_from_the_start() -> None:
+def test_all_have_events_from_the_start() -> None:
     events = process_events(multi=False)
     assert events.can_be_used
     with events.first(7, Breakpoints.TO_COME):
@@ -40,7 +39,7 @@ def test_where_there_are_no_links_all_have_events_from_the_start() -> None:
 @pytest.mark.parametrize(
     ("multi", "can_be_had", "are_many"), [(True, True, False), (False, False, False), (False, True, True)]
 )
-def test_where_links_are_fast_or_events_cannot_be_had_the_first_has_none(
+def test_where_links_are_wanted_or_events_cannot_be_had_the_first_has_none(
     multi: bool, can_be_had: bool, are_many: bool
 ) -> None:  # fmt: skip
     events = process_events(multi=multi, can_be_had=can_be_had, are_many=are_many)
@@ -48,26 +47,6 @@ def test_where_links_are_fast_or_events_cannot_be_had_the_first_has_none(
     with events.first(7, Breakpoints.MISSING):
         assert not events.are_opened
     assert not events.has(7)
-
-
-@pytest.mark.parametrize("are_many", [False, True])
-def test_who_is_attached_to_has_events_before_anybody_is_held(are_many: bool) -> None:
-    """A first child by links took five seconds beside 20 runnable processes: it waited for its own lock."""
-    events = process_events(multi=True, are_many=are_many)
-    programs: Any = events._programs
-    programs.prepare_events = lambda: setattr(programs, "of_events", object())
-    with events.first(7, Breakpoints.MISSING, loads=True):
-        assert events.are_opened != are_many
-    assert events.has(7) == events.can_be_used != are_many
-
-
-def test_links_are_given_up_when_they_took_long() -> None:
-    events = process_events(multi=True)
-    events._programs.of_events = object()  # type: ignore[misc, assignment]
-    events.note_child(0.3)
-    assert not events.can_be_used
-    events.note_child(0.2)
-    assert events.can_be_used
 
 
 @pytest.fixture
@@ -81,19 +60,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_events_count_once_all_are_there(counted: list[int]) -> None:
     """One by one they would tell of frees before they tell of what is made, should the process run."""
     events = process_events(multi=False)
-    with events.beginning(7) as by_events:
+    with events.beginning(7):
         fds: list[int] = []
         events.open(7, 1, [0x10, 0x20], [5, 6], fds)
         events.open(7, 1, [0x30], [8], fds)
-        assert (by_events, counted) == (True, [])
+        assert counted == []
     assert (counted, events.kept(7, 1)) == ([7], {0x10, 0x20, 0x30})
     with events.expecting(7, Breakpoints.MISSING):
         events.open(7, 2, [0x10], [7], fds)
     assert counted == [7]
-
-
-def test_who_has_gone_on_keeps_its_links(counted: list[int]) -> None:
-    events = process_events(multi=False)
-    with events.beginning(7, lambda: False) as by_events:
-        assert (by_events, events.are_opened) == (False, False)
-    assert (counted, events.has(7)) == ([], False)

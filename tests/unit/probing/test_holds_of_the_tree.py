@@ -30,7 +30,6 @@ class NoEvents:
     def __init__(self) -> None:
         self.claimed: list[int] = []
 
-    def note_child(self, seconds: float) -> None: ...
 
     def has(self, pid: int) -> bool:
         return False
