@@ -48,7 +48,7 @@ from tracer.unwinding.stack_completion import StackCompletion
 from tracer.unwinding.stack_writer import StackWriter
 
 _TICK_SECONDS = 0.02
-_APART_SECONDS = 0.002
+_APART_SECONDS = 0.01
 """Of two turns that take the stacks and events out: whoever is held next waits for those between to end."""
 _SPARE_SECONDS = 0.004
 """Of a tick in which nobody was held, for what could be done at the end too."""
