@@ -234,7 +234,7 @@ def on_terminal(end: str) -> tuple[bytes, bool]:
             break
         select.select([], [], [], 0.01)
     after = termios.tcgetattr(master)
-    os.kill(pid, signal.SIGKILL)
+    os.killpg(pid, signal.SIGKILL)  # the one below too, which hears of no hang-up under nohup
     os.waitpid(pid, 0)
     os.close(master)
     return written, bool(after[3] & termios.ICANON) and bool(after[3] & termios.ECHO) and bool(before)
