@@ -103,8 +103,7 @@ DECLARE_RING(DUMP_RING, 8388608);
 DECLARE_MAP(DUMPS, HASH, u64, u64, 16384);
 DECLARE_MAP(DUMP_OF, HASH, u32, struct stack_dump, THREADS);
 
-/* Programs that go on where another one ends: enum program. Of uprobe_multi links, if the kernel has them; and of perf
- * events: newer kernels (6.18) want what an array holds to be of one kind. */
+/* Programs that go on where another one ends: enum program. All are of one kind, as newer kernels (6.18) want it. */
 DECLARE_MAP(PROGRAMS, PROG_ARRAY, u32, u32, 16);
 
 /* Shared memory. */

@@ -7,9 +7,7 @@ at each function that it names is compared, since a probe in the midst of an ins
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import astuple
@@ -19,13 +17,12 @@ from tracer.binaries.file_version import FileVersion
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import STT_FUNC, STT_GNU_IFUNC, Symbol, read_symbol_table
 from tracer.files.json_codec import from_json, parse, sparse_json
-from tracer.files.sealed_files import name_of, read_sealed, write_sealed
+from tracer.files.sealed_files import digest, name_of, read_sealed, write_sealed
 from tracer.late_dataclasses import dataclass
 
 LIMIT_BYTES = 4 << 20
 _SUFFIX = ".names"
 _CODE_BYTES = 64
-_DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -76,8 +73,6 @@ class KnownNames:
             if kept.code == self._code(kept.found):
                 self._found, self._told = {**kept.found, **self._found}, {**kept.told, **self._told}
                 self._kept = len(kept.found) + len(kept.told)
-                with suppress(OSError):  # a cache that may only be read
-                    os.utime(path)
         if version.is_settled:
             self._path = path
 
@@ -90,10 +85,7 @@ class KnownNames:
             self._kept = len(self._found) + len(self._told)
 
     def _code(self, found: Mapping[str, tuple[Symbol, ...]]) -> str:
-        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-        for at in self._functions(found):
-            digest.update(self._image.data[at : at + _CODE_BYTES])
-        return digest.hexdigest()
+        return digest(*(self._image.data[at : at + _CODE_BYTES] for at in self._functions(found))).hex()
 
     def _functions(self, found: Mapping[str, tuple[Symbol, ...]]) -> Iterator[int]:
         """Yield where in the file the functions stand."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -14,8 +15,12 @@ from tracer.files.cache_folder import evict_later, read_own, write_own
 _DIGEST_BYTES = 16
 
 
-def digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+def digest(*pieces: bytes | memoryview) -> bytes:
+    """Return a digest of these, one behind the other."""
+    found = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for piece in pieces:
+        found.update(piece)
+    return found.digest()
 
 
 def name_of(*parts: object) -> str:
@@ -24,11 +29,14 @@ def name_of(*parts: object) -> str:
 
 
 def read_sealed(path: Path) -> bytes:
-    """Return what `write_sealed` was given; raises OSError, ValueError where it is damaged."""
+    """Return what `write_sealed` was given, and note that it is used. Raises OSError, ValueError where it is
+    damaged."""
     data = read_own(path)
     body = data[_DIGEST_BYTES:]
     if digest(body) != data[:_DIGEST_BYTES]:
         raise ValueError("damaged")
+    with suppress(OSError):  # a cache that may only be read
+        os.utime(path)
     return body
 
 

@@ -279,29 +279,23 @@ def open_uprobe_event(path: str, file_offset: int, pid: int, *, at_return: bool)
     return _check(_libc.syscall(NR_PERF_EVENT_OPEN, buffer, pid, 0 if pid == -1 else -1, -1, PERF_FLAG_FD_CLOEXEC))
 
 
-def open_trace_event(number: int, tid: int, *, inherit: bool = False, enables: bool = True) -> int:
+def open_trace_event(number: int, tid: int, *, inherit: bool = False) -> int:
     """Open a perf event on an event of tracefs, for a thread (0: the current one); return its descriptor.
 
     It is not switched on, which would cost the thread each time it is scheduled: programs run all the same. One that
-    is inherited, or that an exec does not enable, puts breakpoints into the thread's process at once; else only into
-    what it will map.
+    is inherited puts breakpoints into the thread's process at once; else only into what it will map.
     """
-    flags = _DISABLED | (_INHERIT if inherit else _ENABLE_ON_EXEC if enables else 0)
+    flags = _DISABLED | (_INHERIT if inherit else _ENABLE_ON_EXEC)
     return _open_event(_PERF_TYPE_TRACEPOINT, number, flags, tid, -1)
 
 
 def open_trace_events(numbers: Sequence[int], tid: int, fds: list[int], *, enables: bool, group: int) -> None:
     """Open a perf event on each of some events of tracefs, for a thread, as `open_trace_event` does, and put the
-    descriptors into `fds`, which has those that were opened where one could not be. `group`: the event that leads
-    theirs, -1: none."""
+    descriptors into `fds`, which has those that were opened where one could not be. Where no exec `enables` them, they
+    put breakpoints into the thread's process at once. `group`: the event that leads theirs, -1: none."""
     flags = _DISABLED | (_ENABLE_ON_EXEC if enables else 0)
-    call, add = _libc.syscall, fds.append
     for number in numbers:
-        attributes = _event_attributes(_PERF_TYPE_TRACEPOINT, number, flags)
-        fd = call(NR_PERF_EVENT_OPEN, attributes, tid, -1, group, PERF_FLAG_FD_CLOEXEC)
-        if fd < 0:
-            _check(fd)
-        add(fd)
+        fds.append(_open_event(_PERF_TYPE_TRACEPOINT, number, flags, tid, group))
 
 
 def open_dummy_event(tid: int) -> int:

@@ -1,6 +1,6 @@
 """Processes that have their probes by events of places, and the threads that they have them by.
 
-Forked children have, where there are many, and who makes them: links take the lock of every process that maps the file.
+All have where forks are followed: links take the lock of every process that maps the file.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class ProcessEvents:
             yield
 
     def counts(self, pid: int) -> bool:
-        """Tell whether of a process nothing counts but what is told in the way of events: by links too, where there was
-        no time for events."""
+        """Tell whether of a process nothing counts but what is told in the way of events, by whatever else is attached
+        too."""
         return pid in self._kept
 
     @contextmanager

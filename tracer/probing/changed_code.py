@@ -23,19 +23,17 @@ _JUMPS = (b"\xe9", b"\xeb", b"\xff")
 
 def is_changed(pid: int, mapping: Mapping, binary: OpenBinary, places: Iterable[int]) -> bool:
     """Tell whether a process's mapping of a binary has other instructions than its file at places (file offsets)."""
-    return bool(_those(pid, mapping, places, lambda memory_fd, place: _differs(memory_fd, mapping, binary, place)))
+    inside = _inside(mapping, places)
+    return bool(_those(pid, inside, lambda memory_fd, place: _differs(memory_fd, mapping, binary, place)))
 
 
 def without_breakpoint(pid: int, mapping: Mapping, binary: OpenBinary, places: Iterable[int]) -> list[int]:
     """Return those of some places (file offsets) where a process's mapping of a binary begins as the file does; a nop
     may have become a call."""
-    shift, size = mapping.start - mapping.file_offset, mapping.end - mapping.start
-    inside = [place for place in places if 0 <= place - mapping.file_offset < size]
-    if not inside:
-        return []
+    shift, inside = mapping.start - mapping.file_offset, _inside(mapping, places)
     found = bytes_at(pid, [place + shift for place in inside])
     if found is None:
-        return _those(pid, mapping, inside, lambda fd, at: os.pread(fd, 1, at + shift) == binary.code_at(at)[:1])
+        return _those(pid, inside, lambda fd, at: os.pread(fd, 1, at + shift) == binary.code_at(at)[:1])
     return [place for place, byte in zip(inside, found, strict=True) if byte == binary.first_byte(place)]
 
 
@@ -47,16 +45,19 @@ def lacks_breakpoints(
     return any(without_breakpoint(pid, mapping, binary, probed.get(binary.id, ())) for mapping, binary, _ in placed)
 
 
-def _those(pid: int, mapping: Mapping, places: Iterable[int], is_so: Callable[[int, int], bool]) -> list[int]:
-    """Return the places in the mapping of which something is so, asked of the process's memory (a file) and the place;
-    none where that cannot be read."""
+def _inside(mapping: Mapping, places: Iterable[int]) -> list[int]:
     size = mapping.end - mapping.start
-    inside = [place for place in places if 0 <= place - mapping.file_offset < size]
-    if not inside:
+    return [place for place in places if 0 <= place - mapping.file_offset < size]
+
+
+def _those(pid: int, places: Collection[int], is_so: Callable[[int, int], bool]) -> list[int]:
+    """Return the places of which something is so, asked of the process's memory (a file) and the place; none where that
+    cannot be read."""
+    if not places:
         return []
     try:
         with open(f"/proc/{pid}/task/{_living_thread(pid)}/mem", "rb", buffering=0) as memory:
-            return [place for place in inside if is_so(memory.fileno(), place)]
+            return [place for place in places if is_so(memory.fileno(), place)]
     except (OSError, ValueError, OverflowError):
         return []
 

@@ -7,9 +7,7 @@ would break the program, the code at every place is compared too.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import astuple
@@ -18,7 +16,7 @@ from pathlib import Path
 from tracer.binaries.file_version import FileVersion
 from tracer.elf.image import Image
 from tracer.files.json_codec import from_json, parse, sparse_json
-from tracer.files.sealed_files import name_of, read_sealed, write_sealed
+from tracer.files.sealed_files import digest, name_of, read_sealed, write_sealed
 from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Placement
 from tracer.model.snapshot import UncoveredInstances, Unresolved
@@ -27,7 +25,6 @@ from tracer.model.unwinding import UnwinderPlace
 LIMIT_BYTES = 16 << 20
 _SUFFIX = ".sites"
 _LONGEST_CODE, _LEAST_CODE = 1 << 16, 64
-_DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,6 @@ class KeptSites:
         with suppress(OSError, ValueError):
             kept = from_json(_Kept, parse(read_sealed(path)))
             if kept.code == _code_of(image, kept.sites):
-                with suppress(OSError):  # a cache that may only be read
-                    os.utime(path)
                 return kept.sites
         found = look()
         if version.is_settled:
@@ -79,10 +74,7 @@ class KeptSites:
 
 def _code_of(image: Image, found: FoundSites) -> str:
     """Return a digest of the code that the places were found in."""
-    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for start, size in _ranges(found):
-        digest.update(image.data[start : start + size])
-    return digest.hexdigest()
+    return digest(*(image.data[start : start + size] for start, size in _ranges(found))).hex()
 
 
 def _ranges(found: FoundSites) -> Iterator[tuple[int, int]]:

@@ -283,7 +283,7 @@ class Prober:
         elif not shares_memory and self._attacher.events.can_be_used:
             with self._attacher.events.beginning(child):
                 self.link(child, self.linked(parent))
-            self.renew(child, placed)  # a link of its maker's that was closed before took them out of the child too
+            self.renew(child, placed)  # what of others was closed before took them out of the child too
         else:
             self.link(child, self.linked(parent))
 

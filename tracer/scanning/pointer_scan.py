@@ -11,10 +11,11 @@ import numpy.typing as npt
 from tracer.model.distinct_values import distinct
 from tracer.model.joined_rows import joined_rows
 from tracer.model.snapshot import Records
+from tracer.procfs.memory import MOST_PIECES
 from tracer.reachability.edges import ADDRESS_BITS
 from tracer.reachability.memory import HEAD, HEAD_WORDS, REGION, WORD, Memory, RegionKind
 from tracer.scanning.layout import Layout, Range
-from tracer.scanning.process_memory import MOST_PIECES, Addresses, ProcessMemory
+from tracer.scanning.process_memory import Addresses, ProcessMemory
 
 _BUFFER_WORDS = 1 << 19
 _IN_CACHE = 1 << 15

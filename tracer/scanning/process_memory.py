@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
+
+from tracer.procfs.memory import MOST_PIECES, read_pieces
 
 PAGE = 4096
 _PAGEMAP_ENTRY = 8
@@ -15,16 +16,9 @@ _PRESENT, _SWAPPED, _OF_FILE = 1 << 63, 1 << 62, 1 << 61
 _PAGEMAP_PAGES = 1 << 18
 _NEAR = 16
 """Pages that are not there, of which so few between two that are there are read with them."""
-MOST_PIECES = 1024
-"""IOV_MAX."""
 _FEW = 256
 """Pages that are looked at one by one: numpy takes as long for any number up to that."""
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.process_vm_readv.restype = ctypes.c_ssize_t
-_libc.process_vm_readv.argtypes = [
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong
-]  # fmt: skip
 _PIECE = np.dtype([("base", "<u8"), ("length", "<u8")])
 """struct iovec."""
 
@@ -48,9 +42,7 @@ class ProcessMemory:
             os.close(self._forced)
 
     def _read(self, pieces: npt.NDArray[np.void], into: int, size: int) -> int:
-        local = np.array([(into, size)], _PIECE)
-        done = _libc.process_vm_readv(self._pid, local.ctypes.data, 1, pieces.ctypes.data, len(pieces), 0)
-        return int(max(done, 0))
+        return read_pieces(self._pid, into, size, pieces.ctypes.data, len(pieces))
 
     def read(self, address: int, buffer: npt.NDArray[np.uint64]) -> int:
         """Fill a buffer from an address on; return how many bytes could be read."""
