@@ -579,6 +579,16 @@ struct freed_set {
 	struct freed_block block[FREED_WAYS];
 };
 
+/* Live blocks whose addresses have one hash. An address is 0 where there is none; `owner`: the rest of its key. */
+#define BLOCK_WAYS 4
+struct block_set {
+	u64 address[BLOCK_WAYS];
+	u64 owner[BLOCK_WAYS];
+	u64 is_taken[BLOCK_WAYS]; /* the address may not be there yet, or be gone already */
+	u64 is_spilled; /* blocks that had no room here went to the map behind */
+	struct allocation block[BLOCK_WAYS];
+};
+
 /* What a held thread waits for. */
 struct hold {
 	u64 ticket;
@@ -783,6 +793,7 @@ struct constants {
 	u32 counts;
 	u32 joins; /* walks end where they come to a frame that is remembered */
 	u64 hold_ns; /* so long is a thread held at most */
+	u64 block_sets; /* a power of two, or 0 */
 };
 
 /* How old the tracer's heartbeat may be while a thread is held. */

@@ -11,6 +11,7 @@
 #include "abi.h"
 #include "events.bpf.h"
 #include "freed.bpf.h"
+#include "fronts.bpf.h"
 #include "locations.bpf.h"
 #include "maps.bpf.h"
 #include "programs.bpf.h"
@@ -93,20 +94,15 @@ INLINE void drop_pending(struct pending *pending)
 INLINE int take_block(struct thread *thread, u64 address, u16 group, struct allocation *taken)
 {
 	struct key key = key_of(thread, address, group);
-	struct allocation *block = map_lookup(LIVE, &key);
 
-	if (!block)
-		return 0;
-	*taken = *block; /* before the delete: another CPU may reuse the element */
-	map_delete(LIVE, &key);
-	return 1;
+	return remove_block(&key, taken);
 }
 
 INLINE void keep_block(struct thread *thread, u64 address, u16 group, struct allocation *block)
 {
 	struct key key = key_of(thread, address, group);
 
-	if (map_update(LIVE, &key, block, ANY))
+	if (!add_to_front(&key, block) && map_update(LIVE, &key, block, ANY))
 		lose(LOSS_LIVE_FULL);
 }
 

@@ -14,6 +14,7 @@
 
 #include "abi.h"
 #include "events.bpf.h"
+#include "fronts.bpf.h"
 #include "maps.bpf.h"
 #include "threads.bpf.h"
 #include "verifier.h"
@@ -212,7 +213,7 @@ INLINE int find_ancestor_turn(struct ancestry *ancestry)
 	struct process *process = map_lookup(PROCESSES, &pid);
 	struct thread *thread = ancestry->thread;
 	u64 started_ns, alone_ns;
-	struct allocation *block;
+	struct allocation block;
 	struct ghost *ghost;
 
 	if (!process || process->generation != ancestry->key.generation || !process->source)
@@ -221,9 +222,8 @@ INLINE int find_ancestor_turn(struct ancestry *ancestry)
 	ancestry->key.generation = process->source_generation;
 	started_ns = process->started_ns;
 	alone_ns = process->alone_ns;
-	block = map_lookup(LIVE, &ancestry->key);
-	if (block) {
-		ancestry->found = inherits(thread, block, started_ns);
+	if (read_block(&ancestry->key, &block)) {
+		ancestry->found = inherits(thread, &block, started_ns);
 		return 1;
 	}
 	ghost = map_lookup(GHOSTS, &ancestry->key);
@@ -259,21 +259,20 @@ struct around {
 
 INLINE int find_around_turn(struct around *around, u64 turn)
 {
-	struct allocation *block;
+	struct allocation block;
 	struct ghost *ghost;
 
 	around->key.address = ((around->address - 1) & ~15ULL) - (turn << 4);
-	block = map_lookup(LIVE, &around->key);
-	if (!block && around->until_ns) {
-		ghost = map_lookup(GHOSTS, &around->key);
-		block = ghost ? &ghost->allocation : 0;
+	if (!read_block(&around->key, &block)) {
+		ghost = around->until_ns ? map_lookup(GHOSTS, &around->key) : 0;
+		if (!ghost)
+			return 0;
+		block = ghost->allocation;
 	}
-	if (!block)
-		return 0;
 	around->distance = around->address - around->key.address;
-	if (block->size > around->distance && (!around->until_ns || block->time_ns <= around->until_ns)) {
-		around->birth = block->stack;
-		around->size = block->size;
+	if (block.size > around->distance && (!around->until_ns || block.time_ns <= around->until_ns)) {
+		around->birth = block.stack;
+		around->size = block.size;
 	}
 	return 1;
 }

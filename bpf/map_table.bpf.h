@@ -40,8 +40,9 @@ DECLARE_MAP(CONSTANTS, FROZEN_ARRAY, u32, struct constants, 1);
 DECLARE_MAP(LOSSES, PERCPU_ARRAY, u32, u64, LOSS_COUNT);
 DECLARE_MAP(COUNTS, PERCPU_ARRAY, u32, u64, COUNT_SLOTS);
 
-/* Live blocks and counted objects, by address. */
+/* Live blocks and counted objects, by address; where blocks are looked for first. */
 DECLARE_MAP(LIVE, HASH, struct key, struct allocation, BLOCKS);
+DECLARE_MAP(LIVE_FRONT, SHARED_ARRAY, u32, struct block_set, BLOCK_SETS);
 DECLARE_MAP(OBJECTS, HASH, struct key, struct object, OBJECTS);
 
 /* Blocks that their maker freed after a fork: a child may still hold its copy. */

@@ -3,6 +3,7 @@
 
 #include "abi.h"
 #include "events.bpf.h"
+#include "fronts.bpf.h"
 #include "locations.bpf.h"
 #include "maps.bpf.h"
 #include "programs.bpf.h"
@@ -238,12 +239,9 @@ INLINE s64 count_of(struct object *object)
 INLINE int is_reused(struct thread *thread, struct key *key, struct released *released)
 {
 	struct key block_key = key_of(thread, thread->intent.object, 0);
-	struct allocation *block;
+	struct allocation block;
 
-	if (!key->group)
-		return 0;
-	block = map_lookup(LIVE, &block_key);
-	return block && block->time_ns > released->time_ns;
+	return key->group && read_block(&block_key, &block) && block.time_ns > released->time_ns;
 }
 
 /* A get or put of what is not alive: after its end, or never seen to begin. */

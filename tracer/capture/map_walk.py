@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.aggregation.inheritance import FREE_RECORD, GHOST_RECORD
 from tracer.kernel import bpf
+from tracer.kernel.fronts import read_live_front
 from tracer.kernel.kernel_records import FREED_PLACE, FREED_SET
 from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
@@ -47,21 +48,24 @@ class MapWalk:
     def __init__(
         self, maps: Maps, started_ns: int, freed_sets: int, between: Callable[[], None] | None = None
     ) -> None:
-        self._fds, self._start, self._sets, self._between = maps.fds, started_ns, freed_sets, between
+        self._maps, self._start, self._sets, self._between = maps, started_ns, freed_sets, between
+        self._fds = maps.fds
 
-    def records(self, name: str, value: np.dtype[np.void], record: np.dtype[np.void]) -> Records:
-        keys, values = bpf.read_hash(self._fds[name], records.KEY, value, 16384, self._between)
+    def _timed(self, record: np.dtype[np.void], keys: Records, values: Records) -> Records:
         joined = _joined(record, keys, values)
         joined["time_ns"] = _since(self._start, joined["time_ns"])
         return joined
 
     def blocks(self) -> Records:
         """Return the live blocks by address: what looks up a million of them is faster for it at each step."""
-        blocks = self.records("LIVE", records.ALLOCATION, records.ALLOCATION_RECORD)
+        behind = bpf.read_hash(self._fds["LIVE"], records.KEY, records.ALLOCATION, 16384, self._between)
+        keys, values = (np.concatenate(both) for both in zip(read_live_front(self._maps), behind, strict=True))
+        blocks = self._timed(records.ALLOCATION_RECORD, keys, values)
         return blocks[np.argsort(blocks["address"])]
 
     def objects(self) -> Records:
-        objects = self.records("OBJECTS", records.OBJECT, records.OBJECT_RECORD)
+        found = bpf.read_hash(self._fds["OBJECTS"], records.KEY, records.OBJECT, 16384, self._between)
+        objects = self._timed(records.OBJECT_RECORD, *found)
         objects["count"] += objects["gets"].astype(np.int64) - objects["puts"].astype(np.int64)
         return objects
 
@@ -70,8 +74,7 @@ class MapWalk:
         keys, values = bpf.read_hash(self._fds["GHOSTS"], records.KEY, records.GHOST)
         older, replaced = bpf.read_hash(self._fds["OLDER_GHOSTS"], records.GHOST_KEY, records.GHOST)
         keys, values = np.concatenate([keys, older["key"]]), np.concatenate([values, replaced])
-        joined = _joined(GHOST_RECORD, keys, values["allocation"])
-        joined["time_ns"] = _since(self._start, joined["time_ns"])
+        joined = self._timed(GHOST_RECORD, keys, values["allocation"])
         joined["freed_ns"] = _since(self._start, values["freed_ns"])
         return joined
 
@@ -120,6 +123,4 @@ class MapWalk:
     def inherited_frees(self) -> Records:
         """Return what forked children freed of what their parents had made."""
         keys, values = bpf.read_hash(self._fds["INHERITED_FREES"], records.KEY, _TIME)
-        joined = _joined(FREE_RECORD, keys, values)
-        joined["time_ns"] = _since(self._start, joined["time_ns"])
-        return joined
+        return self._timed(FREE_RECORD, keys, values)

@@ -52,4 +52,11 @@ FREED_SET = np.dtype(
         ("address", "<u8", (FREED_WAYS,)), ("time_ns", "<u8", (FREED_WAYS,)), ("block", FREED_PLACE, (FREED_WAYS,)),
     ]
 )
+BLOCK_WAYS = 4
+BLOCK_SET = np.dtype(
+    [
+        ("address", "<u8", (BLOCK_WAYS,)), ("owner", "<u8", (BLOCK_WAYS,)),
+        ("is_taken", "<u8", (BLOCK_WAYS,)), ("is_spilled", "<u8"), ("block", records.ALLOCATION, (BLOCK_WAYS,)),
+    ]
+)
 HOLD = np.dtype([("ticket", "<u8"), ("code", "<u8"), ("no_flags", "<u8"), ("rescheduled_ns", "<u8")])

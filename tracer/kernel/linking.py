@@ -2,7 +2,7 @@
 
 bpf_loop (Linux 5.17) calls a function for each turn of a loop. BCC compiles each function as a program of its own, and
 cannot take the address of one. So the sources have a mark in its place: a constant with the function's index. `link`
-puts the functions that a program needs behind it, and the way to them in place of the marks.
+puts the functions that a program needs behind it, and the way to them in place of the marks. Exchanges are marked too.
 
 Encoding: Documentation/bpf/standardization/instruction-set.rst, 64-bit immediate instructions.
 """
@@ -21,6 +21,9 @@ MARK = 0x7EF1EA4B
 _INSTRUCTION = struct.Struct("<BBhi")
 _TAIL_CALL = 12
 """Number of the helper bpf_tail_call."""
+_ADD_ATOMICALLY = 0xDB
+_EXCHANGE_MARK, _EXCHANGE = 0x7EF1, 0xE1
+"""The offset of an atomic addition that stands for an exchange, and what makes it one (Linux 5.12)."""
 OWN_STACK = b"".join(_INSTRUCTION.pack(*parts) for parts in (
     (0xB7, 0, 0, 0),  # r0 = 0
     (0x15, 0, 1, 0),  # if r0 == 0, pass over the next one
@@ -70,7 +73,14 @@ def link(name: str, compiled: Mapping[str, bytes], functions: Sequence[str]) -> 
         target = registers & 15
         _INSTRUCTION.pack_into(code, at * 8, _LOAD_IMMEDIATE, _FUNCTION << 4 | target, 0, starts[called] - at - 1)
         _INSTRUCTION.pack_into(code, at * 8 + 8, 0, 0, 0, 0)
+    _put_exchanges(code)
     return Linked(bytes(code), tuple(starts.items()))
+
+
+def _put_exchanges(code: bytearray) -> None:
+    for at, (op, registers, offset, _) in enumerate(_INSTRUCTION.iter_unpack(code)):
+        if op == _ADD_ATOMICALLY and offset == _EXCHANGE_MARK:
+            _INSTRUCTION.pack_into(code, at * 8, op, registers, 0, _EXCHANGE)
 
 
 def _marked(code: bytes) -> Iterator[tuple[int, int]]:

@@ -16,6 +16,7 @@ from tracer.model import records
 _LINE = late_pattern(r"^(DECLARE_MAP|DECLARE_RING|DECLARE_VALUE|DECLARE_ARRAY|ROOM)\((.*)\);$", re.M)
 _KINDS = {
     "HASH": (MapType.HASH, bpf.F_NO_PREALLOC), "LRU_HASH": (MapType.LRU_HASH, 0), "ARRAY": (MapType.ARRAY, 0),
+    "SHARED_ARRAY": (MapType.ARRAY, bpf.F_MMAPABLE),
     "FROZEN_ARRAY": (MapType.ARRAY, bpf.F_READ_ONLY), "PERCPU_ARRAY": (MapType.PERCPU_ARRAY, 0),
     "PROG_ARRAY": (MapType.PROG_ARRAY, 0),
 }  # fmt: skip

@@ -21,6 +21,8 @@ from tracer.kernel.sources import bpf_directory
 from tracer.late_dataclasses import dataclass
 from tracer.model import records
 
+_LEAST_BEHIND_FRONT = 4096
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -43,6 +45,11 @@ class Limits:
     def freed_sets(self) -> int:
         """Return how many sets of four it takes: with twice the places, since not all sets are equally full."""
         return 1 << (self.freed // 2).bit_length() if self.freed else 0
+
+    @property
+    def block_sets(self) -> int:
+        """Return how many sets of live blocks stand before the map of them: with a 16th of the room, 13 MB at most."""
+        return min(1 << 16, 1 << self.objects.bit_length() - 7) if self.objects >= _LEAST_BEHIND_FRONT else 0
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,8 @@ def _entries(limits: Limits) -> Mapping[str, int]:
     objects = max(blocks // 4, 1)
     return {
         "BLOCKS": blocks, "OBJECTS": objects, "INHERITED_FREES": min(objects, 1 << 18),
-        "FREED_SETS": max(limits.freed_sets, 1), "STACKS": limits.stacks, "THREADS": limits.threads,
+        "BLOCK_SETS": max(limits.block_sets, 1), "FREED_SETS": max(limits.freed_sets, 1),
+        "STACKS": limits.stacks, "THREADS": limits.threads,
         "PROCESSES": limits.processes, "EVENT_RING_BYTES": limits.event_ring_bytes,
         "STACK_RING_BYTES": limits.stack_ring_bytes, "INTERPRETER_RING_BYTES": limits.interpreter_ring_bytes,
     }  # fmt: skip
@@ -109,7 +117,7 @@ class Maps:
 
     def _fix(self, constants: Constants) -> None:
         hold_ns = round(self.limits.hold_seconds * 1e9)
-        values = np.array([(constants.counts, constants.joins, hold_ns)], records.CONSTANTS)
+        values = np.array([(constants.counts, constants.joins, hold_ns, self.limits.block_sets)], records.CONSTANTS)
         bpf.update_element(self.fds["CONSTANTS"], bytes(4), values.tobytes())
         bpf.freeze_map(self.fds["CONSTANTS"])
 

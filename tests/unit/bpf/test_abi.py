@@ -46,6 +46,7 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
     "unknown_free": kernel_records.UNKNOWN_FREE,
     "thread_head": kernel_records.THREAD_HEAD,
     "freed_block": kernel_records.FREED_PLACE,
+    "block_set": kernel_records.BLOCK_SET,
     "freed_set": kernel_records.FREED_SET,
     "hold": kernel_records.HOLD,
     "mapping": records.MAPPING,
@@ -96,7 +97,7 @@ LIMITS = (
     "HOLD_SLOTS", "OF_PLACE", "HELD_REGISTERS", "LIFE_BINS", "LIFE_SHIFT", "LUA_LAYOUTS", "INTERPRETER_FRAMES",
     "INTERPRETER_NO_LINE",
     "DUMP_PAGES", "PAGE_WORDS", "DUMPS_OF_A_CUT", "STACK_REACH", "CODE_RANGES", "RETURN_INSTANCES", "STACK_WORDS_MAX",
-    "WALK_OUTCOMES", "FREED_WAYS", "COUNT_SLOTS",
+    "WALK_OUTCOMES", "FREED_WAYS", "BLOCK_WAYS", "COUNT_SLOTS",
 )  # fmt: skip
 
 

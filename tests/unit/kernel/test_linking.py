@@ -55,6 +55,12 @@ def test_functions_that_functions_call_come_too_and_may_lie_before_them() -> Non
     )
 
 
+def test_marked_additions_become_exchanges() -> None:
+    add, exchange = (instruction(0xDB, 1, 2, 0x7EF1), instruction(0xDB, 1, 2, 0, 0xE1))
+    others = instruction(0xDB, 1, 2, 8) + instruction(0x7B, 1, 2, 0x7EF1)
+    assert link("main", {"main": add + others + RETURN}, NAMES).code == exchange + others + RETURN
+
+
 def test_types_of_functions() -> None:
     blob = function_types(["on_hold", "turn_hold"])
     magic, version, _, header, _, type_bytes, strings, string_bytes = struct.unpack_from("<HBBIIIII", blob)
