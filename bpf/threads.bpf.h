@@ -154,6 +154,14 @@ struct cached_walk {
 	struct words stack_words;
 };
 
+/* A frame that was walked before, of which neither mapping nor rule need be looked for; until the epoch changes. */
+struct known_frame {
+	u64 pc; /* FRAME_EXACT where it is no return address; 0: none */
+	u64 epoch;
+	u64 frame;
+	struct rule rule;
+};
+
 #define CALL_BYTES 32 /* that are read of the code before a return address */
 #define CALL_LOADS 3
 
@@ -200,6 +208,9 @@ struct thread {
 	u64 window[1 + CACHED_REACH / 8]; /* the stack as it is now, from the word below where the walk begins */
 	struct step steps[MAX_FRAMES + 1];
 	struct trail trail;
+	struct known_frame known[KNOWN_FRAMES];
+	u64 near_start; /* a part of the stack, as it was when the walk came there; 0: none */
+	u64 near[NEAR_BYTES / 8];
 };
 
 _Static_assert(sizeof(struct thread) <= ROOM_OF_thread, "struct thread outgrew its map");

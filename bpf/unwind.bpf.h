@@ -99,8 +99,36 @@ INLINE int step_over_signal(struct walk *walk)
 	return 0;
 }
 
-INLINE int step_by_rule(struct walk *walk, struct step *step, struct rule *rule)
+/* Take two words of the part of the stack that is near; returns whether they lie there. */
+INLINE int take_near(struct thread *thread, u64 address, u64 *two)
 {
+	u64 distance = address - thread->near_start;
+	u64 word = distance >> 3, next = word + 1;
+
+	if (distance > NEAR_BYTES - 16 || distance & 7)
+		return 0;
+	MASK(word, NEAR_BYTES / 8);
+	MASK(next, NEAR_BYTES / 8);
+	two[0] = thread->near[word];
+	two[1] = thread->near[next];
+	return 1;
+}
+
+/* Read two words of the stack, and what lies further out with them: to read a part costs hardly more than two words. */
+INLINE long read_two(struct thread *thread, u64 address, u64 *two)
+{
+	if (take_near(thread, address, two))
+		return 0;
+	thread->near_start = address;
+	if (!bpf_probe_read_user(thread->near, NEAR_BYTES, (void *)address) && take_near(thread, address, two))
+		return 0;
+	thread->near_start = 0;
+	return bpf_probe_read_user(two, 16, (void *)address);
+}
+
+INLINE int step_by_rule(struct thread *thread, struct step *step, struct rule *rule)
+{
+	struct walk *walk = &thread->walk;
 	u64 saved[2] = {}; /* frame pointer, return address */
 	u64 cfa;
 	u8 kind = rule->kind;
@@ -128,18 +156,14 @@ INLINE int step_by_rule(struct walk *walk, struct step *step, struct rule *rule)
 	} else {
 		return STACK_UNSUPPORTED;
 	}
-	if (kind != RULE_DEREFERENCE && rule->fp_saved && rule->fp_offset == -16) {
-		if (bpf_probe_read_user(saved, sizeof(saved), (void *)(cfa - 16)))
+	/* What is below the return address may never have been written, and then have no page. */
+	if (read_two(thread, cfa - 16, saved) && bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
+		return STACK_FAULT;
+	if (kind != RULE_DEREFERENCE && rule->fp_saved) {
+		if ((rule->fp_offset != -16 || !thread->near_start) &&
+		    bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->fp_offset)))
 			return STACK_FAULT;
-		restore_bp(walk, step, cfa - 16, saved[0]);
-	} else {
-		if (bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
-			return STACK_FAULT;
-		if (kind != RULE_DEREFERENCE && rule->fp_saved) {
-			if (bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->fp_offset)))
-				return STACK_FAULT;
-			restore_bp(walk, step, cfa + (s64)rule->fp_offset, saved[0]);
-		}
+		restore_bp(walk, step, cfa + (s64)rule->fp_offset, saved[0]);
 	}
 	walk->sp = cfa;
 	walk->pc = saved[1];
@@ -187,46 +211,74 @@ INLINE struct step *begin_step(struct thread *thread)
 	return step;
 }
 
+/* Find what is known of the code at walk->pc, and keep it; returns whether it is in a mapping. */
+INLINE int learn_frame(struct thread *thread, struct table *table, struct known_frame *known)
+{
+	struct walk *walk = &thread->walk;
+	u64 look = walk->pc - walk->is_caller;
+	u64 exact = walk->is_caller ? 0 : FRAME_EXACT;
+	struct mapping *mapping = locate(walk, table, look);
+	struct rule *rule;
+
+	known->pc = 0;
+	known->epoch = thread->epoch;
+	known->rule.kind = RULE_NONE;
+	if (look < mapping->start || look >= mapping->end) {
+		known->frame = (u64)table->anonymous << FRAME_BINARY_SHIFT | exact |
+			       ((walk->pc - walk->back) & (FRAME_EXACT - 1));
+		return 0;
+	}
+	rule = rule_at(mapping, look - mapping->bias);
+	if (rule)
+		known->rule = *rule;
+	/* The kernel "returns" to the restorer's first byte: no call stands before it. */
+	if (known->rule.kind == RULE_SIGNAL)
+		exact = FRAME_EXACT;
+	known->frame = (u64)mapping->binary << FRAME_BINARY_SHIFT | exact |
+		       ((walk->pc - walk->back - mapping->bias) & (FRAME_EXACT - 1));
+	if (!walk->back)
+		known->pc = frame_pc(walk);
+	return 1;
+}
+
+INLINE struct known_frame *known_frame_at(struct thread *thread)
+{
+	u64 index = (thread->walk.pc * 0x9e3779b97f4a7c15ULL) >> 58;
+
+	MASK(index, KNOWN_FRAMES);
+	return &thread->known[index];
+}
+
 /* Keep the frame at walk->pc and go to its caller; sets walk->done at the end. */
 INLINE void step(struct thread *thread)
 {
 	struct walk *walk = &thread->walk;
-	u64 look = walk->pc - walk->is_caller;
 	u64 index = walk->table;
-	u64 exact = walk->is_caller ? 0 : FRAME_EXACT;
 	struct step *step = begin_step(thread);
+	struct known_frame *known = known_frame_at(thread);
 	struct table *table;
-	struct mapping *mapping;
-	struct rule *rule = 0;
+	u8 kind;
 	int failure;
 
 	MASK(index, TABLES);
 	table = &VALUE(TABLE_VALUES)->at[index];
-	mapping = locate(walk, table, look);
-	if (look < mapping->start || look >= mapping->end) {
-		if (walk->is_caller && undo_trampoline(walk))
+	if (known->pc != frame_pc(walk) || known->epoch != thread->epoch || walk->back) {
+		if (!learn_frame(thread, table, known) && walk->is_caller && undo_trampoline(walk))
 			return;
-		keep_frame(thread, (u64)table->anonymous << FRAME_BINARY_SHIFT | exact |
-					   ((walk->pc - walk->back) & (FRAME_EXACT - 1)));
-	} else {
-		rule = rule_at(mapping, look - mapping->bias);
-		/* The kernel "returns" to the restorer's first byte: no call stands before it. */
-		if (rule && rule->kind == RULE_SIGNAL)
-			exact = FRAME_EXACT;
-		keep_frame(thread, (u64)mapping->binary << FRAME_BINARY_SHIFT | exact |
-					   ((walk->pc - walk->back - mapping->bias) & (FRAME_EXACT - 1)));
 	}
+	keep_frame(thread, known->frame);
 	walk->back = 0;
+	kind = known->rule.kind;
 	if (!walk->table) /* nothing is known of this process yet: all its code would look as if it had no rules */
 		failure = STACK_NO_TABLE;
-	else if (!rule || rule->kind == RULE_NONE)
+	else if (kind == RULE_NONE)
 		failure = step_without_rule(thread, step, table);
-	else if (rule->kind == RULE_END)
+	else if (kind == RULE_END)
 		failure = NO_CALLER;
-	else if (rule->kind == RULE_SIGNAL)
+	else if (kind == RULE_SIGNAL)
 		failure = step_over_signal(walk);
 	else
-		failure = step_by_rule(walk, step, rule);
+		failure = step_by_rule(thread, step, &known->rule);
 	if (failure)
 		step->flags |= STEP_LAST;
 	if (failure)
@@ -292,6 +344,7 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	walk->forgettable = 0;
 	walk->suffix = 0;
 	walk->has_looked = 0;
+	thread->near_start = 0;
 	walk->may_join = thread->trail.may_join && thread->trail.epoch == thread->epoch;
 	thread->stack.depth = 0;
 	return 0;
