@@ -791,7 +791,7 @@ enum count {
 /* What does not change while a trace runs. The verifier knows it, and leaves out what is not wanted. */
 struct constants {
 	u32 counts;
-	u32 joins; /* walks end where they come to a frame that is remembered */
+	u32 remembers; /* walks are remembered, and others end in them */
 	u64 hold_ns; /* so long is a thread held at most */
 	u64 block_sets; /* a power of two, or 0 */
 };

@@ -14,8 +14,6 @@
 #include "verifier.h"
 #include "walk_cache.bpf.h"
 
-#define CODE_PAGE 4096
-
 /*
  * Whether a call stands before an address. What follows the call of a function
  * that never returns is not what will run: there the epilogue would be another's.
@@ -33,7 +31,7 @@ INLINE int follows_call(struct walk *walk, struct table *table, u64 address)
 /* Read the code at walk->pc, with zeros for what is behind the end of memory; returns whether there is any. */
 INLINE int read_code(struct walk *walk)
 {
-	u64 last = (walk->pc | (CODE_PAGE - 1)) - 7;
+	u64 last = (walk->pc | (PAGE_BYTES - 1)) - 7;
 
 	if (!bpf_probe_read_user(&walk->code, 8, (void *)walk->pc))
 		return 1;

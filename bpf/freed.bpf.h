@@ -31,12 +31,7 @@ INLINE struct freed_set *freed_set_of(struct key *key)
 /* 1 if the words differ, else 0; without a branch, as all of a search here: each would double the verifier's paths. */
 INLINE u64 differ(u64 a, u64 b)
 {
-	u64 bits = a ^ b;
-
-	BARRIER(bits);
-	bits = (bits | -bits) >> 63;
-	BARRIER(bits);
-	return bits;
+	return is_any(a ^ b);
 }
 
 /* Where in the set an address is or is to be: its own place, else that of the one that was freed first. */

@@ -44,9 +44,9 @@ INLINE struct block_set *block_set_of(struct key *key)
 INLINE u64 is_any(u64 bits)
 {
 	BARRIER(bits);
-	bits = (bits | -bits) >> 63;
+	bits |= -bits;
 	BARRIER(bits);
-	return bits;
+	return bits >> 63;
 }
 
 /* Where in a set the block of a key is; BLOCK_WAYS: nowhere. */

@@ -39,7 +39,7 @@ int interpreters(struct pt_regs *ctx)
 {
 	struct thread *thread = same_thread();
 	struct interpreter *interpreter;
-	u64 native, cached;
+	u64 native;
 
 	if (!thread)
 		return 0;
@@ -53,13 +53,7 @@ int interpreters(struct pt_regs *ctx)
 		lose(LOSS_UNWIND_REFUSED);
 		return 0;
 	}
-	cached = thread->walk.cache_index;
-	MASK(cached, CACHED_WALKS);
-	if (!thread->walk.known) {
-		__builtin_memcpy(interpreter->places[cached], thread->places, sizeof(thread->places));
-		interpreter->places[cached][MAX_FRAMES] = thread->stack.depth;
-	}
-	interpreter->origin = thread->cached[cached].sp;
+	interpreter->origin = thread->walk.origin;
 	interpreter->hash = native * 0x9e3779b97f4a7c15ULL;
 	interpreter->stack.native = native;
 	interpreter->stack.depth = 0;
@@ -67,7 +61,7 @@ int interpreters(struct pt_regs *ctx)
 	if (thread->interpreters & RUNS_PYTHON)
 		walk_python(thread, interpreter);
 	if (thread->interpreters & RUNS_LUA)
-		walk_lua(thread, interpreter, cached);
+		walk_lua(thread, interpreter);
 	if (thread->interpreters & RUNS_LUAJIT) {
 		interpreter->luajit.index = 0;
 		interpreter->luajit.c_frame = 0;
@@ -88,7 +82,7 @@ int interpreters_luajit(struct pt_regs *ctx)
 	interpreter = interpreter_of(thread->tid);
 	if (!interpreter)
 		return 0;
-	walk_luajit(thread, interpreter, thread->walk.cache_index);
+	walk_luajit(thread, interpreter);
 	finish_interpreter(ctx, thread, interpreter);
 	return 0;
 }
@@ -131,7 +125,7 @@ int interpreters_keep(struct pt_regs *ctx)
 	struct thread *thread = same_thread();
 	struct interpreter_walk walk = {};
 	struct interpreter *interpreter;
-	u64 depth, cached, id;
+	u64 depth, id;
 
 	if (!thread)
 		return 0;
@@ -141,11 +135,9 @@ int interpreters_keep(struct pt_regs *ctx)
 	walk.thread = thread;
 	walk.interpreter = interpreter;
 	REPEAT(interpreter->stack.depth, keep_code, &walk);
-	cached = thread->walk.cache_index;
-	MASK(cached, CACHED_WALKS);
-	__builtin_memcpy(interpreter->stack.places, interpreter->places[cached], sizeof(interpreter->stack.places));
+	__builtin_memcpy(interpreter->stack.places, thread->places, sizeof(interpreter->stack.places));
 	interpreter->stack.kind = INTERPRETER_STACK;
-	interpreter->stack.native_depth = interpreter->places[cached][MAX_FRAMES];
+	interpreter->stack.native_depth = thread->stack.depth;
 	id = interpreter->stack.id;
 	depth = interpreter->stack.depth;
 	if (depth > INTERPRETER_FRAMES)
@@ -188,11 +180,6 @@ int on_interpreter(struct pt_regs *ctx)
 	if (!interpreter) {
 		lose(LOSS_THREADS_FULL);
 		return 0;
-	}
-	if (!thread->interpreters) { /* of walks until now no places are known */
-#pragma unroll
-		for (int i = 0; i < CACHED_WALKS; i++)
-			thread->cached[i].pc = 0;
 	}
 	lua_entered(thread, interpreter, STACK_POINTER(ctx) + site->return_distance,
 		    value_at(ctx, registers, &site->object), site->type);

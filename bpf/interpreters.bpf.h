@@ -68,7 +68,6 @@ struct interpreter {
 	u64 objects[INTERPRETER_FRAMES]; /* code object of each frame; in the low bits the Lua layout, 0: Python */
 	struct lua_entry lua[LUA_ENTRIES];
 	struct luajit luajit;
-	u32 places[CACHED_WALKS][MAX_FRAMES + 1]; /* of each remembered native stack; last: its depth */
 	struct interpreter_stack stack;
 	struct interpreter_code record;
 };
@@ -79,7 +78,6 @@ _Static_assert(sizeof(struct interpreter) <= ROOM_OF_interpreter, "struct interp
 struct interpreter_walk {
 	struct thread *thread;
 	struct interpreter *interpreter;
-	u64 cache_index;
 	u64 is_over; /* at its end; else it was cut */
 };
 

@@ -86,8 +86,7 @@ INLINE void lua_entered(struct thread *thread, struct interpreter *interpreter, 
 INLINE int find_live_turn(struct interpreter_walk *walk)
 {
 	struct interpreter *interpreter = walk->interpreter;
-	u64 frame = interpreter->at, index = interpreter->lua_depth - 1 - interpreter->cursor,
-	    cached = walk->cache_index;
+	u64 frame = interpreter->at, index = interpreter->lua_depth - 1 - interpreter->cursor;
 	struct lua_entry *entry;
 	u32 place, wanted;
 
@@ -96,8 +95,7 @@ INLINE int find_live_turn(struct interpreter_walk *walk)
 	MASK(index, LUA_ENTRIES);
 	entry = &interpreter->lua[index];
 	MASK(frame, MAX_FRAMES + 1);
-	MASK(cached, CACHED_WALKS);
-	place = frame < interpreter->places[cached][MAX_FRAMES] ? interpreter->places[cached][frame] : 0xffffffff;
+	place = frame < walk->thread->stack.depth ? walk->thread->places[frame] : 0xffffffff;
 	wanted = entry->slot + 8 - interpreter->origin;
 	if (entry->slot < interpreter->origin) { /* over, and below all that is walked */
 		entry->is_live = 0;
@@ -236,9 +234,9 @@ INLINE int lua_call_turn(struct interpreter_walk *walk)
 }
 
 /* Go over the live entries, innermost first, and for each over the calls that are its own. */
-INLINE void walk_lua(struct thread *thread, struct interpreter *interpreter, u64 cached)
+INLINE void walk_lua(struct thread *thread, struct interpreter *interpreter)
 {
-	struct interpreter_walk walk = { .thread = thread, .interpreter = interpreter, .cache_index = cached };
+	struct interpreter_walk walk = { .thread = thread, .interpreter = interpreter };
 
 	find_live_entries(&walk, interpreter);
 	interpreter->cursor = interpreter->lua_depth;

@@ -103,16 +103,15 @@ INLINE int find_luajit_state(struct interpreter *interpreter, struct luajit *wal
 }
 
 /* Look at the next walked frame for one of the interpreter; 0 ends the walk. */
-INLINE int next_luajit_run(struct interpreter *interpreter, struct luajit *walk, struct lua *lua, u64 cached)
+INLINE int next_luajit_run(struct thread *thread, struct interpreter *interpreter, struct luajit *walk, struct lua *lua)
 {
 	u64 index = walk->index, caller, c_frame;
 	s32 results;
 
-	MASK(cached, CACHED_WALKS);
-	if (index + 1 >= interpreter->places[cached][MAX_FRAMES] || index + 1 >= MAX_FRAMES)
+	if (index + 1 >= thread->stack.depth || index + 1 >= MAX_FRAMES)
 		return 0;
 	MASK(index, MAX_FRAMES + 1);
-	c_frame = interpreter->origin + interpreter->places[cached][index];
+	c_frame = interpreter->origin + thread->places[index];
 	caller = index + 1;
 	MASK(caller, MAX_FRAMES + 1);
 	walk->index++;
@@ -139,7 +138,7 @@ INLINE int next_luajit_run(struct interpreter *interpreter, struct luajit *walk,
 	if (results < 0 && walk->at < walk->stack - (s64)results) /* it protects C, and runs no Lua */
 		return 1;
 	walk->pc = word_of(interpreter, C_FRAME_PC);
-	walk->place = interpreter->places[cached][caller] | 1;
+	walk->place = thread->places[caller] | 1;
 	return 1;
 }
 
@@ -212,7 +211,7 @@ INLINE int luajit_turn(struct interpreter_walk *now)
 	u32 type;
 
 	if (!walk->place) {
-		now->is_over = !next_luajit_run(interpreter, walk, lua, now->cache_index);
+		now->is_over = !next_luajit_run(now->thread, interpreter, walk, lua);
 		return now->is_over;
 	}
 	if (at <= walk->stack + 8 || at >= walk->top || at & 7 ||
@@ -243,9 +242,9 @@ INLINE int luajit_turn(struct interpreter_walk *now)
 }
 
 /* Go over the interpreter's frames on the C stack, leaf first, and for each over its part of the Lua stack. */
-INLINE void walk_luajit(struct thread *thread, struct interpreter *interpreter, u64 cached)
+INLINE void walk_luajit(struct thread *thread, struct interpreter *interpreter)
 {
-	struct interpreter_walk walk = { .thread = thread, .interpreter = interpreter, .cache_index = cached };
+	struct interpreter_walk walk = { .thread = thread, .interpreter = interpreter };
 
 	REPEAT(LUAJIT_STEPS, luajit, &walk);
 	if (walk.is_over)

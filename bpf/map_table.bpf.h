@@ -24,13 +24,15 @@
 #define ROOM(type, bytes) enum { ROOM_OF_##type = bytes }
 
 struct thread;
+struct cached_walk;
 struct calls;
 struct interpreter;
 struct true_return;
 
-ROOM(thread, 64000);
+ROOM(thread, 56000);
+ROOM(cached_walk, 4352);
 ROOM(calls, 3328);
-ROOM(interpreter, 36864);
+ROOM(interpreter, 33280);
 ROOM(true_return, 16);
 
 /* Told before the programs are loaded, and fixed: the verifier drops what they turn off. */
@@ -71,6 +73,9 @@ DECLARE_MAP(HANDLES, HASH, struct key, u64, 65536);
 DECLARE_MAP(THREADS, HASH, u32, struct thread, THREADS);
 DECLARE_MAP(CALLS, HASH, u32, struct calls, THREADS);
 DECLARE_MAP(INTERPRETERS, HASH, u32, struct interpreter, THREADS);
+
+/* Walks that threads remember (CACHED_WALKS). */
+DECLARE_MAP(WALKS, ARRAY, u32, struct cached_walk, 2048);
 
 /* Words of stacks that the tracer is to write, and true return addresses by their place on the stack. */
 DECLARE_RING(STACK_REQUESTS, 65536);

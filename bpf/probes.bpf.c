@@ -86,14 +86,14 @@ INLINE int step_turn(struct thread *thread)
 /* Whether the cached walk of which the inner end was compared, is unchanged as a whole. */
 INLINE int is_remembered(struct thread *thread)
 {
-	u64 index = thread->walk.cache_index;
+	u32 index = thread->walk.cache_index;
 	struct cached_walk *cached;
 
-	MASK(index, CACHED_WALKS);
-	cached = &thread->cached[index];
-	if (!thread->walk.candidate || !is_outer_unchanged(thread, cached))
+	if (!thread->walk.candidate)
 		return 0;
-	cached->pc = thread->walk.start;
+	cached = map_lookup(WALKS, &index);
+	if (!cached || !is_outer_unchanged(thread, cached) || !is_still_there(thread, cached))
+		return 0;
 	thread->walk.known = thread->walk.candidate;
 	tally_walk(thread, WALK_REMEMBERED);
 	return 1;
@@ -109,6 +109,8 @@ int unwind(struct pt_regs *ctx)
 		tail_call(ctx, MAP(PROGRAMS), program_after_walk(thread));
 		goto refused;
 	}
+	if (thread->walk.is_other)
+		REPEAT(1, part_walks, &thread);
 	REPEAT(STEPS, step, &thread);
 	if (!thread->walk.done)
 		finish_walk(&thread->walk, STACK_TRUNCATED);

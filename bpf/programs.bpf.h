@@ -63,7 +63,7 @@ INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, struct s
 		thread->walk.pc += back;
 		thread->walk.back = back;
 	} else {
-		is_known = begin_walk_at(thread, thread->intent.site, STACK_POINTER(ctx) + back, FRAME_POINTER(ctx));
+		is_known = begin_walk_at(thread, STACK_POINTER(ctx) + back, FRAME_POINTER(ctx));
 	}
 	if (is_known)
 		go_on(ctx, thread, then);

@@ -334,7 +334,7 @@ INLINE void reference_entered(struct pt_regs *ctx, struct thread *thread, struct
 
 	if (!read_reference(ctx, thread, site))
 		return;
-	if (!begin_walk_at(thread, thread->intent.site, STACK_POINTER(ctx) + site->return_distance, FRAME_POINTER(ctx)))
+	if (!begin_walk_at(thread, STACK_POINTER(ctx) + site->return_distance, FRAME_POINTER(ctx)))
 		return walk_then(ctx, thread, then);
 	if (!thread->interpreters && (operation == OP_GET || operation == OP_PUT)) {
 		key = key_of(thread, thread->intent.address, site->group);

@@ -50,10 +50,18 @@ struct walk {
 	u32 by_frame_pointer;
 	u32 status;
 	u32 done;
-	u64 start; /* pc and sp where it began */
+	u64 start; /* pc and sp where it began, and the frame pointer */
+	u64 start_bp;
 	u64 origin;
 	u64 known; /* id of the stack, if the walk cache told it; else 0 */
 	u64 candidate; /* id of the stack, if what the cached walk has further out is unchanged too; else 0 */
+	u64 tag; /* by which the walk is looked for among those that are remembered */
+	u64 hash_of_callers; /* what it is made of */
+	u64 parting; /* tag that another walk has too: the place of a fork from now on; 0: none */
+	u32 parting_index;
+	u32 is_parted; /* the tag is of further callers too */
+	u32 is_other; /* the cached walk with that tag is of other callers, it seems */
+	u64 version; /* of the cached walk that was found */
 	u64 suffix; /* frames of the trail that the walk ended in, innermost to come first; else 0 */
 	u32 may_join;
 	u32 has_looked; /* the stack was compared with the trail's: */
@@ -62,8 +70,11 @@ struct walk {
 	u64 to_push; /* steps that are not yet in the trail */
 	u64 needs_bp; /* of pushes: the frame outside depends on the frame pointer */
 	u64 outer_by_frame_pointer;
-	u32 cache_index; /* of the cached walk that is being written */
+	u32 cache_index; /* of the cached walk that was found, or is to be written */
 	u32 forgettable; /* it cannot be recognised */
+	u64 near_from; /* words of the trail: all from here on are in what is near */
+	u64 codes; /* its steps by code */
+	u64 code_hash;
 	u64 turn;
 	u64 code; /* read at a return address */
 };
@@ -129,7 +140,7 @@ struct trail {
 };
 
 /*
- * A walk that can be recognised: where it began, and every word of the stack
+ * A walk that can be recognised, by the thread that made it: where it began, and every word of the stack
  * that it depended on, with its value. Where all of them still hold the same
  * values, the unwinder would take the same path: the stack is the same. A saved
  * frame pointer that no frame was found by is not among them; comparing fewer words than
@@ -137,22 +148,33 @@ struct trail {
  * a compiler may have replaced: they are compared as well.
  */
 struct cached_walk {
-	u64 pc; /* 0: not in use; FRAME_EXACT where it is no return address */
+	u64 tag; /* 0: not in use */
+	u64 is_parting; /* no walk, but where further callers tell walks apart */
+	u64 version; /* odd while it is written */
+	u64 is_taken; /* by who writes it */
+	u64 pc; /* FRAME_EXACT where it is no return address */
 	u64 sp;
 	u64 bp;
 	u64 epoch;
 	u64 stack;
+	u32 pid;
+	u32 tid;
 	u32 uses_bp; /* the walk depended on the frame pointer as it was at the start */
 	u32 words;
-	u32 reach; /* bytes from sp to the end of the words that are read with it */
-	u32 first; /* of these */
-	u32 outer; /* segments further out, each to be read by itself */
-	u32 codes; /* of the walk that is being made: its steps by code */
+	u32 inner; /* the words from here on are near */
+	u32 reach; /* bytes from the word below sp to the end of what is near */
+	u32 outer; /* segments that have the other words */
+	u32 codes;
 	u64 code_hash; /* of the code at each of `code` */
 	u64 code[CACHED_CODES];
 	struct segment segment[CACHED_SEGMENTS];
 	struct words stack_words;
+	u32 has_places; /* and the depth, which interpreters ask for */
+	u32 depth;
+	u32 places[MAX_FRAMES + 1];
 };
+
+_Static_assert(sizeof(struct cached_walk) <= ROOM_OF_cached_walk, "struct cached_walk outgrew its map");
 
 /* A frame that was walked before, of which neither mapping nor rule need be looked for; until the epoch changes. */
 struct known_frame {
@@ -203,13 +225,15 @@ struct thread {
 	struct stack stack;
 	u32 places[MAX_FRAMES + 1]; /* of each frame of it: its stack pointer, from the walk's origin */
 	u32 interpreters; /* enum interpreter_kind: interpreters that it may run */
-	struct cached_walk cached[CACHED_WALKS];
-	u8 guess[CACHE_GUESSES]; /* by site: the cached walk that fitted last */
-	u64 window[1 + CACHED_REACH / 8]; /* the stack as it is now, from the word below where the walk begins */
+	u64 window[CACHED_REACH / 8]; /* a part of the stack as it is now, to be compared */
 	struct step steps[MAX_FRAMES + 1];
 	struct trail trail;
 	struct known_frame known[KNOWN_FRAMES];
-	u64 near_start; /* a part of the stack, as it was when the walk came there; 0: none */
+	u64 code[CACHED_CODES]; /* addresses of code that the walk depends on */
+	u64 stack_end; /* from here on there is no stack, if it was read up to here; else 0 */
+	u64 near_start; /* a part of the stack, as it was when the walk came there */
+	u64 near_bytes;
+	u64 near_wanted; /* bytes that the last walk was recognised by */
 	u64 near[NEAR_BYTES / 8];
 };
 
@@ -260,6 +284,7 @@ INLINE void refresh_thread(struct thread *thread, u32 pid)
 
 	thread->traced = 0;
 	thread->epoch = epoch;
+	thread->stack_end = 0;
 	if (!process || process->state != PROCESS_TRACED)
 		return;
 	if (thread->pid != process->space || thread->generation != process->generation) {

@@ -44,7 +44,7 @@ INLINE int compare_segment_turn(struct thread *thread, u64 index)
 	size = segment->end - start;
 	if (first >= words)
 		return 1;
-	if (size > CACHED_REACH || bpf_probe_read_user(&thread->window[1], size, (void *)start))
+	if (size > CACHED_REACH || bpf_probe_read_user(thread->window, size, (void *)start))
 		return 1;
 	part.first = first;
 	part.words = words;
@@ -72,7 +72,7 @@ INLINE int join_trail(struct thread *thread)
 	struct trail_frame *frame;
 	u64 at;
 
-	if (!CONSTANTS->joins || !walk->may_join)
+	if (!CONSTANTS->remembers || !walk->may_join)
 		return 0;
 	at = trail->at[place_on_trail(walk->sp)];
 	MASK(at, MAX_FRAMES + 1);
@@ -119,7 +119,7 @@ INLINE int extend_segment(struct trail *trail, u64 address)
 }
 
 /* Keep a word that the walk depended on; returns whether there was room. */
-INLINE int push_word(struct trail *trail, u64 lowest, u64 address, u64 value)
+INLINE int push_word(struct walk *walk, struct trail *trail, u64 lowest, u64 address, u64 value)
 {
 	u64 word = trail->words;
 
@@ -129,6 +129,8 @@ INLINE int push_word(struct trail *trail, u64 lowest, u64 address, u64 value)
 	trail->stack_words.place[word] = address >> 3;
 	trail->stack_words.value[word] = value;
 	trail->words = word + 1;
+	if (address + 16 > walk->origin + NEAR_BYTES)
+		walk->near_from = word + 1;
 	return 1;
 }
 
@@ -136,15 +138,15 @@ INLINE int push_word(struct trail *trail, u64 lowest, u64 address, u64 value)
 INLINE int push_words(struct walk *walk, struct trail *trail, struct step *step, struct step *next)
 {
 	if (step->bp_slot) {
-		if (walk->needs_bp && !push_word(trail, step->sp, step->bp_slot, next->bp))
+		if (walk->needs_bp && !push_word(walk, trail, step->sp, step->bp_slot, next->bp))
 			return 0;
 		walk->needs_bp = 0;
 	}
 	if (step->flags & STEP_USED_BP)
 		walk->needs_bp = 1;
-	if (step->extra_slot && !push_word(trail, step->sp, step->extra_slot, step->extra))
+	if (step->extra_slot && !push_word(walk, trail, step->sp, step->extra_slot, step->extra))
 		return 0;
-	return step->flags & STEP_LAST || push_word(trail, step->sp, next->sp - 8, next->pc);
+	return step->flags & STEP_LAST || push_word(walk, trail, step->sp, next->sp - 8, next->pc);
 }
 
 INLINE void push_frame(struct walk *walk, struct trail *trail, struct step *step, u64 key)
@@ -232,6 +234,7 @@ INLINE void begin_trail(struct walk *walk, struct trail *trail)
 		trail->words = 0;
 		trail->segments = 0;
 	}
+	walk->near_from = trail->words;
 }
 
 /* Give the walk that has ended its hash, and have the trail be of it. */
@@ -239,11 +242,10 @@ INLINE void keep_trail(struct thread *thread)
 {
 	struct walk *walk = &thread->walk;
 	struct trail *trail = &thread->trail;
-	u64 depth = thread->stack.depth, cached = walk->cache_index;
+	u64 depth = thread->stack.depth;
 	int is_kept;
 
 	MASK(depth, MAX_FRAMES + 1);
-	MASK(cached, CACHED_WALKS);
 	if (walk->status == STACK_FAULT)
 		walk->forgettable = 1;
 	is_kept = !walk->forgettable;
@@ -256,7 +258,7 @@ INLINE void keep_trail(struct thread *thread)
 	if (!is_kept)
 		return;
 	trail->epoch = thread->epoch;
-	trail->may_join = !thread->cached[cached].codes &&
+	trail->may_join = !walk->codes &&
 			  (walk->status == STACK_COMPLETE || walk->status == STACK_FRAME_POINTER);
 }
 

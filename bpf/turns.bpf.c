@@ -25,6 +25,11 @@ int turn_step(struct turn turn)
 	return bit(step_turn(*(struct thread **)turn.context));
 }
 
+int turn_part_walks(struct turn turn)
+{
+	return bit(part_walks_turn(*(struct thread **)turn.context));
+}
+
 int turn_compare_outer(struct turn turn)
 {
 	return bit(compare_outer_turn(turn.context, turn.index));

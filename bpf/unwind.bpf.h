@@ -99,37 +99,23 @@ INLINE int step_over_signal(struct walk *walk)
 	return 0;
 }
 
-/* Take two words of the part of the stack that is near; returns whether they lie there. */
-INLINE int take_near(struct thread *thread, u64 address, u64 *two)
+/* Read two words of the stack; returns whether that failed. */
+INLINE int read_two(struct thread *thread, u64 address, u64 *two)
 {
-	u64 distance = address - thread->near_start;
-	u64 word = distance >> 3, next = word + 1;
-
-	if (distance > NEAR_BYTES - 16 || distance & 7)
-		return 0;
-	MASK(word, NEAR_BYTES / 8);
-	MASK(next, NEAR_BYTES / 8);
-	two[0] = thread->near[word];
-	two[1] = thread->near[next];
-	return 1;
-}
-
-/* Read two words of the stack, and what lies further out with them: to read a part costs hardly more than two words. */
-INLINE long read_two(struct thread *thread, u64 address, u64 *two)
-{
-	if (take_near(thread, address, two))
-		return 0;
-	thread->near_start = address;
-	if (!bpf_probe_read_user(thread->near, NEAR_BYTES, (void *)address) && take_near(thread, address, two))
-		return 0;
-	thread->near_start = 0;
-	return bpf_probe_read_user(two, 16, (void *)address);
+	if (!is_near(thread, address + 8) && (address & 7 || !read_near(thread, address, NEAR_BYTES_WALKING)))
+		return bpf_probe_read_user(two, 16, (void *)address) != 0;
+	if (!is_near(thread, address) || !is_near(thread, address + 8))
+		return bpf_probe_read_user(two, 16, (void *)address) != 0;
+	two[0] = near_word(thread, address);
+	two[1] = near_word(thread, address + 8);
+	return 0;
 }
 
 INLINE int step_by_rule(struct thread *thread, struct step *step, struct rule *rule)
 {
 	struct walk *walk = &thread->walk;
 	u64 saved[2] = {}; /* frame pointer, return address */
+	int one_only;
 	u64 cfa;
 	u8 kind = rule->kind;
 
@@ -156,11 +142,12 @@ INLINE int step_by_rule(struct thread *thread, struct step *step, struct rule *r
 	} else {
 		return STACK_UNSUPPORTED;
 	}
+	one_only = read_two(thread, cfa - 16, saved);
 	/* What is below the return address may never have been written, and then have no page. */
-	if (read_two(thread, cfa - 16, saved) && bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
+	if (one_only && bpf_probe_read_user(&saved[1], 8, (void *)(cfa - 8)))
 		return STACK_FAULT;
 	if (kind != RULE_DEREFERENCE && rule->fp_saved) {
-		if ((rule->fp_offset != -16 || !thread->near_start) &&
+		if ((rule->fp_offset != -16 || one_only) &&
 		    bpf_probe_read_user(&saved[0], 8, (void *)(cfa + (s64)rule->fp_offset)))
 			return STACK_FAULT;
 		restore_bp(walk, step, cfa + (s64)rule->fp_offset, saved[0]);
@@ -241,21 +228,13 @@ INLINE int learn_frame(struct thread *thread, struct table *table, struct known_
 	return 1;
 }
 
-INLINE struct known_frame *known_frame_at(struct thread *thread)
-{
-	u64 index = (thread->walk.pc * 0x9e3779b97f4a7c15ULL) >> 58;
-
-	MASK(index, KNOWN_FRAMES);
-	return &thread->known[index];
-}
-
 /* Keep the frame at walk->pc and go to its caller; sets walk->done at the end. */
 INLINE void step(struct thread *thread)
 {
 	struct walk *walk = &thread->walk;
 	u64 index = walk->table;
 	struct step *step = begin_step(thread);
-	struct known_frame *known = known_frame_at(thread);
+	struct known_frame *known = known_frame_at(thread, frame_pc(walk));
 	struct table *table;
 	u8 kind;
 	int failure;
@@ -294,39 +273,29 @@ INLINE void tally_walk(struct thread *thread, u32 outcome)
 	tally(COUNT_WALKS + operation * WALK_OUTCOMES + outcome, 1);
 }
 
-/*
- * Begin a walk at the caller of the probed function, or at `pc` itself where
- * it is marked FRAME_EXACT; returns whether a cached knows its stack already.
- */
-INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
+/* Begin a walk of which the inner end is near; returns whether its stack is known already. */
+INLINE int begin_near_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 {
 	struct walk *walk = &thread->walk;
-	u64 index = ((pc ^ sp << 7) * 0x9e3779b97f4a7c15ULL) >> 60;
-	struct cached_walk *cached = find_cached_walk(thread, index, pc, sp, bp);
+	struct cached_walk *cached;
 
+	walk->origin = sp;
 	walk->candidate = 0;
-	if (cached && read_window(thread, cached) && is_unchanged(thread, cached)) {
-		if (cached->outer) {
-			walk->candidate = cached->stack;
-		} else {
-			walk->known = cached->stack;
+	walk->parting = 0;
+	cached = CONSTANTS->remembers ? find_cached_walk(thread, pc, sp, bp) : 0;
+	if (cached && is_unchanged(thread, cached)) {
+		walk->known = cached->stack;
+		if (!cached->outer && is_still_there(thread, cached)) {
 			tally_walk(thread, WALK_REMEMBERED);
 			return 1;
 		}
+		walk->candidate = cached->stack;
+		walk->is_other = 0;
+	} else {
+		walk->is_other = cached && !walk->is_parted;
 	}
-	if (!cached) { /* two places for each hash, overwritten in turns */
-		index = (index & ~1ULL) | (walk->turn & 1);
-		walk->turn++;
-		MASK(index, CACHED_WALKS);
-		cached = &thread->cached[index];
-		walk->cache_index = index;
-	}
-	cached->pc = 0;
-	cached->sp = sp;
-	cached->bp = bp;
-	cached->epoch = thread->epoch;
-	cached->codes = 0;
-	cached->code_hash = 0;
+	walk->start = pc;
+	walk->start_bp = bp;
 	walk->pc = pc & ~FRAME_EXACT;
 	walk->sp = sp;
 	walk->bp = bp;
@@ -338,47 +307,46 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	walk->by_frame_pointer = 0;
 	walk->status = STACK_COMPLETE;
 	walk->done = 0;
-	walk->origin = sp;
-	walk->start = pc;
 	walk->known = 0;
+	walk->codes = 0;
+	walk->code_hash = 0;
 	walk->forgettable = 0;
 	walk->suffix = 0;
 	walk->has_looked = 0;
-	thread->near_start = 0;
 	walk->may_join = thread->trail.may_join && thread->trail.epoch == thread->epoch;
 	thread->stack.depth = 0;
 	return 0;
 }
 
-/*
- * The same at the entry of a function whose return address is at `slot`. The
- * cached that fitted the site last is tried first: then one read gets both the
- * return address and the words to compare.
- */
-INLINE int begin_walk_at(struct thread *thread, u64 site, u64 slot, u64 bp)
+/* Read the inner end of the stack. */
+INLINE void read_first(struct thread *thread, u64 address)
 {
-	u64 guess, pc = 0, sp = slot + 8;
-	struct cached_walk *cached;
-	int known;
+	u64 wanted = thread->near_wanted;
 
-	MASK(site, CACHE_GUESSES);
-	guess = thread->guess[site];
-	MASK(guess, CACHED_WALKS);
-	cached = &thread->cached[guess];
-	if (cached->pc && is_cached_walk_of(thread, cached, sp, bp) && read_window(thread, cached)) {
-		pc = thread->window[0];
-		if (pc == cached->pc && !cached->outer && is_unchanged(thread, cached)) {
-			thread->walk.cache_index = guess;
-			thread->walk.known = cached->stack;
-			tally_walk(thread, WALK_REMEMBERED);
-			return 1;
-		}
-	}
-	if (!pc)
+	read_near(thread, address, wanted > NEAR_BYTES_LEAST ? wanted : NEAR_BYTES_LEAST);
+}
+
+/*
+ * Begin a walk at the caller of the probed function, or at `pc` itself where
+ * it is marked FRAME_EXACT; returns whether its stack is known already.
+ */
+INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
+{
+	read_first(thread, sp - 8);
+	return begin_near_walk(thread, pc, sp, bp);
+}
+
+/* The same at the entry of a function whose return address is at `slot`. */
+INLINE int begin_walk_at(struct thread *thread, u64 slot, u64 bp)
+{
+	u64 pc = 0;
+
+	read_first(thread, slot);
+	if (is_near(thread, slot))
+		pc = thread->near[0];
+	else
 		bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
-	known = begin_walk(thread, pc, sp, bp);
-	thread->guess[site] = thread->walk.cache_index;
-	return known;
+	return begin_near_walk(thread, pc, slot + 8, bp);
 }
 
 #endif

@@ -1,4 +1,4 @@
-"""Walks that end in a remembered outer part of the stack: the stacks are those of walks that are all made in full."""
+"""Walks that are remembered, or end in the last one: the stacks are those of walks that are all made in full."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Run:
         return sum(walks.joined for walks in self.statistics.walks)
 
 
-def traced(command: Sequence[str], *, joins: bool) -> Run:
+def traced(command: Sequence[str], *, remembers: bool) -> Run:
     finder = SiteFinder(cost_model(cache_directory()), references=False, heap=True, mappings=False)
     held = launch(command, None)
-    constants = Constants(counts=True, joins=joins)
+    constants = Constants(counts=True, remembers=remembers)
     session = open_session(CaptureOptions(cache_directory(), follow=False, constants=constants), lambda: finder)
     try:
         session.launch(held, command[0])
@@ -72,7 +72,7 @@ def test_stacks_of_random_programs(tmp_path: Path, seed: int, flags: str) -> Non
     source, built = tmp_path / "random.c", tmp_path / "random"
     source.write_text(program(seed))
     subprocess.run(["gcc", "-w", *FLAGS[flags], "-o", built, source], check=True)
-    full, joined = (traced([str(built)], joins=joins) for joins in (False, True))
+    full, joined = (traced([str(built)], remembers=remembers) for remembers in (False, True))
     assert len(full.stacks) > 100
     assert joined.stacks == full.stacks
     assert full.joined == 0 and joined.joined > 100
@@ -82,4 +82,4 @@ def test_stacks_of_random_programs(tmp_path: Path, seed: int, flags: str) -> Non
 @pytest.mark.parametrize("target", TARGETS)
 def test_stacks_of_targets(targets: Path, target: tuple[str, ...]) -> None:
     command = [str(targets / target[0]), *target[1:]]
-    assert traced(command, joins=True).stacks == traced(command, joins=False).stacks
+    assert traced(command, remembers=True).stacks == traced(command, remembers=False).stacks

@@ -20,7 +20,7 @@ from tracer.model.statistics import LIFE_BIN
 _TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
 _THREADS_AT_ONCE = 8
-"""Each takes 64 KB."""
+"""Each takes 56 KB."""
 _INDEX = np.dtype([("index", "<u4")])
 _THREAD_KEY = np.dtype([("tid", "<u4")])
 

@@ -58,8 +58,8 @@ class Constants:
 
     counts: bool = False
     """Count walks, frames and the like."""
-    joins: bool = True
-    """End walks where they come to a frame that is remembered; without, for comparison, only whole walks are."""
+    remembers: bool = True
+    """Remember walks, and end others in them; without, for comparison, each is made in full."""
 
 
 @cache
@@ -117,7 +117,7 @@ class Maps:
 
     def _fix(self, constants: Constants) -> None:
         hold_ns = round(self.limits.hold_seconds * 1e9)
-        values = np.array([(constants.counts, constants.joins, hold_ns, self.limits.block_sets)], records.CONSTANTS)
+        values = np.array([(constants.counts, constants.remembers, hold_ns, self.limits.block_sets)], records.CONSTANTS)
         bpf.update_element(self.fds["CONSTANTS"], bytes(4), values.tobytes())
         bpf.freeze_map(self.fds["CONSTANTS"])
 

@@ -207,7 +207,7 @@ INTERPRETER_CODE = np.dtype(
 )
 HOLD_SLOTS = 1024
 OF_PLACE = 0xFFFFFFFF
-CONSTANTS = np.dtype([("counts", "<u4"), ("joins", "<u4"), ("hold_ns", "<u8"), ("block_sets", "<u8")])
+CONSTANTS = np.dtype([("counts", "<u4"), ("remembers", "<u4"), ("hold_ns", "<u8"), ("block_sets", "<u8")])
 
 SHARED = np.dtype(
     [
