@@ -258,8 +258,7 @@ INLINE void keep_trail(struct thread *thread)
 	if (!is_kept)
 		return;
 	trail->epoch = thread->epoch;
-	trail->may_join = !walk->codes &&
-			  (walk->status == STACK_COMPLETE || walk->status == STACK_FRAME_POINTER);
+	trail->may_join = !walk->codes && (walk->status == STACK_COMPLETE || walk->status == STACK_FRAME_POINTER);
 }
 
 INLINE int outer_frame_turn(struct thread *thread)

@@ -45,8 +45,7 @@ INLINE int read_near(struct thread *thread, u64 address, u64 wanted)
 	if (bpf_probe_read_user(thread->near, bytes, (void *)address)) {
 		bytes = PAGE_BYTES - (address & (PAGE_BYTES - 1));
 		BARRIER(bytes);
-		if (bytes > PAGE_BYTES || bytes >= wanted ||
-		    bpf_probe_read_user(thread->near, bytes, (void *)address))
+		if (bytes > PAGE_BYTES || bytes >= wanted || bpf_probe_read_user(thread->near, bytes, (void *)address))
 			return 0;
 		thread->stack_end = address + bytes;
 	}
