@@ -318,12 +318,16 @@ INLINE int begin_near_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	return 0;
 }
 
-/* Read the inner end of the stack. */
+/* Read the inner end of the stack: as much as the last walk was recognised by, and no more than is there for sure. */
 INLINE void read_first(struct thread *thread, u64 address)
 {
-	u64 wanted = thread->near_wanted;
+	u64 wanted = NEAR_BYTES_LEAST, of_page = PAGE_BYTES - (address & (PAGE_BYTES - 1));
 
-	read_near(thread, address, wanted > NEAR_BYTES_LEAST ? wanted : NEAR_BYTES_LEAST);
+	if (wanted > of_page)
+		wanted = of_page;
+	if (wanted < thread->near_wanted)
+		wanted = thread->near_wanted;
+	read_near(thread, address, wanted);
 }
 
 /*
