@@ -72,7 +72,6 @@ struct walk {
 	u64 outer_by_frame_pointer;
 	u32 cache_index; /* of the cached walk that was found, or is to be written */
 	u32 forgettable; /* it cannot be recognised */
-	u64 near_from; /* words of the trail: all from here on are in what is near */
 	u64 codes; /* its steps by code */
 	u64 code_hash;
 	u64 turn;

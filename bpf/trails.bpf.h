@@ -119,7 +119,7 @@ INLINE int extend_segment(struct trail *trail, u64 address)
 }
 
 /* Keep a word that the walk depended on; returns whether there was room. */
-INLINE int push_word(struct walk *walk, struct trail *trail, u64 lowest, u64 address, u64 value)
+INLINE int push_word(struct trail *trail, u64 lowest, u64 address, u64 value)
 {
 	u64 word = trail->words;
 
@@ -129,8 +129,6 @@ INLINE int push_word(struct walk *walk, struct trail *trail, u64 lowest, u64 add
 	trail->stack_words.place[word] = address >> 3;
 	trail->stack_words.value[word] = value;
 	trail->words = word + 1;
-	if (address + 16 > walk->origin + NEAR_BYTES)
-		walk->near_from = word + 1;
 	return 1;
 }
 
@@ -138,15 +136,15 @@ INLINE int push_word(struct walk *walk, struct trail *trail, u64 lowest, u64 add
 INLINE int push_words(struct walk *walk, struct trail *trail, struct step *step, struct step *next)
 {
 	if (step->bp_slot) {
-		if (walk->needs_bp && !push_word(walk, trail, step->sp, step->bp_slot, next->bp))
+		if (walk->needs_bp && !push_word(trail, step->sp, step->bp_slot, next->bp))
 			return 0;
 		walk->needs_bp = 0;
 	}
 	if (step->flags & STEP_USED_BP)
 		walk->needs_bp = 1;
-	if (step->extra_slot && !push_word(walk, trail, step->sp, step->extra_slot, step->extra))
+	if (step->extra_slot && !push_word(trail, step->sp, step->extra_slot, step->extra))
 		return 0;
-	return step->flags & STEP_LAST || push_word(walk, trail, step->sp, next->sp - 8, next->pc);
+	return step->flags & STEP_LAST || push_word(trail, step->sp, next->sp - 8, next->pc);
 }
 
 INLINE void push_frame(struct walk *walk, struct trail *trail, struct step *step, u64 key)
@@ -234,7 +232,6 @@ INLINE void begin_trail(struct walk *walk, struct trail *trail)
 		trail->words = 0;
 		trail->segments = 0;
 	}
-	walk->near_from = trail->words;
 }
 
 /* Give the walk that has ended its hash, and have the trail be of it. */

@@ -373,7 +373,7 @@ INLINE int is_still_there(struct thread *thread, struct cached_walk *cached)
 	return version_of(cached) == thread->walk.version;
 }
 
-/* Tell apart which of the trail's words are near where the walk begins, and which segments have the others. */
+/* What one read from the walk's beginning reaches of the trail's words; the rest is read by segments. */
 INLINE int split_words(struct walk *walk, struct cached_walk *cached, struct trail *trail)
 {
 	u64 segments = trail->segments, last = segments - 1, near = walk->origin - 8;
@@ -381,15 +381,14 @@ INLINE int split_words(struct walk *walk, struct cached_walk *cached, struct tra
 
 	MASK(last, TRAIL_SEGMENTS);
 	segment = &trail->segment[last];
-	if (!segments || (segments == 1 && segment->end - near <= NEAR_BYTES)) {
-		cached->inner = 0;
-		cached->reach = segments ? segment->end - near : 0;
-		cached->outer = 0;
-		return 1;
+	cached->inner = trail->words;
+	cached->reach = 0;
+	cached->outer = segments;
+	if (segments && segment->end - near <= NEAR_BYTES) {
+		cached->inner = segment->first;
+		cached->reach = segment->end - near;
+		cached->outer = segments - 1;
 	}
-	cached->inner = walk->near_from;
-	cached->reach = NEAR_BYTES;
-	cached->outer = segments - (segment->first >= walk->near_from);
 	return cached->outer <= CACHED_SEGMENTS;
 }
 
