@@ -38,6 +38,24 @@ int on_entry(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Whether the cached walk of which the inner end was compared, is unchanged as a whole. */
+INLINE int is_remembered(struct thread *thread)
+{
+	u32 index = thread->walk.cache_index;
+	u64 candidate = thread->walk.candidate;
+	struct cached_walk *cached;
+
+	if (!candidate)
+		return 0;
+	thread->walk.candidate = 0; /* it is compared once */
+	cached = map_lookup(WALKS, &index);
+	if (!cached || !is_outer_unchanged(thread, cached) || !is_still_there(thread, cached))
+		return 0;
+	thread->walk.known = candidate;
+	tally_walk(thread, WALK_REMEMBERED);
+	return 1;
+}
+
 int on_return(struct pt_regs *ctx)
 {
 	struct thread *thread = current_thread();
@@ -49,7 +67,7 @@ int on_return(struct pt_regs *ctx)
 		return 0;
 	if (!allocation_returned(ctx, thread))
 		return 0;
-	if (!begin_walk(thread, PROGRAM_COUNTER(ctx), STACK_POINTER(ctx), FRAME_POINTER(ctx)))
+	if (!begin_walk(thread, PROGRAM_COUNTER(ctx), STACK_POINTER(ctx), FRAME_POINTER(ctx)) && !is_remembered(thread))
 		walk_then(ctx, thread, thread->intent.then);
 	else if (thread->interpreters)
 		go_on(ctx, thread, thread->intent.then);
@@ -81,22 +99,6 @@ INLINE int step_turn(struct thread *thread)
 	if (!thread->walk.done && thread->stack.depth >= MAX_FRAMES)
 		finish_walk(&thread->walk, STACK_TRUNCATED);
 	return thread->walk.done;
-}
-
-/* Whether the cached walk of which the inner end was compared, is unchanged as a whole. */
-INLINE int is_remembered(struct thread *thread)
-{
-	u32 index = thread->walk.cache_index;
-	struct cached_walk *cached;
-
-	if (!thread->walk.candidate)
-		return 0;
-	cached = map_lookup(WALKS, &index);
-	if (!cached || !is_outer_unchanged(thread, cached) || !is_still_there(thread, cached))
-		return 0;
-	thread->walk.known = thread->walk.candidate;
-	tally_walk(thread, WALK_REMEMBERED);
-	return 1;
 }
 
 int unwind(struct pt_regs *ctx)

@@ -365,12 +365,16 @@ INLINE int part_walks_turn(struct thread *thread)
 /* Whether the cached walk that was found is still the one that was compared. Interpreters get its places. */
 INLINE int is_still_there(struct thread *thread, struct cached_walk *cached)
 {
-	if (thread->interpreters) {
-		thread->stack.depth = cached->depth;
+	u32 depth = cached->depth;
+
+	if (thread->interpreters)
 		bpf_probe_read_kernel(thread->places, sizeof(thread->places), cached->places);
-	}
 	asm volatile("" : : : "memory");
-	return version_of(cached) == thread->walk.version;
+	if (version_of(cached) != thread->walk.version)
+		return 0;
+	if (thread->interpreters)
+		thread->stack.depth = depth;
+	return 1;
 }
 
 /* What one read from the walk's beginning reaches of the trail's words; the rest is read by segments. */
