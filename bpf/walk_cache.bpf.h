@@ -27,6 +27,15 @@ INLINE void note(struct step *step, u64 slot, u64 value)
 	step->extra = value;
 }
 
+/* Read so many bytes of the stack; returns whether that failed. The bound stands next to the read: 6.1 forgets it. */
+INLINE int read_part(struct thread *thread, u64 address, u64 bytes)
+{
+	BARRIER(bytes);
+	if (bytes > NEAR_BYTES)
+		return 1;
+	return bpf_probe_read_user(thread->near, bytes, (void *)address) != 0;
+}
+
 /*
  * Read so much of the stack from an address on: to read a kilobyte costs hardly
  * more than to read a word. Where a stack ends is found out once.
@@ -39,13 +48,9 @@ INLINE int read_near(struct thread *thread, u64 address, u64 wanted)
 	thread->near_bytes = 0;
 	if (bytes > wanted)
 		bytes = wanted;
-	BARRIER(bytes);
-	if (bytes > NEAR_BYTES)
-		return 0;
-	if (bpf_probe_read_user(thread->near, bytes, (void *)address)) {
+	if (read_part(thread, address, bytes)) {
 		bytes = PAGE_BYTES - (address & (PAGE_BYTES - 1));
-		BARRIER(bytes);
-		if (bytes > PAGE_BYTES || bytes >= wanted || bpf_probe_read_user(thread->near, bytes, (void *)address))
+		if (bytes >= wanted || read_part(thread, address, bytes))
 			return 0;
 		thread->stack_end = address + bytes;
 	}
