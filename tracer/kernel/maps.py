@@ -48,7 +48,7 @@ class Limits:
 
     @property
     def block_sets(self) -> int:
-        """Return how many sets of live blocks stand before the map of them: with a 16th of the room, 13 MB at most."""
+        """Return how many sets of live blocks stand before the map of them: with a 16th of the room, 15 MB at most."""
         return min(1 << 16, 1 << self.objects.bit_length() - 7) if self.objects >= _LEAST_BEHIND_FRONT else 0
 
 
