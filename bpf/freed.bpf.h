@@ -28,12 +28,6 @@ INLINE struct freed_set *freed_set_of(struct key *key)
 	return sets ? map_lookup(FREED, &index) : 0;
 }
 
-/* 1 if the words differ, else 0; without a branch, as all of a search here: each would double the verifier's paths. */
-INLINE u64 differ(u64 a, u64 b)
-{
-	return is_any(a ^ b);
-}
-
 /* Where in the set an address is or is to be: its own place, else that of the one that was freed first. */
 INLINE u64 place_in_set(struct freed_set *set, u64 address)
 {
@@ -41,7 +35,7 @@ INLINE u64 place_in_set(struct freed_set *set, u64 address)
 
 #pragma unroll
 	for (int i = 0; i < FREED_WAYS; i++) {
-		u64 time_ns = set->time_ns[i] & -differ(set->address[i], address);
+		u64 time_ns = set->time_ns[i] & -is_any(set->address[i] ^ address);
 		u64 earlier = -(at_least(time_ns, first) ^ 1);
 
 		first ^= (first ^ time_ns) & earlier;

@@ -14,17 +14,6 @@
 #include "maps.bpf.h"
 #include "verifier.h"
 
-/*
- * Put a value in a place; returns what was there. It is compiled as an addition
- * with a mark, which the linker replaces (tracer/kernel/linking.py): BCC's clang
- * compiles for the first version of BPF, which had no such instruction.
- */
-INLINE u64 exchange(u64 *place, u64 value)
-{
-	asm volatile("lock *(u64 *)(%1 + 32497) += %0" : "+r"(value) : "r"(place) : "memory");
-	return value;
-}
-
 /* All of a key but the address, as it lies in memory. */
 INLINE u64 owner_of(struct key *key)
 {
@@ -38,15 +27,6 @@ INLINE struct block_set *block_set_of(struct key *key)
 	u32 index = (hash >> 40) & (sets - 1);
 
 	return sets && key->address ? map_lookup(LIVE_FRONT, &index) : 0;
-}
-
-/* 1 if a word is not 0, else 0; without a branch, as all of a search here: each would double the verifier's paths. */
-INLINE u64 is_any(u64 bits)
-{
-	BARRIER(bits);
-	bits |= -bits;
-	BARRIER(bits);
-	return bits >> 63;
 }
 
 /* Where in a set the block of a key is; BLOCK_WAYS: nowhere. */
@@ -74,30 +54,6 @@ INLINE u64 way_for_block(struct block_set *set)
 	return at;
 }
 
-/* Copy what is known of a live block; returns whether it is known. A copy, since each kind of pointer is a path to verify. */
-INLINE int read_block(struct key *key, struct allocation *copy)
-{
-	struct block_set *set = block_set_of(key);
-	struct allocation *block;
-	u64 at;
-
-	if (set) {
-		at = way_of_block(set, key);
-		if (at < BLOCK_WAYS) {
-			MASK(at, BLOCK_WAYS);
-			*copy = set->block[at];
-			return 1;
-		}
-		if (!set->is_spilled)
-			return 0;
-	}
-	block = map_lookup(LIVE, key);
-	if (!block)
-		return 0;
-	*copy = *block;
-	return 1;
-}
-
 /* Take the block of a key from its place in a set; returns whether no other CPU was faster. */
 INLINE int take_from_front(struct block_set *set, u64 at, u64 address)
 {
@@ -112,8 +68,8 @@ INLINE int take_from_front(struct block_set *set, u64 at, u64 address)
 	return 0;
 }
 
-/* Remove a live block; returns whether it was known, with what was known of it. */
-INLINE int remove_block(struct key *key, struct allocation *removed)
+/* Copy what is known of a live block, which this `removes` or not. A copy, since each kind of pointer is a path to verify. */
+INLINE int copy_block(struct key *key, struct allocation *copy, int removes)
 {
 	struct block_set *set = block_set_of(key);
 	struct allocation *block;
@@ -123,8 +79,8 @@ INLINE int remove_block(struct key *key, struct allocation *removed)
 		at = way_of_block(set, key);
 		if (at < BLOCK_WAYS) {
 			MASK(at, BLOCK_WAYS);
-			*removed = set->block[at]; /* before it goes: another CPU may use the place */
-			return take_from_front(set, at, key->address);
+			*copy = set->block[at]; /* before it goes: another CPU may use the place */
+			return !removes || take_from_front(set, at, key->address);
 		}
 		if (!set->is_spilled)
 			return 0;
@@ -132,9 +88,22 @@ INLINE int remove_block(struct key *key, struct allocation *removed)
 	block = map_lookup(LIVE, key);
 	if (!block)
 		return 0;
-	*removed = *block;
-	map_delete(LIVE, key);
+	*copy = *block;
+	if (removes)
+		map_delete(LIVE, key);
 	return 1;
+}
+
+/* Returns whether a live block is known, with what is known of it. */
+INLINE int read_block(struct key *key, struct allocation *copy)
+{
+	return copy_block(key, copy, 0);
+}
+
+/* Remove a live block; returns whether it was known, with what was known of it. */
+INLINE int remove_block(struct key *key, struct allocation *removed)
+{
+	return copy_block(key, removed, 1);
 }
 
 /* Where in a set a block is to be: its own place, if no free of one with its key was seen; BLOCK_WAYS: there is no room. */
@@ -167,7 +136,7 @@ INLINE int add_to_front(struct key *key, struct allocation *block)
 	MASK(at, BLOCK_WAYS);
 	set->owner[at] = owner_of(key);
 	set->block[at] = *block;
-	asm volatile("" : : : "memory");
+	KEEP_ORDER();
 	set->address[at] = key->address;
 	if (set->is_spilled)
 		map_delete(LIVE, key); /* one of which no free was seen */

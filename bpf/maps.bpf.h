@@ -112,4 +112,15 @@ INLINE void add(u64 *sum, u64 value)
 	__sync_fetch_and_add(sum, value);
 }
 
+/*
+ * Put a value in a place; returns what was there. It is compiled as an addition
+ * with a mark, which the linker replaces (tracer/kernel/linking.py): BCC's clang
+ * compiles for the first version of BPF, which had no such instruction.
+ */
+INLINE u64 exchange(u64 *place, u64 value)
+{
+	asm volatile("lock *(u64 *)(%1 + 32497) += %0" : "+r"(value) : "r"(place) : "memory");
+	return value;
+}
+
 #endif

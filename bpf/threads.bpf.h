@@ -57,7 +57,7 @@ struct walk {
 	u64 candidate; /* id of the stack, if what the cached walk has further out is unchanged too; else 0 */
 	u64 tag; /* by which the walk is looked for among those that are remembered */
 	u64 hash_of_callers; /* what it is made of */
-	u64 parting; /* tag that another walk has too: the place of a fork from now on; 0: none */
+	u64 parting; /* where it is another one: the tag that both have, and its place */
 	u32 parting_index;
 	u32 is_parted; /* the tag is of further callers too */
 	u32 is_other; /* the cached walk with that tag is of other callers, it seems */

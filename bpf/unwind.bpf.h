@@ -102,8 +102,8 @@ INLINE int step_over_signal(struct walk *walk)
 /* Read two words of the stack; returns whether that failed. */
 INLINE int read_two(struct thread *thread, u64 address, u64 *two)
 {
-	if (!is_near(thread, address + 8) && (address & 7 || !read_near(thread, address, NEAR_BYTES_WALKING)))
-		return bpf_probe_read_user(two, 16, (void *)address) != 0;
+	if (!is_near(thread, address + 8))
+		read_near(thread, address, NEAR_BYTES_WALKING);
 	if (!is_near(thread, address) || !is_near(thread, address + 8))
 		return bpf_probe_read_user(two, 16, (void *)address) != 0;
 	two[0] = near_word(thread, address);
@@ -281,7 +281,6 @@ INLINE int begin_near_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 
 	walk->origin = sp;
 	walk->candidate = 0;
-	walk->parting = 0;
 	cached = CONSTANTS->remembers ? find_cached_walk(thread, pc, sp, bp) : 0;
 	if (cached && is_unchanged(thread, cached)) {
 		walk->known = cached->stack;

@@ -21,6 +21,18 @@
 /* An index that the verifier sees to be below a power of two. */
 #define MASK(x, size) asm volatile("%0 &= %1" : "+r"(x) : "i"((size)-1))
 
+/* Have what stands before be done before what stands behind, as the CPU does it with stores and with loads. */
+#define KEEP_ORDER() asm volatile("" : : : "memory")
+
+/* 1 if a word is not 0, else 0. */
+INLINE u64 is_any(u64 bits)
+{
+	BARRIER(bits);
+	bits |= -bits;
+	BARRIER(bits);
+	return bits >> 63;
+}
+
 /* 1 if a >= b, else 0; for values below 2^63. */
 INLINE u64 at_least(u64 a, u64 b)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Walks that a thread remembers: see struct cached_walk. */
+/* Walks that are remembered: see struct cached_walk. */
 #ifndef REFLEAK_WALK_CACHE_H
 #define REFLEAK_WALK_CACHE_H
 
@@ -7,7 +7,6 @@
 #include "maps.bpf.h"
 #include "tables.bpf.h"
 #include "threads.bpf.h"
-#include "fronts.bpf.h"
 #include "verifier.h"
 #include "walk_cache.h"
 
@@ -40,7 +39,7 @@ INLINE int read_part(struct thread *thread, u64 address, u64 bytes)
  * Read so much of the stack from an address on: to read a kilobyte costs hardly
  * more than to read a word. Where a stack ends is found out once.
  */
-INLINE int read_near(struct thread *thread, u64 address, u64 wanted)
+INLINE void read_near(struct thread *thread, u64 address, u64 wanted)
 {
 	u64 bytes = thread->stack_end - address;
 
@@ -51,11 +50,10 @@ INLINE int read_near(struct thread *thread, u64 address, u64 wanted)
 	if (read_part(thread, address, bytes)) {
 		bytes = PAGE_BYTES - (address & (PAGE_BYTES - 1));
 		if (bytes >= wanted || read_part(thread, address, bytes))
-			return 0;
+			return;
 		thread->stack_end = address + bytes;
 	}
 	thread->near_bytes = bytes;
-	return 1;
 }
 
 /* Have as much near as a cached walk is recognised by; the next walk is taken to be as deep. */
@@ -64,8 +62,9 @@ INLINE int has_near(struct thread *thread, struct cached_walk *cached)
 	u64 reach = cached->reach;
 
 	thread->near_wanted = reach;
-	return reach <= thread->near_bytes ||
-	       (read_near(thread, thread->near_start, reach) && reach <= thread->near_bytes);
+	if (reach > thread->near_bytes)
+		read_near(thread, thread->near_start, reach);
+	return reach <= thread->near_bytes;
 }
 
 /* Whether a word of the stack is near. */
@@ -296,12 +295,12 @@ INLINE int is_cached_walk_of(struct thread *thread, struct cached_walk *cached, 
 	       (cached->has_places || !thread->interpreters);
 }
 
-/* The walk's version, if nobody writes it. */
+/* The walk's version; odd while it is written. */
 INLINE u64 version_of(struct cached_walk *cached)
 {
 	u64 version = *(volatile u64 *)&cached->version;
 
-	asm volatile("" : : : "memory");
+	KEEP_ORDER();
 	return version;
 }
 
@@ -374,7 +373,7 @@ INLINE int is_still_there(struct thread *thread, struct cached_walk *cached)
 
 	if (thread->interpreters)
 		bpf_probe_read_kernel(thread->places, sizeof(thread->places), cached->places);
-	asm volatile("" : : : "memory");
+	KEEP_ORDER();
 	if (version_of(cached) != thread->walk.version)
 		return 0;
 	if (thread->interpreters)
@@ -458,15 +457,15 @@ INLINE struct cached_walk *take_cached_walk(u32 index)
 	if (!cached || exchange(&cached->is_taken, 1))
 		return 0;
 	cached->version++;
-	asm volatile("" : : : "memory");
+	KEEP_ORDER();
 	return cached;
 }
 
 INLINE void release_cached_walk(struct cached_walk *cached)
 {
-	asm volatile("" : : : "memory");
+	KEEP_ORDER();
 	cached->version++;
-	asm volatile("" : : : "memory");
+	KEEP_ORDER();
 	cached->is_taken = 0;
 }
 
@@ -478,7 +477,7 @@ INLINE void remember_walk(struct thread *thread, u64 id)
 
 	if (walk->forgettable || !CONSTANTS->remembers)
 		return;
-	cached = walk->parting ? take_cached_walk(walk->parting_index) : 0;
+	cached = walk->is_other ? take_cached_walk(walk->parting_index) : 0;
 	if (cached) {
 		cached->tag = walk->parting;
 		cached->is_parting = 1;

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +14,6 @@ from tracer.model import records
 
 _READINGS = 64
 _ROW = np.dtype([("key", records.KEY), ("block", records.ALLOCATION)])
-
-
-@contextmanager
-def _sets(maps: Maps) -> Iterator[npt.NDArray[np.void]]:
-    count = maps.entries["LIVE_FRONT"]
-    shared = SharedMemory(maps.fds["LIVE_FRONT"], count * BLOCK_SET.itemsize)
-    try:
-        yield shared.view(BLOCK_SET, count)
-    finally:
-        shared.close()
 
 
 def _rows(
@@ -44,7 +33,9 @@ def read_live_front(maps: Maps) -> tuple[npt.NDArray[np.void], npt.NDArray[np.vo
     have been written meanwhile.
     """
     kept = [np.empty((0, _ROW.itemsize // 8), "<u8")]
-    with _sets(maps) as sets:
+    count = maps.entries["LIVE_FRONT"]
+    with closing(SharedMemory(maps.fds["LIVE_FRONT"], count * BLOCK_SET.itemsize)) as shared:
+        sets = shared.view(BLOCK_SET, count)
         at, way = np.nonzero(sets["address"].copy())  # numpy raises where what it looks at changes meanwhile
         rows = _rows(sets, at, way)
         for _ in range(_READINGS):

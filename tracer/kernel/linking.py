@@ -13,6 +13,8 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from tracer.late_dataclasses import dataclass
 
 MARK = 0x7EF1EA4B
@@ -78,9 +80,9 @@ def link(name: str, compiled: Mapping[str, bytes], functions: Sequence[str]) -> 
 
 
 def _put_exchanges(code: bytearray) -> None:
-    for at, (op, registers, offset, _) in enumerate(_INSTRUCTION.iter_unpack(code)):
-        if op == _ADD_ATOMICALLY and offset == _EXCHANGE_MARK:
-            _INSTRUCTION.pack_into(code, at * 8, op, registers, 0, _EXCHANGE)
+    words = np.frombuffer(code, "<u8")
+    marked = words & np.uint64(0xFFFF00FF) == _EXCHANGE_MARK << 16 | _ADD_ATOMICALLY
+    words[marked] = words[marked] & np.uint64(0xFFFF) | np.uint64(_EXCHANGE << 32)
 
 
 def _marked(code: bytes) -> Iterator[tuple[int, int]]:
