@@ -192,6 +192,7 @@ class Attacher:
 
     def attach_tracepoints(self) -> None:
         """Watch forks, execs and exits; raises KernelLacks."""
+        self._places.has_begun = True
         fds = self._fds.setdefault(EVERY_PROCESS, {}).setdefault(_NO_BINARY, [])
         for program, name in (
             ("on_fork", "sched_process_fork"), ("on_exec", "sched_process_exec"), ("on_exit", "sched_process_exit"),
@@ -218,18 +219,23 @@ class Attacher:
         if len(self._ended) > _MOST_ENDED:
             self._close_soon((binary, [fd]) for binary, fds in self._ended.popleft().items() for fd in fds)
 
+    def former_of_others(self, binary: OpenBinary, places: Iterable[int]) -> set[int]:
+        """Return at which places of a binary the kernel may still have what stood there before its file was rewritten,
+        since other runs have probes there."""
+        return self._places.former_of_others(binary, places)
+
     def withdraw(self, binary: OpenBinary) -> None:
         """Take a binary's breakpoints out of every process, and out of whatever maps its file from now on.
 
         The links of processes that ended too: the kernel keeps one copy of the instruction at each place of a file for
-        all of its links, and whoever comes to that place executes the copy.
+        all of its links, and whoever comes to that place executes the copy. It keeps those of events until the end.
         """
         fds = list(chain(*(links.pop(binary.id, []) for links in (*self._fds.values(), *self._ended))))
         waiting = []
         with suppress(IndexError):
             while True:
                 waiting.append(self._to_close.popleft())
-        fds += [*self._places.take(binary.id), *(fd for of, some in waiting if of == binary.id for fd in some)]
+        fds += [*self._places.retire(binary.id), *(fd for of, some in waiting if of == binary.id for fd in some)]
         self._to_close.extend((of, some) for of, some in waiting if of != binary.id)
         closed = self._being_closed
         remove_breakpoints(fds, [closed[1]] if closed is not None and closed[0] == binary.id else [])

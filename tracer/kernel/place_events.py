@@ -17,7 +17,7 @@ import fcntl
 import os
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from functools import cache
@@ -36,6 +36,7 @@ _REST_SECONDS = 1.0
 _MOST_FILES = 1 << 14
 """As many, with lower numbers, are taken to keep breakpoints."""
 BLOCK = 256
+_MOST_RETIRED = 2048
 _STAYING = ("/", "/usr", "/home", "/opt", "/root", "/srv", "/tmp", "/var")
 
 
@@ -65,6 +66,10 @@ class PlaceEvents:
         self._blocks = 0
         self._of_others: dict[int, dict[tuple[int, bool], list[tuple[int, int]]]] = {}
         """By binary and place: the numbers and own descriptors of events that other runs have made."""
+        self.has_begun = False
+        """Whether somebody may be held, and wait."""
+        self._retired: list[int] = []
+        """What is open on places of files that were rewritten."""
         self._leaders: dict[int, int] = {}
         self._claimed_at = time.monotonic()
 
@@ -143,7 +148,9 @@ class PlaceEvents:
 
     def _made(self, binary: OpenBinary, place: _Place) -> int:
         _, file_offset, at_return, program, cookie = place
-        number = self._events.add(binary.open_path, file_offset, at_return=at_return, version=binary.version)
+        number = self._events.add(
+            binary.open_path, file_offset, at_return=at_return, version=binary.version, code=binary.code_at(file_offset)
+        )
         fd = self._open_own(binary, number)
         self._own[binary.id].append(bpf.link_perf_event(program, fd, cookie))
         return number
@@ -199,17 +206,33 @@ class PlaceEvents:
             with suppress(OSError):
                 os.close(leader)
 
-    def take(self, binary_id: int) -> list[int]:
-        """Give away the descriptors of a binary's places, to be closed."""
+    def former_of_others(self, binary: OpenBinary, places: Iterable[int]) -> set[int]:
+        """Return at which places of a binary other runs have events still that they made before its file was
+        rewritten, where other code was there."""
+        if binary.version is None or not self.can_be_had:
+            return set()
+        code = {at: binary.code_at(at) for at in places}
+        return self._events.former_of_others(binary.version, code, waits=not self.has_begun)
+
+    def retire(self, binary_id: int) -> list[int]:
+        """Forget a binary's places: its file was rewritten. They stay open until the trace ends: to close the last
+        event of a place takes until nobody is held, and whoever opens one waits for that. Give away those that are too
+        many for that, to be closed."""
         self._numbers = {place: number for place, number in self._numbers.items() if place[0] != binary_id}
         self._known = {places: numbers for places, numbers in self._known.items() if places[0] != binary_id}
         self._lowest.pop(binary_id, None)
-        return self._own.pop(binary_id, [])
+        own = self._own.pop(binary_id, [])
+        if len(self._retired) + len(own) > _MOST_RETIRED:
+            return own
+        lowest = lowest_number()  # no run takes them over
+        self._retired += [_moved_up(fd, lowest) for fd in own]
+        return []
 
     def take_all(self) -> list[int]:
         """Give away all descriptors, to be closed."""
-        fds = [*self._leaders.values(), *(fd for own in self._own.values() for fd in own)]
+        fds = [*self._leaders.values(), *self._retired, *(fd for own in self._own.values() for fd in own)]
         self._leaders.clear()
+        self._retired.clear()
         self._own.clear()
         self._lowest.clear()
         self._numbers.clear()

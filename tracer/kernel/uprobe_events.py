@@ -19,7 +19,7 @@ import secrets
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -41,11 +41,12 @@ _TRIES = 5
 """Another run may take a new name, which is not in use yet, for one of a dead run."""
 _CHUNK = 1 << 16
 _STEP_SECONDS, _LONGEST_STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 0.5, 1.0
-_STALE_SECONDS = 3.0
+_STALE_SECONDS = 10.0
+"""So long events are waited for that are being closed: some 80 ms each."""
 _MOST_OTHERS = 2000
 """Events of other runs, of which to open each takes longer: the kernel looks for it in a list of all."""
-_LISTED = late_pattern(r"([pr]):(\w+)/(at\d+_([0-9a-f]+_[0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)) ")
-"""Kind, group, name and, in it, file, version and offset."""
+_LISTED = late_pattern(r"([pr]):(\w+)/(at\d+_([0-9a-f]+_[0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)) ")
+"""Kind, group, name and, in it, file, version, code and offset."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +56,27 @@ class Place:
     file: str
     version: str
     """Of the file's bytes: the kernel keeps a copy of the instruction, which must not be used for another one."""
+    code: str
+    """Of what stands there: an instruction, and some more."""
     file_offset: int
     at_return: bool
 
     @staticmethod
-    def of(version: FileVersion, file_offset: int, *, at_return: bool) -> Place:
-        state = f"{version.size} {version.mtime_ns} {version.digest.hex()}"
-        file = f"{version.device:x}_{version.inode:x}"
-        return Place(file, f"{zlib.crc32(state.encode()):x}", file_offset, at_return)
+    def of(version: FileVersion, file_offset: int, code: bytes, *, at_return: bool) -> Place:
+        return Place(_file(version), _state(version), f"{zlib.crc32(code):x}", file_offset, at_return)
 
     @property
     def name(self) -> str:
-        return f"{self.file}_{self.version}_{self.file_offset:x}"
+        return f"{self.file}_{self.version}_{self.code}_{self.file_offset:x}"
+
+
+def _file(version: FileVersion) -> str:
+    return f"{version.device:x}_{version.inode:x}"
+
+
+def _state(version: FileVersion) -> str:
+    state = f"{version.size} {version.mtime_ns} {version.digest.hex()}"
+    return f"{zlib.crc32(state.encode()):x}"
 
 
 def _open_tracefs() -> int | None:
@@ -200,13 +210,16 @@ class UprobeEvents:
                 return False
             time.sleep(_STEP_SECONDS)
 
-    def add(self, path: str, file_offset: int, *, at_return: bool = False, version: FileVersion | None = None) -> int:
+    def add(
+        self, path: str, file_offset: int, *, at_return: bool = False, version: FileVersion | None = None,
+        code: bytes = b"",
+    ) -> int:  # fmt: skip
         """Make an event of one place of a file; return its number, by which perf_event_open(2) knows it. `version`: the
-        file's, where other runs may take the event over."""
+        file's, where other runs may take the event over; `code`: what stands there."""
         self._count += 1
         name = f"{self.group}/at{self._count}"
         if version is not None:
-            name += f"_{Place.of(version, file_offset, at_return=at_return).name}"
+            name += f"_{Place.of(version, file_offset, code, at_return=at_return).name}"
         for left in reversed(range(_TRIES)):
             self._tell(f"{'r' if at_return else 'p'}:{name} {path}:{file_offset:#x}")
             try:
@@ -217,16 +230,37 @@ class UprobeEvents:
         raise AssertionError
 
     def of_others(self, version: FileVersion) -> dict[str, Place]:
-        """Return the events that other runs had in a file when this one began, once for each file. Events of what the
-        file held before are waited for, until they are closed, for some time."""
-        of = Place.of(version, 0, at_return=False)
-        found = self._of_others.pop(of.file, {})
-        stale = {name for name, place in found.items() if place.version != of.version}
+        """Return the events that other runs had in a file when this one began, once for each file."""
+        found = self._of_others.get(file := _file(version), {})
+        self._of_others[file] = {name: place for name, place in found.items() if place.version != _state(version)}
+        return {name: place for name, place in found.items() if place.version == _state(version)}
+
+    def former_of_others(self, version: FileVersion, code: Mapping[int, bytes], *, waits: bool) -> set[int]:
+        """Return at which of some places in a file, with the `code` there, other runs had events when this one began
+        in something else that the file held before. `waits`: until they are closed, for some time, which those runs
+        are given the way for."""
+        former = {
+            name: place.file_offset for name, place in self._of_others.get(_file(version), {}).items()
+            if place.version != _state(version) and place.file_offset in code
+            and place.code != Place.of(version, 0, code[place.file_offset], at_return=False).code
+        }  # fmt: skip
+        left = set(former)
+        if left and waits:
+            had = self._claim is not None
+            self.release()
+            left = self._not_closed(left)
+            if had:
+                self.claim()
+        return {former[name] for name in left}
+
+    def _not_closed(self, names: set[str]) -> set[str]:
+        """Wait for events of other runs to be closed; return those that are not."""
         deadline = time.monotonic() + _STALE_SECONDS
-        while stale and time.monotonic() < deadline:
+        while names := names & {f"{group}/{name}" for group, name, _ in self._listed()}:
+            if time.monotonic() >= deadline:
+                break
             time.sleep(_STEP_SECONDS)
-            stale &= {f"{group}/{name}" for group, name, _ in self._listed()}
-        return {name: place for name, place in found.items() if place.version == of.version}
+        return names
 
     def number_of(self, name: str) -> int:
         """Return the number of an event; raises FileNotFoundError where it has been removed."""
@@ -281,7 +315,7 @@ class UprobeEvents:
                 if group.startswith(_PREFIX):
                     found = _LISTED.match(line)
                     yield group, name, Place(
-                        found[4], found[5], int(found[6], 16), at_return=found[1] == "r"
+                        found[4], found[5], found[6], int(found[7], 16), at_return=found[1] == "r"
                     ) if found else None
 
     def _open_list(self, flags: int) -> int:

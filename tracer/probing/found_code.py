@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tracer.binaries.open_binaries import OpenBinary
 
@@ -18,6 +18,9 @@ class FoundCode:
 
     def note(self, binary: OpenBinary, places: Iterable[int]) -> None:
         self._code[binary.id] = {at: binary.code_at(at) for at in places}
+
+    def of(self, binary: OpenBinary) -> Mapping[int, bytes]:
+        return self._code.get(binary.id, {})
 
     def is_there(self, binary: OpenBinary) -> bool:
         """Tell whether a binary's file still has it."""

@@ -12,19 +12,21 @@ from tracer.errors import NothingToProbe, TooFewFiles, UnsuitableTarget
 from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
 from tracer.kernel.place_events import Breakpoints
 from tracer.mishaps import Mishaps
-from tracer.model.operations import Operation
+from tracer.model.operations import Placement
 from tracer.model.preload_names import PreloadLibrary
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import EVERY_KIND, Loss, Mapping, Unresolved
 from tracer.probing.changed_code import is_changed, without_breakpoint
 from tracer.probing.copied_code import Excerpt, excerpts
+from tracer.probing.former_code import REPLACE, REWRITTEN, FormerCode
 from tracer.probing.found_code import FoundCode
+from tracer.probing.found_sites import FoundSites
 from tracer.probing.holds import holds_of, is_libc, lead_further
 from tracer.probing.mapping_calls import mapping_calls
 from tracer.probing.preloading import Placed, Preloading
 from tracer.probing.restored_code import restore_code
 from tracer.probing.site_finder import SiteFinder
-from tracer.probing.site_table import SiteTable
+from tracer.probing.site_table import SiteTable, sees_ends
 from tracer.probing.untraced import what_helps, why_untraced
 from tracer.procfs.process import is_running, thread_ids
 from tracer.spaces.mapping_tables import UnwindRows
@@ -37,10 +39,6 @@ _OF_EACH = (ControlKind.LOADER, ControlKind.ENDING)
 _MOST_TASKS = 8
 """Threads that have the events of a process without its first one: enough if one outlives the others."""
 _OF_STARTS = (ControlKind.LOADER, ControlKind.STARTED)
-
-
-def _sees_ends(binary: OpenBinary) -> bool:
-    return any(p.site.function.operation == Operation.CODE_END for _, p in binary.placements)
 
 
 class Prober:
@@ -65,6 +63,7 @@ class Prober:
         """Binaries whose holds a process has got, or inherited."""
         self._code = FoundCode()
         self._excerpts: dict[int, list[Excerpt]] = {}
+        self._former = FormerCode()
         self.without_files = 0
         """How often a process got no probes, or not all, since no more files may be opened."""
 
@@ -73,21 +72,37 @@ class Prober:
         if binary.id in self._holds:
             return
         self._holds[binary.id] = []
+        found = FoundSites()
         with self._mishaps.attempt():
             found = self._site_finder.find(binary.image, binary.version)
-            self._sites.unresolved += found.unresolved
-            self._sites.uncovered += found.uncovered
-            self._sites.add(binary, found.placements)
             binary.unwinders, binary.raw_forks = found.unwinders, found.raw_forks
-        if not _sees_ends(binary):
-            self._misses_ends(binary)
         with self._mishaps.attempt():
             self._holds[binary.id] = holds_of(binary, ends=self._holds_ends)
             if binary.is_static or is_libc(binary):
                 self._mapping_calls[binary.id] = mapping_calls(binary)
         with self._mishaps.attempt():
+            self._sites.unresolved += found.unresolved
+            self._sites.uncovered += found.uncovered
+            self._sites.add(binary, self._without_former(binary, found.placements))
+        if not sees_ends(binary):
+            self._misses_ends(binary)
+        with self._mishaps.attempt():
             self._code.note(binary, self._places(binary))
         self._rows.install(binary)
+
+    def _without_former(self, binary: OpenBinary, placements: Sequence[Placement]) -> Sequence[Placement]:
+        """Return of a binary's sites those where the kernel has no other instruction from before its file was
+        rewritten. There are none at all, nor holds, where it has one at a place that sites need."""
+        of_sites = {at for p in placements for at in (p.file_offset, p.return_offset)}
+        every = of_sites | (needed := self._places(binary))
+        differing = self._former.differing(binary, every) | self._attacher.former_of_others(binary, every)
+        if differing & needed:
+            binary.unwinders, self._holds[binary.id], differing = (), [], of_sites
+            self._mapping_calls.pop(binary.id, None)
+        left_out = [p for p in placements if differing & {p.file_offset, p.return_offset}]
+        self._sites.leave_out(left_out, REWRITTEN)
+        self._former.left_out += len(left_out)
+        return [p for p in placements if p not in left_out]
 
     def withdraw(self, binary: OpenBinary) -> None:
         """Take away the probes of a binary whose file was rewritten: at its places there is other code now."""
@@ -99,6 +114,8 @@ class Prober:
             for held in holders:
                 held.discard(binary.id)
             self._attacher.withdraw(binary)
+            if self._attacher.events.can_be_used:
+                self._former.note(binary, self._code.of(binary))
             for pid in self._linked:
                 restore_code(pid, binary, self._places(binary))
 
@@ -198,11 +215,7 @@ class Prober:
                 return False
             self._misses_ends(binary)
             reason = f"the kernel refused the probe: {error.strerror}"
-            self._sites.unresolved += [
-                Unresolved(p.site.function.operation.name.lower(), p.site.function.type_name or "",
-                           p.site.function.function, reason)
-                for _, p in placed
-            ]  # fmt: skip
+            self._sites.leave_out((p for _, p in placed), reason)
         return True
 
     def _is_fit(self, binary: OpenBinary) -> bool:
@@ -221,7 +234,7 @@ class Prober:
 
         Interpreters come first: of no event may code be known whose end was not seen.
         """
-        distinct = sorted({binary.id: binary for binary in binaries}.values(), key=_sees_ends, reverse=True)
+        distinct = sorted({binary.id: binary for binary in binaries}.values(), key=sees_ends, reverse=True)
         try:
             for binary in distinct:
                 self._attacher.attach_unwinders(pid, binary)
@@ -347,6 +360,8 @@ class Prober:
     def check(self, name: str, binaries: Sequence[OpenBinary]) -> None:
         """Raise NothingToProbe where these have no site, and nothing that would tell of what comes later."""
         holds = (hold for binary in binaries for hold in self._holds.get(binary.id, ()))
+        if binaries and self._former.left_out and not self._sites.count:
+            raise NothingToProbe(f"nothing to probe in {name}: {REWRITTEN}", REPLACE)
         if binaries and not self._sites.count and not lead_further(holds):
             raise NothingToProbe(f"nothing to probe in {name}: {why_untraced(binaries)}", what_helps(binaries))
 
@@ -380,3 +395,4 @@ class Prober:
         if self.without_files:
             reason = "process without probes: no more files may be opened"
             yield Loss(reason, self.without_files, TooFewFiles.hint, EVERY_KIND)
+        yield from self._former.losses

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,11 @@ from tracer.probing.replacements import is_replacement
 def type_hash(name: str) -> int:
     """Return the number by which records name a type that a spec gives by name."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+def sees_ends(binary: OpenBinary) -> bool:
+    """Tell whether a site of a binary sees the ends of an interpreter's code."""
+    return any(p.site.function.operation == Operation.CODE_END for _, p in binary.placements)
 
 
 class SiteTable:
@@ -65,6 +70,13 @@ class SiteTable:
                                        bool(spec.flags & SiteFlag.COUNTER), placement.site.link_address,
                                        int(spec.memory)))  # fmt: skip
             binary.placements.append((index, placement))
+
+    def leave_out(self, placements: Iterable[Placement], reason: str) -> None:
+        """Note that sites have no probe."""
+        functions = (placement.site.function for placement in placements)
+        self.unresolved += [
+            Unresolved(f.operation.name.lower(), f.type_name or "", f.function, reason) for f in functions
+        ]
 
     def _row(self, placement: Placement) -> Records:
         spec = placement.site.function

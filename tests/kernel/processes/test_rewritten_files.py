@@ -29,7 +29,8 @@ class Versions:
 def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
     folder = tmp_path_factory.mktemp("versions")
     for number in (1, 2):
-        for name, options in (("program", ["-static"]), ("library", ["-fPIC", "-shared"])):
+        for name in ("program", "library", "same_place"):
+            options = ["-static"] if name == "program" else ["-fPIC", "-shared"]
             command = [
                 "gcc", "-O1", "-g", "-fno-builtin", "-fno-optimize-sibling-calls", f"-DVERSION={number}",
                 f"-I{TARGETS}", *options, "-o", str(folder / f"{name}{number}"), f"{TARGETS}/versions/{name}.c",
@@ -112,6 +113,19 @@ def test_a_library_is_written_over(
     }
 
 
+@pytest.mark.parametrize("how", ["dlopen", "two"])
+def test_another_instruction_stands_at_the_same_place(
+    refleak: Refleak, versions: Versions, targets: Path, tmp_path: Path, how: str
+) -> None:
+    """The kernel executes the one that it has copied, while anybody has a probe there: there must be none."""
+    files = [versions["same_place1"], versions["same_place2"], str(tmp_path / "library.so")]
+    run = as_untraced(refleak, [str(targets / "rewrites"), how, *files])
+    users = 2 if how == "two" else 1
+    assert run.types["object of 1"] == (8 * users, 0, 3 * users, 3 * users, 5 * users)
+    assert run.types["object of 2"][:3] == (8 * users, 0, 0)
+    assert not run.report["complete"]
+    assert "__refcnt__put" in {missed["function"] for missed in run.report["probes"]["unresolved"]}
+    assert {leak["state"] for leak in run.report["leaks"] if leak["type"] == "object of 2"} == {"outstanding"}
 
 
 @pytest.mark.parametrize("how", ["spawn", "dlopen"])

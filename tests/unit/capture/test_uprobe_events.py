@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tracer.binaries.file_version import version_of
+from tracer.binaries.file_version import FileVersion, version_of
 from tracer.kernel import uprobe_events
-from tracer.kernel.uprobe_events import UprobeEvents
+from tracer.kernel.uprobe_events import Place, UprobeEvents
 
 OTHERS = "p:theirs/probe /bin/true:0x00001000\np:refleak_4194399_in_use/at1 /proc/self/fd/9:0x0000000000001000\n"
 DEAD = "r:refleak_4194398_dead/at1 /proc/self/fd/9:0x0000000000001000\n"
@@ -145,20 +145,36 @@ class Clock:
             self._act()
 
 
-@pytest.mark.parametrize(("closed_after", "waited"), [(0.2, 0.2), (100, uprobe_events._STALE_SECONDS)])
-def test_events_of_what_a_file_held_before_are_waited_for(
-    tracefs: FakeTracefs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed_after: float, waited: float
-) -> None:
+def test_the_longest_name_is_short_enough() -> None:
+    version = FileVersion(0xFFFF_FFFF, (1 << 64) - 1, 1 << 40, 0, 0, b"digest")
+    name = f"at1000_{Place.of(version, 0xFFFF_FFFF, b'code', at_return=True).name}"
+    assert len(name) < 64
+
+
+@pytest.mark.parametrize(
+    ("closed_after", "code", "waits", "waited", "found"),
+    [
+        (0.2, b"other", True, 0.2, set()),
+        (100, b"other", True, uprobe_events._STALE_SECONDS, {0x123}),
+        (100, b"other", False, 0, {0x123}),
+        (100, b"same", True, 0, set()),
+    ],
+)
+def test_events_of_what_a_file_held_before_are_waited_for_where_it_has_other_code(
+    tracefs: FakeTracefs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *,
+    closed_after: float, code: bytes, waits: bool, waited: float, found: set[int],
+) -> None:  # fmt: skip
     file = tmp_path / "file"
     file.write_bytes(b"code")
     fd = os.open(file, os.O_RDONLY)
     first = UprobeEvents()
     first.are_outlived_by(os.getpid(), os.getppid())
-    first.add("/proc/self/fd/5", 0x123, version=version_of(fd))
+    first.add("/proc/self/fd/5", 0x123, version=version_of(fd), code=b"same")
     second = UprobeEvents()
     file.write_bytes(b"other code")
     clock = Clock(closed_after, first.remove_all)
     monkeypatch.setattr(uprobe_events, "time", clock)
+    assert second.former_of_others(version_of(fd), {0x123: code, 0x124: b"other"}, waits=waits) == found
     assert second.of_others(version_of(fd)) == {}
     assert clock.now - 1000 == pytest.approx(waited, abs=0.03)
 
