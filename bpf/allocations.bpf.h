@@ -184,11 +184,10 @@ INLINE int is_worth_a_look(u64 n)
  * with a chance of 16 to n. To walk the stack at each free would double the cost
  * of a block.
  */
-INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site *site, struct allocation *block)
+INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site *site, struct allocation *block,
+			 u64 argument)
 {
-	READ_REGISTERS(registers, ctx);
 	struct intent *intent = &thread->intent;
-	u64 argument = value_at(ctx, registers, &site->size);
 	u64 given = given_with(argument, block);
 	u64 caller = 0, freed;
 
@@ -263,7 +262,7 @@ INLINE void judge_unknown(struct pt_regs *ctx, struct thread *thread, u64 addres
 INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site *site)
 {
 	READ_REGISTERS(registers, ctx);
-	u64 address = value_at(ctx, registers, &site->object);
+	u64 address = value_at(ctx, registers, &site->object), argument = value_at(ctx, registers, &site->size);
 	struct allocation block;
 
 	if (!address)
@@ -271,7 +270,7 @@ INLINE void free_entered(struct pt_regs *ctx, struct thread *thread, struct site
 	if (take_block(thread, address, site->group, &block)) {
 		note_free(thread, address, STACK_POINTER(ctx) + site->return_distance);
 		thread->intent.address = address;
-		look_at_free(ctx, thread, site, &block);
+		look_at_free(ctx, thread, site, &block, argument);
 		return;
 	}
 	if (thread->pending.slot && thread->pending.address == address)

@@ -14,6 +14,8 @@
 #define DRAW_STEPS 128 /* 2.7 are needed on average; more than these once in 10^24 */
 
 #ifdef REFLEAK_BPF
+#include "maps.bpf.h"
+
 INLINE u64 random_word(void)
 {
 	return (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
@@ -26,10 +28,41 @@ struct draws {
 	u64 part;
 };
 
+/* A variate that is being drawn. */
+struct drawing {
+	u64 whole;
+	u64 part;
+	u64 last; /* number of the run, */
+	u64 is_odd; /* and whether it is of odd length */
+};
+
 /* a * b / 2^64 for b below 2^32, rounded down. */
 INLINE u64 product_high(u64 a, u64 b)
 {
 	return ((a >> 32) * b + ((a & 0xffffffff) * b >> 32)) >> 32;
+}
+
+INLINE void begin_run(struct drawing *drawing)
+{
+	drawing->part = drawing->last = random_word();
+	drawing->is_odd = 1;
+}
+
+/* Draw one more number; returns whether the variate is there. */
+INLINE int draw_turn(struct drawing *drawing)
+{
+	u64 number = random_word();
+
+	if (number < drawing->last) {
+		drawing->last = number;
+		drawing->is_odd ^= 1;
+		return 0;
+	}
+	if (drawing->is_odd)
+		return 1;
+	drawing->whole++;
+	begin_run(drawing);
+	return 0;
 }
 
 /*
@@ -43,26 +76,17 @@ INLINE u64 product_high(u64 a, u64 b)
  */
 INLINE void exponential(struct draws *draws)
 {
-	u64 last = random_word();
-	u64 is_odd = 1;
+	struct drawing drawing = { 0 };
 
-	draws->whole = 0;
-	draws->part = last;
-#pragma unroll 1
-	for (int i = 0; i < DRAW_STEPS; i++) {
-		u64 number = random_word();
-
-		if (number < last) {
-			last = number;
-			is_odd ^= 1;
-			continue;
-		}
-		if (is_odd)
-			break;
-		draws->whole++;
-		draws->part = last = random_word();
-		is_odd = 1;
-	}
+	begin_run(&drawing);
+#ifdef REFLEAK_BPF
+	REPEAT(DRAW_STEPS, draw, &drawing);
+#else
+	for (int i = 0; i < DRAW_STEPS && !draw_turn(&drawing); i++)
+		;
+#endif
+	draws->whole = drawing.whole;
+	draws->part = drawing.part;
 }
 
 /*

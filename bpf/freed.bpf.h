@@ -148,7 +148,7 @@ INLINE int is_on_stack(u64 address, u64 sp)
 	} else {
 		bpf_probe_read_kernel(&end, 8, (void *)(task + TASK_FSBASE));
 	}
-	return address >= sp && address < end && end - sp < STACK_REACH;
+	return at_least(address, sp) & (at_least(address, end) ^ 1) & (at_least(end - sp, STACK_REACH) ^ 1);
 }
 
 #define ANCESTORS 4
@@ -250,6 +250,7 @@ INLINE int find_around_turn(struct around *around, u64 turn)
 {
 	struct allocation block;
 	struct ghost *ghost;
+	u64 lies_in;
 
 	around->key.address = ((around->address - 1) & ~15ULL) - (turn << 4);
 	if (!read_block(&around->key, &block)) {
@@ -259,10 +260,10 @@ INLINE int find_around_turn(struct around *around, u64 turn)
 		block = ghost->allocation;
 	}
 	around->distance = around->address - around->key.address;
-	if (block.size > around->distance && (!around->until_ns || block.time_ns <= around->until_ns)) {
-		around->birth = block.stack;
-		around->size = block.size;
-	}
+	lies_in = at_least(block.size, around->distance + 1);
+	lies_in &= is_equal(around->until_ns, 0) | at_least(around->until_ns, block.time_ns);
+	around->birth = block.stack & -lies_in;
+	around->size = block.size & -lies_in;
 	return 1;
 }
 
@@ -306,11 +307,12 @@ INLINE int is_invalid_free(struct thread *thread, struct key *key, u64 slot)
 {
 	struct around around = { .key = *key, .address = key->address };
 	struct intent *intent = &thread->intent;
-	u64 on_stack, steps, before, where;
+	u64 on_stack, are_bad, steps, before, unread, where;
 
 	if (!SHARED->unknown_frees || key->group)
 		return 0;
-	steps = SHARED->unknown_frees == UNKNOWN_FREES_ARE_BAD ? AROUND_STEPS : AROUND_STEPS_OF_OLDER;
+	are_bad = is_equal(SHARED->unknown_frees, UNKNOWN_FREES_ARE_BAD);
+	steps = AROUND_STEPS_OF_OLDER + are_bad * (AROUND_STEPS - AROUND_STEPS_OF_OLDER);
 	on_stack = is_on_stack(key->address, slot);
 	note_unknown(thread, key, slot, on_stack);
 	REPEAT(steps, find_around, &around);
@@ -320,11 +322,11 @@ INLINE int is_invalid_free(struct thread *thread, struct key *key, u64 slot)
 	intent->value = 0;
 	intent->size = around.size;
 	where = on_stack * WHERE_ON_STACK;
-	if (bpf_probe_read_user(&before, sizeof(before), (void *)(key->address - sizeof(before))))
-		where |= WHERE_NO_MEMORY;
-	intent->count_read = (around.birth ? around.distance << AROUND_SHIFT : 0) | where;
+	unread = bpf_probe_read_user(&before, sizeof(before), (void *)(key->address - sizeof(before)));
+	where |= is_any(unread) * WHERE_NO_MEMORY;
+	intent->count_read = (is_any(around.birth) * around.distance << AROUND_SHIFT) | where;
 	intent->flags = ERROR_INVALID_FREE;
-	return SHARED->unknown_frees == UNKNOWN_FREES_ARE_BAD || around.birth || key->address & 15;
+	return is_any(are_bad | around.birth | (key->address & 15));
 }
 
 /*

@@ -54,17 +54,14 @@ INLINE void go_on(struct pt_regs *ctx, struct thread *thread, u32 then)
  */
 INLINE void walk_from_entry(struct pt_regs *ctx, struct thread *thread, struct site *site, u32 then)
 {
-	u64 back = site->return_distance;
+	u64 inlined = -is_any(site->flags & SITE_INLINED), back = site->return_distance;
+	u64 slot = STACK_POINTER(ctx) + either(inlined, -8ULL, back), pc = first_word(thread, slot);
 	int is_known;
 
-	if (site->flags & SITE_INLINED) {
-		is_known = begin_walk(thread, (PROGRAM_COUNTER(ctx) - back) | FRAME_EXACT, STACK_POINTER(ctx),
-				      FRAME_POINTER(ctx));
-		thread->walk.pc += back;
-		thread->walk.back = back;
-	} else {
-		is_known = begin_walk_at(thread, STACK_POINTER(ctx) + back, FRAME_POINTER(ctx));
-	}
+	pc = either(inlined, (PROGRAM_COUNTER(ctx) - back) | FRAME_EXACT, pc);
+	is_known = begin_near_walk(thread, pc, slot + 8, FRAME_POINTER(ctx));
+	thread->walk.pc += back & inlined;
+	thread->walk.back = back & inlined;
 	if (is_known)
 		go_on(ctx, thread, then);
 	else

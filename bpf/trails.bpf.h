@@ -31,7 +31,7 @@ INLINE int compare_segment_turn(struct thread *thread, u64 index)
 	struct walk *walk = &thread->walk;
 	struct trail *trail = &thread->trail;
 	u64 next = index + 1, words = walk->compared, first, start, size;
-	struct compared part;
+	struct compared part = { .thread = thread, .known = &trail->stack_words };
 	struct segment *segment;
 
 	MASK(index, TRAIL_SEGMENTS);
@@ -49,7 +49,7 @@ INLINE int compare_segment_turn(struct thread *thread, u64 index)
 	part.first = first;
 	part.words = words;
 	part.start = start >> 3;
-	walk->unchanged = compare_words(thread, &trail->stack_words, &part);
+	walk->unchanged = compare_words(&part);
 	return walk->unchanged != words || words == walk->compared;
 }
 

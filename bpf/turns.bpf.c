@@ -35,6 +35,21 @@ int turn_compare_outer(struct turn turn)
 	return bit(compare_outer_turn(turn.context, turn.index));
 }
 
+int turn_draw(struct turn turn)
+{
+	return bit(draw_turn(turn.context));
+}
+
+int turn_compare_stride(struct turn turn)
+{
+	return bit(compare_stride_turn(turn.context, turn.index));
+}
+
+int turn_compare_near(struct turn turn)
+{
+	return bit(compare_near_turn(turn.context, turn.index));
+}
+
 int turn_compare_segment(struct turn turn)
 {
 	return bit(compare_segment_turn(*(struct thread **)turn.context, turn.index));

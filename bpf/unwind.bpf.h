@@ -339,17 +339,22 @@ INLINE int begin_walk(struct thread *thread, u64 pc, u64 sp, u64 bp)
 	return begin_near_walk(thread, pc, sp, bp);
 }
 
-/* The same at the entry of a function whose return address is at `slot`. */
-INLINE int begin_walk_at(struct thread *thread, u64 slot, u64 bp)
+/* Read the inner end of the stack from `slot` on; returns the word there. */
+INLINE u64 first_word(struct thread *thread, u64 slot)
 {
-	u64 pc = 0;
+	u64 word = 0;
 
 	read_first(thread, slot);
 	if (is_near(thread, slot))
-		pc = thread->near[0];
-	else
-		bpf_probe_read_user(&pc, sizeof(pc), (void *)slot);
-	return begin_near_walk(thread, pc, slot + 8, bp);
+		return thread->near[0];
+	bpf_probe_read_user(&word, sizeof(word), (void *)slot);
+	return word;
+}
+
+/* Begin a walk at the entry of a function whose return address is at `slot`; returns the same. */
+INLINE int begin_walk_at(struct thread *thread, u64 slot, u64 bp)
+{
+	return begin_near_walk(thread, first_word(thread, slot), slot + 8, bp);
 }
 
 #endif

@@ -33,6 +33,12 @@ INLINE u64 is_any(u64 bits)
 	return bits >> 63;
 }
 
+/* One of two values; `mask` is all ones for the first, else 0. */
+INLINE u64 either(u64 mask, u64 first, u64 second)
+{
+	return second ^ ((first ^ second) & mask);
+}
+
 /* 1 if a >= b, else 0; for values below 2^63. */
 INLINE u64 at_least(u64 a, u64 b)
 {

@@ -177,35 +177,48 @@ INLINE int has_same_code(struct thread *thread, struct cached_walk *cached)
 
 /* Words of a part of the stack that is in the window; `start`: where that begins, in units of 8 bytes. */
 struct compared {
+	struct thread *thread;
+	struct words *known;
 	u64 first;
 	u64 words; /* the one after the last */
 	u64 start;
+	u64 same; /* how many are as they were */
 };
 
-/* Compare words with the window; returns how many are as they were, of those before the first stride that is not. */
-INLINE u64 compare_words(struct thread *thread, struct words *known, struct compared *part)
+/* Compare some strides of words with the window; returns whether those were the last ones to compare. */
+INLINE int compare_stride_turn(struct compared *part, u64 turn)
 {
-	u64 first = part->first, words = part->words, start = part->start;
+	u64 words = part->words, start = part->start, word = part->first + turn * CACHED_STRIDES * CACHED_STRIDE;
 
 #pragma unroll 1
-	for (u64 i = 0; i < CACHED_WORDS; i += CACHED_STRIDE) {
-		u64 word = first + i, difference = 0;
+	for (int i = 0; i < CACHED_STRIDES; i++, word += CACHED_STRIDE) {
+		u64 at = word, difference = 0;
 
 		if (word >= words)
-			break;
-		MASK(word, CACHED_WORDS);
+			return 1;
+		MASK(at, CACHED_WORDS);
 #pragma unroll
 		for (int j = 0; j < CACHED_STRIDE; j++) {
-			u64 place = known->place[word + j] - start;
-			u64 counts = -(at_least(word + j, words) ^ 1);
+			u64 place = part->known->place[at + j] - start;
+			u64 counts = -(at_least(at + j, words) ^ 1);
 
 			MASK(place, CACHED_REACH / 8);
-			difference |= (thread->window[place] ^ known->value[word + j]) & counts;
+			difference |= (part->thread->window[place] ^ part->known->value[at + j]) & counts;
 		}
-		if (difference)
-			return word;
+		if (difference) {
+			part->same = word;
+			return 1;
+		}
 	}
-	return words;
+	return 0;
+}
+
+/* Compare words with the window; returns how many are as they were, of those before the first stride that is not. */
+INLINE u64 compare_words(struct compared *part)
+{
+	part->same = part->words;
+	REPEAT(CACHED_WORDS / (CACHED_STRIDES * CACHED_STRIDE), compare_stride, part);
+	return part->same;
 }
 
 /* Whose parts further out are compared. */
@@ -219,7 +232,7 @@ INLINE int compare_outer_turn(struct comparing *comparing, u64 index)
 	struct thread *thread = comparing->thread;
 	struct cached_walk *cached = comparing->cached;
 	u64 next = index + 1, size;
-	struct compared part;
+	struct compared part = { .thread = thread, .known = &cached->stack_words };
 	struct segment *segment;
 
 	MASK(index, CACHED_SEGMENTS);
@@ -230,7 +243,7 @@ INLINE int compare_outer_turn(struct comparing *comparing, u64 index)
 	part.start = segment->start >> 3;
 	size = segment->end - segment->start;
 	if (size > CACHED_REACH || bpf_probe_read_user(thread->window, size, (void *)segment->start) ||
-	    compare_words(thread, &cached->stack_words, &part) != part.words) {
+	    compare_words(&part) != part.words) {
 		thread->walk.unchanged = 0;
 		return 1;
 	}
@@ -246,32 +259,63 @@ INLINE int is_outer_unchanged(struct thread *thread, struct cached_walk *cached)
 	return thread->walk.unchanged;
 }
 
+/* Returns what differs in the stride of a cached walk's words from `word` on: in the part of the stack that is near. */
+INLINE u64 differing_near(struct thread *thread, struct cached_walk *cached, u64 word, u64 base)
+{
+	u64 difference = 0;
+
+	MASK(word, CACHED_WORDS);
+#pragma unroll
+	for (int j = 0; j < CACHED_STRIDE; j++) {
+		u64 place = cached->stack_words.place[word + j] - base;
+
+		MASK(place, NEAR_BYTES / 8);
+		difference |= thread->near[place] ^ cached->stack_words.value[word + j];
+	}
+	return difference;
+}
+
+/* Go on with the stride behind those that are compared in line; returns whether that is all. */
+INLINE int compare_near_turn(struct comparing *comparing, u64 turn)
+{
+	struct cached_walk *cached = comparing->cached;
+	u64 word = cached->inner + NEAR_WORDS_IN_LINE + turn * CACHED_STRIDE;
+
+	if (word >= cached->words)
+		return 1;
+	if (!differing_near(comparing->thread, cached, word, (cached->sp - 8) >> 3))
+		return 0;
+	comparing->thread->walk.unchanged = 0;
+	return 1;
+}
+
 /*
  * Whether the part of the stack that is near is as it was in the cached walk. Not by compare_words(): each allocation
- * comes here, and a cached walk's last stride is filled, so that no word need be looked at for whether it counts.
+ * comes here, and a cached walk's last stride is filled, so that no word need be looked at for whether it counts. In
+ * line are as many as most have: the verifier follows each turn, in each program.
  */
 INLINE int is_unchanged(struct thread *thread, struct cached_walk *cached)
 {
 	u64 first = cached->inner, words = cached->words, base = (cached->sp - 8) >> 3, difference = 0;
+	struct comparing comparing = { .thread = thread, .cached = cached };
 
 	if (!has_near(thread, cached))
 		return 0;
 #pragma unroll 1
-	for (u64 i = 0; i < CACHED_WORDS; i += CACHED_STRIDE) {
-		u64 word = first + i;
-
-		if (word >= words)
+	for (u64 i = 0; i < NEAR_WORDS_IN_LINE; i += CACHED_STRIDE) {
+		if (first + i >= words)
 			break;
-		MASK(word, CACHED_WORDS);
-#pragma unroll
-		for (int j = 0; j < CACHED_STRIDE; j++) {
-			u64 place = cached->stack_words.place[word + j] - base;
-
-			MASK(place, NEAR_BYTES / 8);
-			difference |= thread->near[place] ^ cached->stack_words.value[word + j];
-		}
+		difference |= differing_near(thread, cached, first + i, base);
 	}
-	return !difference && (!cached->codes || has_same_code(thread, cached));
+	if (difference)
+		return 0;
+	if (words > first + NEAR_WORDS_IN_LINE) {
+		thread->walk.unchanged = 1;
+		REPEAT((CACHED_WORDS - NEAR_WORDS_IN_LINE) / CACHED_STRIDE, compare_near, &comparing);
+		if (!thread->walk.unchanged)
+			return 0;
+	}
+	return !cached->codes || has_same_code(thread, cached);
 }
 
 /* Fill the cached walk's last stride. */

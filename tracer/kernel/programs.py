@@ -62,10 +62,10 @@ _NAMES = (
 _DISPENSABLE = {*_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_HOLDS}
 """Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
 _TURNS = (
-    "hold", "step", "part_walks", "compare_outer", "compare_segment", "push_step", "outer_frame", "drop_stale",
-    "find_call", "drop_returned", "is_within", "dump_instance", "mix_word", "keep_code", "find_state", "find_end",
-    "python_frame", "leave_lua", "find_live", "lua_call", "luajit", "cut", "write_return", "drop_left", "find_operand",
-    "find_ancestor", "find_around", "find_around_inherited",
+    "hold", "step", "part_walks", "draw", "compare_outer", "compare_stride", "compare_near", "compare_segment",
+    "push_step", "outer_frame", "drop_stale", "find_call", "drop_returned", "is_within", "dump_instance", "mix_word",
+    "keep_code", "find_state", "find_end", "python_frame", "leave_lua", "find_live", "lua_call", "luajit", "cut",
+    "write_return", "drop_left", "find_operand", "find_ancestor", "find_around", "find_around_inherited",
 )  # fmt: skip
 """The turns of loops (bpf/turns.bpf.c)."""
 
