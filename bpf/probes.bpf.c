@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The two programs that probes run, and the one that walks the stack. */
+/* The programs that probes run, and the one that walks the stack. */
 
 #include "abi.h"
 #include "allocations.bpf.h"
@@ -13,27 +13,51 @@
 
 #define STEPS (2 * MAX_FRAMES) /* one for each frame, and one for each trampoline in between */
 
+/* Begin with what a probe hit; returns its site, 0 where that is none of this process's. */
+INLINE struct site *entered_site(struct pt_regs *ctx, struct thread *thread, u64 *index)
+{
+	struct site *site;
+
+	*index = bpf_get_attach_cookie(ctx);
+	if (!thread || is_of_other(thread, *index))
+		return 0;
+	MASK(*index, MAX_SITES);
+	site = &SITES->at[*index];
+	thread->intent.site = *index;
+	thread->intent.operation = site->operation;
+	return site;
+}
+
+/* Of functions that make and free memory. */
 int on_entry(struct pt_regs *ctx)
 {
 	struct thread *thread = current_thread();
-	u64 index = bpf_get_attach_cookie(ctx);
 	struct site *site;
 	u8 operation;
+	u64 index;
 
-	if (!thread || is_of_other(thread, index))
+	site = entered_site(ctx, thread, &index);
+	if (!site)
 		return 0;
-	MASK(index, MAX_SITES);
-	site = &SITES->at[index];
 	operation = site->operation;
-	if (operation >= OP_ALLOC && operation <= OP_FREE && !thread->is_preloaded != !(site->flags & SITE_WRAPPER))
+	if (operation <= OP_FREE && !thread->is_preloaded != !(site->flags & SITE_WRAPPER))
 		return 0;
-	thread->intent.site = index;
-	thread->intent.operation = operation;
 	if (operation == OP_FREE)
 		free_entered(ctx, thread, site);
-	else if (operation >= OP_ALLOC)
-		allocation_entered(ctx, thread, site, index);
 	else
+		allocation_entered(ctx, thread, site, index);
+	return 0;
+}
+
+/* Of functions that count references. */
+int on_reference(struct pt_regs *ctx)
+{
+	struct thread *thread = current_thread();
+	struct site *site;
+	u64 index;
+
+	site = entered_site(ctx, thread, &index);
+	if (site)
 		reference_entered(ctx, thread, site);
 	return 0;
 }

@@ -45,7 +45,7 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     values = {**kernel_offsets(), "NAMESPACE_LEVEL": request.param}
     maps = Maps.create(Limits())
     try:
-        return compiled(maps, values, Path(tmp_path_factory.mktemp("cache")))
+        return dict(compiled(maps, values, Path(tmp_path_factory.mktemp("cache"))))
     finally:
         maps.close()
 

@@ -12,7 +12,7 @@ import pytest
 
 from tracer.kernel.btf import kernel_offsets
 from tracer.kernel.maps import Limits, Maps
-from tracer.kernel.programs import has_uprobe_multi, verify_programs
+from tracer.kernel.programs import LOADED_AT_START, MADE_AT_START, compiled, has_uprobe_multi, verify_programs
 from tracer.model.verified import Verified
 
 EACH, TOGETHER = 25_000, 140_000
@@ -42,6 +42,18 @@ def test_each_program_is_within_its_budget(verified: list[Verified]) -> None:
 
 def test_all_programs_together_are_within_theirs(verified: list[Verified]) -> None:
     assert sum(program.followed for program in verified if program.name not in OF_PRELOAD) <= TOGETHER
+
+
+def test_what_a_trace_begins_with_is_needed(tmp_path: Path) -> None:
+    """And the maps of counted objects, which few targets have, are not: each takes 10 ms to make."""
+    maps = Maps.create(Limits())
+    try:
+        needed = compiled(maps, {**kernel_offsets(), "NAMESPACE_LEVEL": 0}, tmp_path).maps_of(LOADED_AT_START)
+        assert set(maps.fds) == {"CONSTANTS"}
+    finally:
+        maps.close()
+    assert needed >= set(MADE_AT_START)
+    assert not needed & {"OBJECTS", "BY_OBJECT", "TYPES", "HANDLES"}
 
 
 def test_stacks_are_told(verified: list[Verified]) -> None:

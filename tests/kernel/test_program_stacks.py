@@ -30,7 +30,7 @@ def loaded_fds(programs: Programs) -> dict[str, int]:
     found = {name: programs[name] for name in ("on_fork", "on_exec", "on_exit")}
     probes = programs.probes
     assert probes.interpreters is not None
-    for fds in (probes.fds, probes.described.fds, probes.wrappers.fds, probes.interpreters.fds):
+    for fds in (probes.fds, probes.references.fds, probes.described.fds, probes.wrappers.fds, probes.interpreters.fds):
         found |= fds
     return found
 

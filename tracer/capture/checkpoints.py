@@ -51,7 +51,7 @@ def _objects(maps: Maps, history: History, between: Callable[[], None]) -> Recor
     """Count those whose statistics are closed, and those whose creation is still in the history."""
     events = history.so_far()
     lifetimes = history.balanced.lifetimes
-    _, alive = bpf.read_hash(maps.fds["OBJECTS"], records.KEY, records.OBJECT, 16384, between)
+    _, alive = maps.read("OBJECTS", records.KEY, records.OBJECT, 16384, between)
     creates = events[(events["operation"] == Operation.CREATE) & (events["count"] > 0)]
     types = np.concatenate([lifetimes["type"], creates.view(CREATE_EVENT)["type"], alive["type"]])
     stacks = np.concatenate([lifetimes["create_stack"], creates["stack"], alive["stack"]])

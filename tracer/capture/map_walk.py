@@ -64,7 +64,7 @@ class MapWalk:
         return blocks[np.argsort(blocks["address"])]
 
     def objects(self) -> Records:
-        found = bpf.read_hash(self._fds["OBJECTS"], records.KEY, records.OBJECT, 16384, self._between)
+        found = self._maps.read("OBJECTS", records.KEY, records.OBJECT, 16384, self._between)
         objects = self._timed(records.OBJECT_RECORD, *found)
         objects["count"] += objects["gets"].astype(np.int64) - objects["puts"].astype(np.int64)
         return objects

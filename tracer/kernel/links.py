@@ -28,7 +28,7 @@ from tracer.kernel.tree_holds import TreeHolds
 from tracer.kernel.uprobe_events import UprobeEvents
 from tracer.late_dataclasses import dataclass
 from tracer.model import records
-from tracer.model.operations import INTERPRETED, Operation, Placement, SiteFlag
+from tracer.model.operations import COUNTING, INTERPRETED, Operation, Placement, SiteFlag
 from tracer.model.records import ControlKind
 
 EVERY_PROCESS = 0
@@ -300,9 +300,11 @@ def _by_programs(placed: Sequence[_Placed]) -> tuple[tuple[str, str, list[_Place
     wrappers = [p for p in placed if _is_behind_call(p[1])]
     placed = [p for p in placed if p[1].site.function.operation not in INTERPRETED and p not in wrappers]
     built_in = [p for p in placed if p[1].site.function.group == 0]
+    counting = [p for p in built_in if p[1].site.function.operation in COUNTING]
+    memory = [p for p in built_in if p not in counting]
     described = [p for p in placed if p[1].site.function.group != 0]
     return (
-        ("on_interpreter", "", entries), ("on_entry", "on_return", built_in),
+        ("on_interpreter", "", entries), ("on_entry", "on_return", memory), ("on_reference", "", counting),
         ("on_call", "on_call_return", described), ("on_wrapper", "", wrappers),
     )  # fmt: skip
 

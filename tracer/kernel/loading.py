@@ -21,17 +21,19 @@ _STACK = late_pattern(r"^stack depth ([\d+]+)", re.MULTILINE)
 
 
 def load(
-    programs: Mapping[str, Linked], name: str, kind: ProgramType, attach: int = 0, *, sleepable: bool = False
-) -> int:
+    programs: Mapping[str, Linked], name: str, kind: ProgramType, attach: int = 0, *, sleepable: bool = False,
+    wants_log: bool = True,
+) -> int:  # fmt: skip
     """Return a descriptor of the loaded program; raises NotPermitted, or ProgramRefused with the verifier's log."""
     try:
         return _load(programs[name], name, kind, attach, sleepable)[0]
     except PermissionError:
         if os.geteuid() != 0:
             raise NotPermitted("loading BPF programs is not permitted") from None
-    except OSError:
-        pass  # once more, for the verifier's log
-    try:
+    except OSError as error:
+        if not wants_log:
+            raise ProgramRefused(f"the kernel refused the BPF program {name} ({error.strerror})", "") from None
+    try:  # once more, for the verifier's log
         return _load(programs[name], name, kind, attach, sleepable, LogLevel.STEPS)[0]
     except OSError as error:
         log = str(error.filename or "")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import field
 from functools import cache
 from typing import Any
@@ -14,6 +17,8 @@ import numpy.typing as npt
 
 from tracer.errors import KernelLacks, NotPermitted
 from tracer.kernel import bpf
+from tracer.kernel.blocked_signals import block_signals
+from tracer.kernel.bpf import MapType
 from tracer.kernel.kernel_records import THREAD_HEAD
 from tracer.kernel.map_table import DeclaredMap, read_map_table
 from tracer.kernel.shared_memory import SharedMemory
@@ -22,6 +27,9 @@ from tracer.late_dataclasses import dataclass
 from tracer.model import records
 
 _LEAST_BEHIND_FRONT = 4096
+_AT_ONCE = 2
+_BUCKET_COST = 64
+"""A hash has a bucket for each element, each of which the kernel sets up."""
 
 
 @dataclass(frozen=True)
@@ -82,38 +90,77 @@ def _entries(limits: Limits) -> Mapping[str, int]:
     }  # fmt: skip
 
 
-VIEWED = ("SITES", "SHARED", "RULES", "PYTHONS", "LUAS")
-"""Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
+class Descriptors(dict[str, int]):
+    """The file descriptors of maps by name. A map is made when it is asked for, by whichever thread: that takes the
+    kernel 10 ms for each million of elements, and not every trace needs every map. Raises NotPermitted, KernelLacks."""
+
+    def __init__(self, table: Sequence[DeclaredMap], entries: Mapping[str, int]) -> None:
+        super().__init__()
+        self._declared = {one.name: (one, entries[one.name], threading.Lock()) for one in table}
+
+    def __missing__(self, name: str) -> int:
+        one, entries, lock = self._declared[name]
+        with lock:
+            if name not in self:
+                self[name] = _created(one, entries)
+        return self[name]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """All that there can be, in the order of the table."""
+        return list(self._declared)
+
+    def value_size(self, name: str) -> int:
+        return self._declared[name][0].value_size
+
+    def cost_of(self, name: str) -> int:
+        """Return about how long it takes to make a map, in terms of the bytes of an array that would take as long."""
+        one, entries, _ = self._declared[name]
+        return entries * (_BUCKET_COST if one.kind == MapType.HASH else max(one.value_size, 1))
 
 
 @dataclass
 class Maps:
     """The maps of one trace: file descriptors by name, and numpy views of those that are shared memory."""
 
-    fds: Mapping[str, int]
+    fds: Descriptors
     limits: Limits
     entries: Mapping[str, int]
     """How many elements each has room for; of a ring, bytes."""
     _views: dict[str, SharedMemory] = field(default_factory=dict)
+    """Those that are kept mapped: what is mapped counts as memory of this process, used or not."""
 
     @classmethod
     def create(cls, limits: Limits, constants: Constants | None = None) -> Maps:
-        """Create all maps; raises NotPermitted or KernelLacks."""
-        fds: dict[str, int] = {}
+        """Begin to make maps; raises NotPermitted or KernelLacks."""
         table, named = read_map_table(bpf_directory()).maps, _entries(limits)
         entries = {one.name: named[one.entries] if isinstance(one.entries, str) else one.entries for one in table}
-        maps = cls(fds, limits, entries)
+        maps = cls(Descriptors(table, entries), limits, entries)
         try:
-            for one in table:
-                fds[one.name] = _created(one, entries[one.name])
             maps._fix(constants or Constants())
-            for one in table:
-                if one.name in VIEWED:
-                    maps._views[one.name] = SharedMemory(fds[one.name], one.value_size)
         except BaseException:
             maps.close()
             raise
         return maps
+
+    @contextmanager
+    def being_made(self, names: Iterable[str]) -> Iterator[None]:
+        """Have maps made beside the body, those that take longest first. Who asks for one waits until it is there, and
+        hears what kept it from being made."""
+        ordered = sorted(names, key=self.fds.cost_of, reverse=True)
+        with ThreadPoolExecutor(_AT_ONCE, "maps", block_signals) as pool:
+            for name in ordered:
+                pool.submit(self.fds.__getitem__, name)
+            yield
+
+    def read(
+        self, name: str, key: npt.DTypeLike, value: npt.DTypeLike, chunk: int = 4096,
+        between: Callable[[], None] | None = None,
+    ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:  # fmt: skip
+        """Return the keys and values of a hash map, as bpf.read_hash does: none of one that was never needed."""
+        if name not in self.fds:
+            return np.zeros(0, key), np.zeros(0, value)
+        return bpf.read_hash(self.fds[name], np.dtype(key), np.dtype(value), chunk, between)
 
     def _fix(self, constants: Constants) -> None:
         hold_ns = round(self.limits.hold_seconds * 1e9)
@@ -128,6 +175,8 @@ class Maps:
     def view(self, name: str, dtype: npt.DTypeLike, count: int = -1) -> npt.NDArray[Any]:
         """Return shared memory of an array map as a writable array."""
         kind = np.dtype(dtype)
+        if name not in self._views:
+            self._views[name] = SharedMemory(self.fds[name], self.fds.value_size(name))
         if count < 0:
             count = self._views[name].size_bytes // kind.itemsize
         return self._views[name].view(kind, count)
@@ -153,11 +202,6 @@ class Maps:
         start = at & -mmap.PAGESIZE
         pages = at - start + size + mmap.PAGESIZE - 1 & -mmap.PAGESIZE
         return mmap.mmap(self.fds[name], pages, mmap.MAP_SHARED, offset=start)
-
-    @property
-    def macros(self) -> list[str]:
-        """Return what tells the BPF programs the maps."""
-        return [f"-DFD_{name}={fd}" for name, fd in self.fds.items()]
 
     def close(self) -> None:
         for view in self._views.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +17,7 @@ from tracer.kernel.bpf import ProgramType
 from tracer.kernel.bytecode import (
     cache_key,
     compile_programs,
+    maps_of,
     placeholders,
     read_cached,
     relocate,
@@ -38,11 +39,15 @@ HOLD_TURNS, HOLD_READS, _RESCHEDULE_NS = 1 << 23, 2, 200_000
 another one wants its processor. The clock ends a hold; the turns, the most that the kernel allows, take 25 s."""
 _AT_ONCE = 4
 
-_TAIL_CALLED = (
-    "unwind", "allocated", "mapped", "reference", "reference_deleted", "freed", "dump_stack", "unknown_free",
-)  # fmt: skip
+_TAIL_CALLED = ("unknown_free", "unwind", "dump_stack", "freed", "allocated", "mapped")
+_REFERENCES = ("reference", "reference_deleted")
+_ON_REFERENCE = "on_reference"
+"""For counted objects: few targets have any."""
 _INTERPRETERS_TAIL_CALLED = ("interpreters", "interpreters_luajit", "interpreters_keep")
-"""Together in the order of `enum program`."""
+_TABLE = (
+    "unwind", "allocated", "mapped", *_REFERENCES, "freed", "dump_stack", "unknown_free", *_INTERPRETERS_TAIL_CALLED,
+)  # fmt: skip
+"""What is called by its number: in the order of `enum program`."""
 _ON_INTERPRETER = "on_interpreter"
 _PROBES = ("on_entry", "on_return")
 _DESCRIBED = ("on_call", "on_call_return")
@@ -55,10 +60,13 @@ _HOLD_OF_TREE = "on_hold_of_tree"
 """on_hold once more, to be attached to perf events, which uprobe_multi programs cannot."""
 _ON_UNWINDING = ("on_unwinding", "on_unwinding_held", "on_unwinding_passing")
 _NAMES = (
-    *_TAIL_CALLED, *_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_PROBES, *_DESCRIBED, _ON_WRAPPER,
+    *_TABLE, _ON_INTERPRETER, _ON_REFERENCE, *_PROBES, *_DESCRIBED, _ON_WRAPPER,
     *_TRACEPOINTS, *_HOLDS,
     "on_mapping_passing", *_ON_UNWINDING,
 )  # fmt: skip
+LOADED_AT_START = (*_PROBES, *_TAIL_CALLED, *_TRACEPOINTS, *_HOLDS)
+MADE_AT_START = ("LIVE", "STACKS", "GHOSTS", "FREE_SITES", "EVENTS", "ROWS", "OLDER_GHOSTS", "INHERITED_FREES")
+"""Maps that every trace needs, and that it takes long to make."""
 _DISPENSABLE = {*_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER, *_HOLDS}
 """Where the kernel refuses one of these, frames of interpreters or holds are missing, and the rest works."""
 _TURNS = (
@@ -68,6 +76,7 @@ _TURNS = (
     "write_return", "drop_left", "find_operand", "find_ancestor", "find_around", "find_around_inherited",
 )  # fmt: skip
 """The turns of loops (bpf/turns.bpf.c)."""
+_TURN_NAMES = [f"turn_{name}" for name in _TURNS]
 
 
 def compiler_flags(maps: Sequence[str], offsets: Mapping[str, int]) -> list[str]:
@@ -79,17 +88,37 @@ def compiler_flags(maps: Sequence[str], offsets: Mapping[str, int]) -> list[str]
     return ["-DREFLEAK_BPF=1", *values, *placeholders(maps), *marks(_TURNS)]
 
 
+class ProgramCode(Mapping[str, Linked]):
+    """The code of the programs by name. What it needs is linked, and its maps are made, when it is asked for."""
+
+    def __init__(self, functions: Mapping[str, bytes], maps: Maps) -> None:
+        self._functions, self._maps = functions, maps
+
+    def __getitem__(self, name: str) -> Linked:
+        linked, descriptors = self._linked(name), self._maps.fds
+        return replace(linked, code=relocate(linked.code, descriptors.names, descriptors))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+    def _linked(self, name: str) -> Linked:
+        return link(name, {**self._functions, name: OWN_STACK + self._functions[name]}, _TURN_NAMES)
+
+    def maps_of(self, names: Iterable[str]) -> set[str]:
+        """Return the maps that programs need."""
+        return set().union(*(maps_of(self._linked(name).code, self._maps.fds.names) for name in names))
+
+
 def compiled(
     maps: Maps, offsets: Mapping[str, int], cache: Path, on_compile: Callable[[], None] = lambda: None
-) -> dict[str, Linked]:
-    """Return the programs' code by name, made for these maps; from the cache where it was compiled before.
-
-    `tail_calls`: the map that they find each other in.
-    """
+) -> ProgramCode:
+    """Return the programs' code, made for these maps; from the cache where it was compiled before."""
     directory = bpf_directory()
     source = source_text(directory)
-    flags = compiler_flags(list(maps.fds), offsets)
-    turns = [f"turn_{name}" for name in _TURNS]
+    flags = compiler_flags(maps.fds.names, offsets)
     headers = [*sorted(directory.glob("*.h")), *sorted(directory.glob("include/**/*.h"))]
     path = cache / f"programs-{cache_key(source, flags, headers)}"
     found = read_cached(path)
@@ -99,11 +128,10 @@ def compiled(
         found = compile_programs(
             source,
             [f"-I{include}", f"-I{directory}", "-Werror", "-Wno-macro-redefined", "-Wno-unknown-attributes", *flags],
-            [*_NAMES, *turns], include,
+            [*_NAMES, *_TURN_NAMES], include,
         )
         write_cached(path, found)
-    code = {name: relocate(function, list(maps.fds.values())) for name, function in found.items()}
-    return {name: link(name, {**code, name: OWN_STACK + code[name]}, turns) for name in _NAMES}
+    return ProgramCode(found, maps)
 
 
 @dataclass(frozen=True)
@@ -115,6 +143,7 @@ class ProbePrograms:
     multi: bool
     """Probes go through uprobe_multi links; else through one perf event each."""
     can_hold: bool
+    references: LaterPrograms
     described: LaterPrograms
     wrappers: LaterPrograms
     interpreters: InterpreterPrograms | None = None
@@ -124,13 +153,17 @@ class ProbePrograms:
         """Return a program, which is loaded now if it is not yet; None where it is not to be had."""
         if name == _ON_INTERPRETER:
             return self.interpreters.fds.get(name) if self.interpreters else None
-        for later, names in ((self.described, _DESCRIBED), (self.wrappers, (_ON_WRAPPER,))):
-            if name in names:
-                return later.fds[name]
+        if name == _ON_REFERENCE:
+            return self.references.fds[name]
+        if name == _ON_WRAPPER:
+            return self.wrappers.fds[name]
+        if name in _DESCRIBED:
+            _ = self.references.fds  # which those call
+            return self.described.fds[name]
         return self.fds.get(name)
 
     def close(self) -> None:
-        for later in (self.described, self.wrappers, self.interpreters):
+        for later in (self.references, self.described, self.wrappers, self.interpreters):
             if later is not None:
                 later.close()
         for fd in self.fds.values():
@@ -183,23 +216,26 @@ def _load_probes(
     hold = partial(load_one, kind=ProgramType.KPROBE, sleepable=True)
     table = maps.fds["PROGRAMS"]
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # those that the verifier takes longest over first
-        holds = [pool.submit(hold, name) for name in _HOLDS]
         probes = [pool.submit(load_one, name, ProgramType.KPROBE) for name in (*_PROBES, *_TAIL_CALLED)]
         unwinding = pool.submit(_load_unwinding, hold, partial(load_one, kind=ProgramType.KPROBE))
+        holds = [pool.submit(hold, name) for name in _HOLDS]
     fds = {name: made.result() for name, made in zip((*_PROBES, *_TAIL_CALLED), probes, strict=True)}
     if (unwinder := unwinding.result()) is not None:
         fds[_ON_UNWINDING[0]] = unwinder
-    _enter(table, _TAIL_CALLED, fds)
+    _enter(table, {name: fds[name] for name in _TAIL_CALLED})
+    references = LaterPrograms(partial(_load_with_entry, _ON_REFERENCE, _REFERENCES, load_one, table))
     described = LaterPrograms(partial(_load_described, load_one))
     wrappers = LaterPrograms(lambda: {_ON_WRAPPER: load_one(_ON_WRAPPER, ProgramType.KPROBE)})
-    walkers = InterpreterPrograms(partial(_load_interpreters, load_one, table)) if interpreters else None
+    walkers = InterpreterPrograms(
+        partial(_load_with_entry, _ON_INTERPRETER, _INTERPRETERS_TAIL_CALLED, load_one, table)
+    ) if interpreters else None
     can_hold = True
     try:
         fds |= {name: made.result() for name, made in zip(_HOLDS, holds, strict=True)}
     except ProgramRefused:  # no sleepable uprobe programs before Linux 6.0: nothing can be held
         can_hold = False
         fds["on_mapping"] = load_one("on_mapping_passing", ProgramType.KPROBE)
-    return ProbePrograms(fds, multi, can_hold, described, wrappers, walkers)
+    return ProbePrograms(fds, multi, can_hold, references, described, wrappers, walkers)
 
 
 def _load_all(
@@ -218,13 +254,13 @@ def _load_all(
     return Programs(fds, probes)
 
 
-def _load_unwinding(hold: Callable[[str], int], load_one: Callable[[str], int]) -> int | None:
+def _load_unwinding(hold: Callable[..., int], load_one: Callable[..., int]) -> int | None:
     """A thread's stack is written by itself, where the kernel lets it, else by us while it is held; None where it
     can be neither."""
     itself, held, passing = _ON_UNWINDING
     for name, loads in ((itself, hold), (held, hold), (passing, load_one)):
         with suppress(ProgramRefused):
-            return loads(name)
+            return loads(name, wants_log=False)
     return None
 
 
@@ -233,17 +269,21 @@ def _load_described(load_one: Callable[[str, ProgramType], int]) -> dict[str, in
         return dict(zip(_DESCRIBED, pool.map(lambda name: load_one(name, ProgramType.KPROBE), _DESCRIBED), strict=True))
 
 
-def _load_interpreters(load_one: Callable[[str, ProgramType], int], table: int) -> dict[str, int]:
-    fds = {name: load_one(name, ProgramType.KPROBE) for name in (*_INTERPRETERS_TAIL_CALLED, _ON_INTERPRETER)}
-    _enter(table, _INTERPRETERS_TAIL_CALLED, fds, len(_TAIL_CALLED))
+def _load_with_entry(
+    entry: str, tail_called: Sequence[str], load_one: Callable[[str, ProgramType], int], table: int
+) -> dict[str, int]:
+    """Load a program for probes, and those that it calls."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        loaded = pool.map(lambda name: load_one(name, ProgramType.KPROBE), (entry, *tail_called))
+        fds = dict(zip((entry, *tail_called), loaded, strict=True))
+    _enter(table, {name: fds[name] for name in tail_called})
     return fds
 
 
-def _enter(table: int, names: Sequence[str], programs: Mapping[str, int], first: int = 0) -> None:
+def _enter(table: int, programs: Mapping[str, int]) -> None:
     """Put programs where tail calls find them."""
-    for index, name in enumerate(names, start=first):
-        key, value = index.to_bytes(4, "little"), programs[name].to_bytes(4, "little")
-        bpf.update_element(table, key, value)
+    for name, fd in programs.items():
+        bpf.update_element(table, _TABLE.index(name).to_bytes(4, "little"), fd.to_bytes(4, "little"))
 
 
 def has_uprobe_multi() -> bool:
@@ -275,10 +315,9 @@ def load_programs(
     numbers of processes are those of this process's pid namespace.
     Raises BccMissing, ProgramRefused, NotPermitted.
     """
-    offsets = _in_own_namespace(maps, offsets)
-    return _load_all(
-        compiled(maps, offsets, cache, on_compile), maps, multi=multi, interpreters=interpreters
-    )
+    with maps.being_made(MADE_AT_START):
+        code = compiled(maps, _in_own_namespace(maps, offsets), cache, on_compile)
+        return _load_all(code, maps, multi=multi, interpreters=interpreters)
 
 
 def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:

@@ -31,6 +31,8 @@ class Operation(IntEnum):
     """The function ends its object, code of an interpreter."""
 
 
+COUNTING = frozenset({Operation.CREATE, Operation.GET, Operation.PUT, Operation.DELETE})
+"""Operations on counted objects."""
 INTERPRETED = frozenset({Operation.INTERPRETER, Operation.CODE_END})
 """Operations of interpreters themselves: they are no events."""
 
