@@ -15,7 +15,7 @@ from tracer.kernel.maps import Limits, Maps
 from tracer.kernel.programs import LOADED_AT_START, MADE_AT_START, compiled, has_uprobe_multi, verify_programs
 from tracer.model.verified import Verified
 
-EACH, TOGETHER = 25_000, 140_000
+EACH, TOGETHER = 30_000, 165_000
 STACK_BYTES = 512
 OF_PRELOAD = ("on_wrapper",)
 """Loaded with --preload alone."""

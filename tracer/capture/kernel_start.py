@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from tracer.capture.beside import beside
 from tracer.capture.capture_options import CaptureOptions
 from tracer.capture.kernel_side import KernelSide
+from tracer.kernel import bpf
+from tracer.kernel.blocked_signals import block_signals
 from tracer.kernel.closer import Closer
 from tracer.kernel.uprobe_events import UprobeEvents
 
@@ -41,7 +45,15 @@ class KernelStart:
     def make(self) -> None:
         """Make maps and programs; raises what load_programs raises."""
         by_events = has_events(self._options, self.uprobe_events)
-        self.kernel = KernelSide(self._options, self.opened, by_events=by_events)
+        with ThreadPoolExecutor(1, "first event", block_signals) as worker:
+            worker.submit(self._open_first_event)
+            self.kernel = KernelSide(self._options, self.opened, by_events=by_events)
+
+    def _open_first_event(self) -> None:
+        """Have the first perf event of all open: with it the kernel begins to look for events at each switch between
+        threads, and waits some 20 ms until all processors know (account_event in kernel/events/core.c)."""
+        with suppress(OSError):
+            self.opened.callback(os.close, bpf.open_dummy_event(0))
 
     def _end_closer(self) -> None:
         """End it, unless it has something to close, or to remove names that the kernel still has in use."""
