@@ -33,10 +33,14 @@ class Site:
     depth: int = 1
     """How many functions at the leaf of `stack` the call is in: itself, and those that were inlined or it calls."""
 
+    def digest(self, program: Program) -> bytes:
+        """Return a hash of the place in the source."""
+        function, line = program.slots.unwrapped(self.stack)[0]
+        return sha256(f"{function}:{line}".encode()).digest()
+
     def half(self, program: Program) -> int:
         """Return 0 or 1, by the hash of the place."""
-        function, line = program.slots.unwrapped(self.stack)[0]
-        return int(sha256(f"{function}:{line}".encode()).hexdigest(), 16) % 2
+        return self.digest(program)[-1] % 2
 
     def is_in(self, stack: Calls) -> bool:
         """Tell whether a stack goes through this very call."""
