@@ -48,6 +48,7 @@ class Evidence:
         broken = _broken(snapshot)
         self._crashed = {key: p for key, p in self.processes.items() if p.signal in CRASHES and key in broken}
         """Those that crashed after their references were broken."""
+        self._held_ns = {(scan.pid, scan.generation): scan.held_ns for scan in snapshot.scans}
         self._looked_into = {(scan.pid, scan.generation) for scan in snapshot.scans if scan.reason is None}
 
     def owner_groups(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -96,9 +97,12 @@ class Evidence:
         )
 
     def end_ns(self, pid: int, generation: int) -> int:
-        """Return when the trace of a process ended: its end, or the end of the trace."""
+        """Return when the trace of a process ended: when it came to its end, or the end of the trace. That it was held
+        there, to be looked into, makes nothing older."""
         process = self.processes.get((pid, generation))
-        return self.snapshot.duration_ns if process is None or process.ended_ns is None else process.ended_ns
+        if process is None or process.ended_ns is None:
+            return self.snapshot.duration_ns
+        return process.ended_ns - self._held_ns.get((pid, generation), 0)
 
     def span(self, pid: int, generation: int) -> tuple[int, int]:
         """Return when the trace of a process began and ended, ns since the trace began."""

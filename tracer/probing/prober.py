@@ -12,7 +12,6 @@ from tracer.errors import NothingToProbe, TooFewFiles, UnsuitableTarget
 from tracer.kernel.links import EVERY_PROCESS, Attacher, Hold
 from tracer.kernel.place_events import Breakpoints
 from tracer.mishaps import Mishaps
-from tracer.model.operations import Placement
 from tracer.model.preload_names import PreloadLibrary
 from tracer.model.records import ControlKind
 from tracer.model.snapshot import EVERY_KIND, Loss, Mapping, Unresolved
@@ -72,7 +71,7 @@ class Prober:
         if binary.id in self._holds:
             return
         self._holds[binary.id] = []
-        found = FoundSites()
+        found = None
         with self._mishaps.attempt():
             found = self._site_finder.find(binary.image, binary.version)
             binary.unwinders, binary.raw_forks = found.unwinders, found.raw_forks
@@ -81,18 +80,18 @@ class Prober:
             if binary.is_static or is_libc(binary):
                 self._mapping_calls[binary.id] = mapping_calls(binary)
         with self._mishaps.attempt():
-            self._sites.unresolved += found.unresolved
-            self._sites.uncovered += found.uncovered
-            self._sites.add(binary, self._without_former(binary, found.placements))
+            if found is not None:
+                self._enter(binary, found)
         if not sees_ends(binary):
             self._misses_ends(binary)
         with self._mishaps.attempt():
             self._code.note(binary, self._places(binary))
         self._rows.install(binary)
 
-    def _without_former(self, binary: OpenBinary, placements: Sequence[Placement]) -> Sequence[Placement]:
-        """Return of a binary's sites those where the kernel has no other instruction from before its file was
-        rewritten. There are none at all, nor holds, where it has one at a place that sites need."""
+    def _enter(self, binary: OpenBinary, found: FoundSites) -> None:
+        """Enter a binary's sites, but for those where the kernel has another instruction from before its file was
+        rewritten: all of them, and no holds, where it has one at a place that sites need."""
+        placements = found.placements
         of_sites = {at for p in placements for at in (p.file_offset, p.return_offset)}
         every = of_sites | (needed := self._places(binary))
         differing = self._former.differing(binary, every) | self._attacher.former_of_others(binary, every)
@@ -100,9 +99,11 @@ class Prober:
             binary.unwinders, self._holds[binary.id], differing = (), [], of_sites
             self._mapping_calls.pop(binary.id, None)
         left_out = [p for p in placements if differing & {p.file_offset, p.return_offset}]
+        self._sites.unresolved += found.unresolved
+        self._sites.uncovered += found.uncovered
         self._sites.leave_out(left_out, REWRITTEN)
         self._former.left_out += len(left_out)
-        return [p for p in placements if p not in left_out]
+        self._sites.add(binary, [p for p in placements if p not in left_out])
 
     def withdraw(self, binary: OpenBinary) -> None:
         """Take away the probes of a binary whose file was rewritten: at its places there is other code now."""

@@ -253,6 +253,15 @@ def test_memory_of_a_killed_process_is_not_judged() -> None:
     assert verdict(analyse(child, code.symbols)).text.endswith("; but its child 812 was killed by SIGKILL")
 
 
+def test_for_how_long_it_was_held_at_its_end_makes_nothing_older() -> None:
+    def ages(held_ns: int) -> list[int]:
+        code, whole = made(reach=reach(), scans=(Scan(812, 1, held_ns=held_ns),))
+        return [one.age_ns for leak in analyse(whole, code.symbols).leaks for one in leak.instances]
+
+    assert min(ages(0)) > 1000
+    assert [age + 1000 for age in ages(1000)] == ages(0)
+
+
 def test_lost_data_are_not_forgotten() -> None:
     code, whole = made(losses=(Loss("event not kept", 3, "--ring-size", ("mapping",)),))
     assert verdict(analyse(whole, code.symbols)).text == (
