@@ -275,18 +275,19 @@ INLINE u64 differing_near(struct thread *thread, struct cached_walk *cached, u64
 	return difference;
 }
 
-/* Go on with the stride behind those that are compared in line; returns whether that is all. */
+/* Go on with some strides behind those that are compared in line; returns whether that is all. */
 INLINE int compare_near_turn(struct comparing *comparing, u64 turn)
 {
 	struct cached_walk *cached = comparing->cached;
-	u64 word = cached->inner + NEAR_WORDS_IN_LINE + turn * CACHED_STRIDE;
+	u64 word = cached->inner + NEAR_WORDS_IN_LINE + turn * CACHED_STRIDES * CACHED_STRIDE;
+	u64 base = (cached->sp - 8) >> 3, words = cached->words, difference = 0;
 
-	if (word >= cached->words)
-		return 1;
-	if (!differing_near(comparing->thread, cached, word, (cached->sp - 8) >> 3))
-		return 0;
-	comparing->thread->walk.unchanged = 0;
-	return 1;
+#pragma unroll 1
+	for (int i = 0; i < CACHED_STRIDES && word < words; i++, word += CACHED_STRIDE)
+		difference |= differing_near(comparing->thread, cached, word, base);
+	if (difference)
+		comparing->thread->walk.unchanged = 0;
+	return difference || word >= words;
 }
 
 /*
@@ -311,7 +312,8 @@ INLINE int is_unchanged(struct thread *thread, struct cached_walk *cached)
 		return 0;
 	if (words > first + NEAR_WORDS_IN_LINE) {
 		thread->walk.unchanged = 1;
-		REPEAT((CACHED_WORDS - NEAR_WORDS_IN_LINE) / CACHED_STRIDE, compare_near, &comparing);
+		REPEAT((CACHED_WORDS - NEAR_WORDS_IN_LINE) / (CACHED_STRIDES * CACHED_STRIDE), compare_near,
+		       &comparing);
 		if (!thread->walk.unchanged)
 			return 0;
 	}

@@ -7,7 +7,7 @@
 #define CACHED_WORDS 256
 #define CACHED_STRIDE 4 /* words compared between two looks at how many there are: the rest repeat the last one */
 #define CACHED_STRIDES 4 /* compared in a turn of a loop */
-#define NEAR_WORDS_IN_LINE 64
+#define NEAR_WORDS_IN_LINE 128
 #define CACHED_REACH 8192
 #define CACHED_CODES 48
 #define CACHED_SEGMENTS 8
