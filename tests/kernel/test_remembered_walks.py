@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conftest import Refleak
 from traced_report import callers
 
@@ -25,3 +26,16 @@ def test_blocks_of_many_threads_have_their_own_stacks(refleak: Refleak) -> None:
         ways.add(number)
     assert len(ways) == 3**CALLS
     assert 0.8 < kept / (THREADS * WAYS / 64) < 1.2
+
+
+@pytest.mark.parametrize("frames", [1, 15, 50, 99])
+def test_stacks_that_differ_in_two_words(refleak: Refleak, frames: int) -> None:
+    """Wherever these are: some are compared in line, others not."""
+    run = refleak("--reachability", "off", target=("far_callers", frames))
+    run.check_whole()
+    found = {}
+    for leak in run.below("leak_at_bottom"):
+        names = [frame["function"] for frame in callers(leak)]
+        assert (names.count("descend"), names.count("come_down")) == (frames, 101 - frames)
+        found[names[frames + 1]] = leak["count"], leak["bytes"]
+    assert found == {"first": (50, 50 * 1003), "second": (50, 50 * 1005)}
