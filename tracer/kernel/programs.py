@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -38,6 +39,9 @@ HOLD_TURNS, HOLD_READS, _RESCHEDULE_NS = 1 << 23, 2, 200_000
 """With the size of DELAY: a thread looks each 3 us or more whether it may go on, and each 0.2 ms or more whether
 another one wants its processor. The clock ends a hold; the turns, the most that the kernel allows, take 25 s."""
 _AT_ONCE = 4
+SLOW_SECONDS = 1.0
+"""On a machine where it takes so long to load what every trace needs, 0.15 s elsewhere, what is loaded later could take
+longer than a process is held."""
 
 _TAIL_CALLED = ("unknown_free", "unwind", "dump_stack", "freed", "allocated", "mapped")
 _REFERENCES = ("reference", "reference_deleted")
@@ -317,7 +321,11 @@ def load_programs(
     """
     with maps.being_made(MADE_AT_START):
         code = compiled(maps, _in_own_namespace(maps, offsets), cache, on_compile)
-        return _load_all(code, maps, multi=multi, interpreters=interpreters)
+        began = time.monotonic()
+        programs = _load_all(code, maps, multi=multi, interpreters=interpreters)
+    if time.monotonic() - began > SLOW_SECONDS:
+        _ = programs.probes.references.fds  # now, and not while somebody is held
+    return programs
 
 
 def verify_programs(maps: Maps, offsets: Mapping[str, int], cache: Path, *, multi: bool) -> Iterator[Verified]:
