@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tracer.aggregation.history import History
-from tracer.kernel import bpf
 from tracer.kernel.maps import Maps
 from tracer.model import records
 from tracer.model.events import CREATE_EVENT
@@ -38,7 +37,7 @@ class Checkpoints:
 
 
 def _blocks(maps: Maps, between: Callable[[], None]) -> Records:
-    keys, values = bpf.read_hash(maps.fds["STACKS"], _STACK_KEY, records.STACK_TOTALS, 16384, between)
+    keys, values = maps.read("STACKS", _STACK_KEY, records.STACK_TOTALS, 16384, between)
     made = np.flatnonzero(values["made"])
     rows = np.zeros(len(made), CHECKPOINT_TOTALS)
     rows["stack"] = keys["stack"][made]

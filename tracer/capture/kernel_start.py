@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from tracer.capture.beside import beside
 from tracer.capture.capture_options import CaptureOptions
 from tracer.capture.kernel_side import KernelSide
 from tracer.kernel import bpf
-from tracer.kernel.blocked_signals import block_signals
 from tracer.kernel.closer import Closer
 from tracer.kernel.uprobe_events import UprobeEvents
 
@@ -45,8 +43,7 @@ class KernelStart:
     def make(self) -> None:
         """Make maps and programs; raises what load_programs raises."""
         by_events = has_events(self._options, self.uprobe_events)
-        with ThreadPoolExecutor(1, "first event", block_signals) as worker:
-            worker.submit(self._open_first_event)
+        with beside(self._open_first_event):
             self.kernel = KernelSide(self._options, self.opened, by_events=by_events)
 
     def _open_first_event(self) -> None:

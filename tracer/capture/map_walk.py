@@ -49,7 +49,6 @@ class MapWalk:
         self, maps: Maps, started_ns: int, freed_sets: int, between: Callable[[], None] | None = None
     ) -> None:
         self._maps, self._start, self._sets, self._between = maps, started_ns, freed_sets, between
-        self._fds = maps.fds
 
     def _timed(self, record: np.dtype[np.void], keys: Records, values: Records) -> Records:
         joined = _joined(record, keys, values)
@@ -58,7 +57,7 @@ class MapWalk:
 
     def blocks(self) -> Records:
         """Return the live blocks by address: what looks up a million of them is faster for it at each step."""
-        behind = bpf.read_hash(self._fds["LIVE"], records.KEY, records.ALLOCATION, 16384, self._between)
+        behind = self._maps.read("LIVE", records.KEY, records.ALLOCATION, 16384, self._between)
         keys, values = (np.concatenate(both) for both in zip(read_live_front(self._maps), behind, strict=True))
         blocks = self._timed(records.ALLOCATION_RECORD, keys, values)
         return blocks[np.argsort(blocks["address"])]
@@ -71,8 +70,8 @@ class MapWalk:
 
     def ghosts(self) -> Records:
         """Return GHOST_RECORDs, of one address as many as were freed there after a fork."""
-        keys, values = bpf.read_hash(self._fds["GHOSTS"], records.KEY, records.GHOST)
-        older, replaced = bpf.read_hash(self._fds["OLDER_GHOSTS"], records.GHOST_KEY, records.GHOST)
+        keys, values = self._maps.read("GHOSTS", records.KEY, records.GHOST)
+        older, replaced = self._maps.read("OLDER_GHOSTS", records.GHOST_KEY, records.GHOST)
         keys, values = np.concatenate([keys, older["key"]]), np.concatenate([values, replaced])
         joined = self._timed(GHOST_RECORD, keys, values["allocation"])
         joined["freed_ns"] = _since(self._start, values["freed_ns"])
@@ -80,8 +79,8 @@ class MapWalk:
 
     def space_totals(self) -> tuple[Records, Records]:
         """Return (KEY, SPACE_TOTALS) of every address space, with what living threads had not yet added."""
-        keys, values = bpf.read_hash(self._fds["SPACE_TOTALS"], records.KEY, records.SPACE_TOTALS, 4096)
-        _, threads = bpf.read_hash(self._fds["THREADS"], _THREAD_KEY, thread_value(), _THREADS_AT_ONCE)
+        keys, values = self._maps.read("SPACE_TOTALS", records.KEY, records.SPACE_TOTALS, 4096)
+        _, threads = self._maps.read("THREADS", _THREAD_KEY, thread_value(), _THREADS_AT_ONCE)
         threads = threads["head"]
         all_keys = np.concatenate([keys, np.zeros(len(threads), records.KEY)])
         all_keys["pid"][len(keys) :], all_keys["generation"][len(keys) :] = threads["pid"], threads["generation"]
@@ -94,7 +93,7 @@ class MapWalk:
 
     def totals(self) -> tuple[Records, Records]:
         """Return the totals by stack, and the lives of the freed as rows of LIFE_BIN."""
-        keys, values = bpf.read_hash(self._fds["STACKS"], _STACK_KEY, records.STACK_TOTALS, 16384, self._between)
+        keys, values = self._maps.read("STACKS", _STACK_KEY, records.STACK_TOTALS, 16384, self._between)
         rows, bins = np.nonzero(values["lives"])
         lives = np.zeros(len(rows), LIFE_BIN)
         lives["stack"], lives["bin"], lives["count"] = keys["stack"][rows], bins, values["lives"][rows, bins]
@@ -104,7 +103,7 @@ class MapWalk:
         """Return the blocks that were freed lately. `totals`: SPACE_TOTALS; where none was freed, nothing is read."""
         parts = [np.zeros(0, FREED_BLOCK)]
         has_any = self._sets and (totals["freed"].any() or totals["unknown_frees"].any())
-        batches = bpf.read_batches(self._fds["FREED"], _INDEX, FREED_SET, 4096, self._between) if has_any else ()
+        batches = bpf.read_batches(self._maps.fds["FREED"], _INDEX, FREED_SET, 4096, self._between) if has_any else ()
         for _, sets in batches:
             used = sets["address"] != 0
             part = np.zeros(np.count_nonzero(used), FREED_BLOCK)
@@ -117,10 +116,10 @@ class MapWalk:
 
     def free_sites(self) -> Records:
         seen = records.FREE_SEEN
-        keys, values = bpf.read_hash(self._fds["FREE_SITES"], records.FREE_SITE, seen, 16384, self._between)
+        keys, values = self._maps.read("FREE_SITES", records.FREE_SITE, seen, 16384, self._between)
         return _joined(records.FREED_RECORD, keys, values)
 
     def inherited_frees(self) -> Records:
         """Return what forked children freed of what their parents had made."""
-        keys, values = bpf.read_hash(self._fds["INHERITED_FREES"], records.KEY, _TIME)
+        keys, values = self._maps.read("INHERITED_FREES", records.KEY, _TIME)
         return self._timed(FREE_RECORD, keys, values)

@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from tracer.errors import BccMissing, ProgramRefused
 from tracer.files.cache_folder import read_own, write_own
@@ -33,30 +32,18 @@ def placeholders(maps: Sequence[str]) -> list[str]:
     return [f"-DFD_{name}={PLACEHOLDER + index}" for index, name in enumerate(maps)]
 
 
-def _loads_of_maps(words: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.intp]:
-    """Return which instructions load one of so many maps by its placeholder."""
-    immediate = words >> np.uint64(32)
-    is_map = (words & np.uint64(0xFF) == _LOAD_IMMEDIATE) & (immediate >= PLACEHOLDER)
-    return np.flatnonzero(is_map & (immediate < PLACEHOLDER + count))
-
-
-def maps_of(code: bytes, maps: Sequence[str]) -> set[str]:
-    """Return which maps code loads; `maps`: the names of all, in the order of their placeholders."""
-    words = np.frombuffer(code, "<u8")
-    loaded = words[_loads_of_maps(words, len(maps))] >> np.uint64(32)
-    return {maps[int(placeholder) - PLACEHOLDER] for placeholder in loaded}
-
-
 def relocate(code: bytes, maps: Sequence[str], descriptors: Mapping[str, int]) -> bytes:
     """Replace the placeholder in each 64-bit load of a map by its file descriptor: only of maps that are loaded one is
     asked for."""
     words = np.frombuffer(bytearray(code), "<u8")
-    loads = _loads_of_maps(words, len(maps))
-    placeholders_there = (words[loads] >> np.uint64(32)).astype(np.int64)
+    immediate = words >> np.uint64(32)
+    is_map = (words & np.uint64(0xFF) == _LOAD_IMMEDIATE) & (immediate >= PLACEHOLDER)
+    is_map &= immediate < PLACEHOLDER + len(maps)
+    index = (immediate[is_map] - np.uint64(PLACEHOLDER)).astype(np.int64)
     fds = np.zeros(len(maps), "<u8")
-    for placeholder in set(placeholders_there.tolist()):
-        fds[placeholder - PLACEHOLDER] = descriptors[maps[placeholder - PLACEHOLDER]]
-    words[loads] = words[loads] & np.uint64(0xFFFFFFFF) | fds[placeholders_there - PLACEHOLDER] << np.uint64(32)
+    for loaded in set(index.tolist()):
+        fds[loaded] = descriptors[maps[loaded]]
+    words[is_map] = words[is_map] & np.uint64(0xFFFFFFFF) | fds[index] << np.uint64(32)
     return words.tobytes()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
@@ -219,7 +219,7 @@ class Attacher:
         if len(self._ended) > _MOST_ENDED:
             self._close_soon((binary, [fd]) for binary, fds in self._ended.popleft().items() for fd in fds)
 
-    def former_of_others(self, binary: OpenBinary, places: Iterable[int]) -> set[int]:
+    def former_of_others(self, binary: OpenBinary, places: Collection[int]) -> set[int]:
         """Return at which places of a binary the kernel may still have what stood there before its file was rewritten,
         since other runs have probes there."""
         return self._places.former_of_others(binary, places)
@@ -301,7 +301,7 @@ def _by_programs(placed: Sequence[_Placed]) -> tuple[tuple[str, str, list[_Place
     placed = [p for p in placed if p[1].site.function.operation not in INTERPRETED and p not in wrappers]
     built_in = [p for p in placed if p[1].site.function.group == 0]
     counting = [p for p in built_in if p[1].site.function.operation in COUNTING]
-    memory = [p for p in built_in if p not in counting]
+    memory = [p for p in built_in if p[1].site.function.operation not in COUNTING]
     described = [p for p in placed if p[1].site.function.group != 0]
     return (
         ("on_interpreter", "", entries), ("on_entry", "on_return", memory), ("on_reference", "", counting),

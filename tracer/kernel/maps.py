@@ -154,13 +154,13 @@ class Maps:
             yield
 
     def read(
-        self, name: str, key: npt.DTypeLike, value: npt.DTypeLike, chunk: int = 4096,
+        self, name: str, key: np.dtype[np.void], value: np.dtype[np.void], chunk: int = 65536,
         between: Callable[[], None] | None = None,
     ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:  # fmt: skip
         """Return the keys and values of a hash map, as bpf.read_hash does: none of one that was never needed."""
         if name not in self.fds:
             return np.zeros(0, key), np.zeros(0, value)
-        return bpf.read_hash(self.fds[name], np.dtype(key), np.dtype(value), chunk, between)
+        return bpf.read_hash(self.fds[name], key, value, chunk, between)
 
     def _fix(self, constants: Constants) -> None:
         hold_ns = round(self.limits.hold_seconds * 1e9)

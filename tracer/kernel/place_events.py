@@ -17,7 +17,7 @@ import fcntl
 import os
 import resource
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from functools import cache
@@ -206,13 +206,12 @@ class PlaceEvents:
             with suppress(OSError):
                 os.close(leader)
 
-    def former_of_others(self, binary: OpenBinary, places: Iterable[int]) -> set[int]:
+    def former_of_others(self, binary: OpenBinary, places: Collection[int]) -> set[int]:
         """Return at which places of a binary other runs have events still that they made before its file was
         rewritten, where other code was there."""
         if binary.version is None or not self.can_be_had:
             return set()
-        code = {at: binary.code_at(at) for at in places}
-        return self._events.former_of_others(binary.version, code, waits=not self.has_begun)
+        return self._events.former_of_others(binary.version, places, binary.code_at, waits=not self.has_begun)
 
     def retire(self, binary_id: int) -> list[int]:
         """Forget a binary's places: its file was rewritten. They stay open until the trace ends: to close the last

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +18,6 @@ from tracer.kernel.bpf import ProgramType
 from tracer.kernel.bytecode import (
     cache_key,
     compile_programs,
-    maps_of,
     placeholders,
     read_cached,
     relocate,
@@ -99,7 +98,8 @@ class ProgramCode(Mapping[str, Linked]):
         self._functions, self._maps = functions, maps
 
     def __getitem__(self, name: str) -> Linked:
-        linked, descriptors = self._linked(name), self._maps.fds
+        linked = link(name, {**self._functions, name: OWN_STACK + self._functions[name]}, _TURN_NAMES)
+        descriptors = self._maps.fds
         return replace(linked, code=relocate(linked.code, descriptors.names, descriptors))
 
     def __iter__(self) -> Iterator[str]:
@@ -107,13 +107,6 @@ class ProgramCode(Mapping[str, Linked]):
 
     def __len__(self) -> int:
         return len(_NAMES)
-
-    def _linked(self, name: str) -> Linked:
-        return link(name, {**self._functions, name: OWN_STACK + self._functions[name]}, _TURN_NAMES)
-
-    def maps_of(self, names: Iterable[str]) -> set[str]:
-        """Return the maps that programs need."""
-        return set().union(*(maps_of(self._linked(name).code, self._maps.fds.names) for name in names))
 
 
 def compiled(

@@ -19,7 +19,7 @@ import secrets
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -63,7 +63,7 @@ class Place:
 
     @staticmethod
     def of(version: FileVersion, file_offset: int, code: bytes, *, at_return: bool) -> Place:
-        return Place(_file(version), _state(version), f"{zlib.crc32(code):x}", file_offset, at_return)
+        return Place(_file(version), _state(version), _checksum(code), file_offset, at_return)
 
     @property
     def name(self) -> str:
@@ -76,7 +76,11 @@ def _file(version: FileVersion) -> str:
 
 def _state(version: FileVersion) -> str:
     state = f"{version.size} {version.mtime_ns} {version.digest.hex()}"
-    return f"{zlib.crc32(state.encode()):x}"
+    return _checksum(state.encode())
+
+
+def _checksum(data: bytes) -> str:
+    return f"{zlib.crc32(data):x}"
 
 
 def _open_tracefs() -> int | None:
@@ -235,14 +239,16 @@ class UprobeEvents:
         self._of_others[file] = {name: place for name, place in found.items() if place.version != _state(version)}
         return {name: place for name, place in found.items() if place.version == _state(version)}
 
-    def former_of_others(self, version: FileVersion, code: Mapping[int, bytes], *, waits: bool) -> set[int]:
-        """Return at which of some places in a file, with the `code` there, other runs had events when this one began
-        in something else that the file held before. `waits`: until they are closed, for some time, which those runs
-        are given the way for."""
+    def former_of_others(
+        self, version: FileVersion, places: Collection[int], code_at: Callable[[int], bytes], *, waits: bool
+    ) -> set[int]:
+        """Return at which of some places in a file other runs had events when this one began, in something else that
+        the file held before, with other code there. `waits`: until they are closed, for some time, which those runs are
+        given the way for."""
         former = {
             name: place.file_offset for name, place in self._of_others.get(_file(version), {}).items()
-            if place.version != _state(version) and place.file_offset in code
-            and place.code != Place.of(version, 0, code[place.file_offset], at_return=False).code
+            if place.version != _state(version) and place.file_offset in places
+            and place.code != _checksum(code_at(place.file_offset))
         }  # fmt: skip
         left = set(former)
         if left and waits:

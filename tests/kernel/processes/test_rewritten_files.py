@@ -100,13 +100,19 @@ def test_a_tool_rewrites_the_program(refleak: Refleak, versions: Versions, tmp_p
         check_second(run)
 
 
+def written_over(
+    refleak: Refleak, versions: Versions, targets: Path, tmp_path: Path, library: str, how: str
+) -> tuple[Run, int]:
+    """Write a library's second version over the first; return also how many processes use both."""
+    files = [versions[f"{library}1"], versions[f"{library}2"], str(tmp_path / "library.so")]
+    return as_untraced(refleak, [str(targets / "rewrites"), how, *files]), 2 if how == "two" else 1
+
+
 @pytest.mark.parametrize("how", ["dlopen", "two"])
 def test_a_library_is_written_over(
     refleak: Refleak, versions: Versions, targets: Path, tmp_path: Path, how: str
 ) -> None:
-    files = [versions["library1"], versions["library2"], str(tmp_path / "library.so")]
-    run = as_untraced(refleak, [str(targets / "rewrites"), how, *files])
-    users = 2 if how == "two" else 1
+    run, users = written_over(refleak, versions, targets, tmp_path, "library", how)
     assert run.types == {
         f"object of {number}": (8 * users, 0, puts * users, puts * users, (8 - puts) * users)
         for number, puts in ((1, 3), (2, 5))
@@ -118,9 +124,7 @@ def test_another_instruction_stands_at_the_same_place(
     refleak: Refleak, versions: Versions, targets: Path, tmp_path: Path, how: str
 ) -> None:
     """The kernel executes the one that it has copied, while anybody has a probe there: there must be none."""
-    files = [versions["same_place1"], versions["same_place2"], str(tmp_path / "library.so")]
-    run = as_untraced(refleak, [str(targets / "rewrites"), how, *files])
-    users = 2 if how == "two" else 1
+    run, users = written_over(refleak, versions, targets, tmp_path, "same_place", how)
     assert run.types["object of 1"] == (8 * users, 0, 3 * users, 3 * users, 5 * users)
     assert run.types["object of 2"][:3] == (8 * users, 0, 0)
     assert not run.report["complete"]

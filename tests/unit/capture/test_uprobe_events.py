@@ -174,7 +174,7 @@ def test_events_of_what_a_file_held_before_are_waited_for_where_it_has_other_cod
     file.write_bytes(b"other code")
     clock = Clock(closed_after, first.remove_all)
     monkeypatch.setattr(uprobe_events, "time", clock)
-    assert second.former_of_others(version_of(fd), {0x123: code, 0x124: b"other"}, waits=waits) == found
+    assert second.former_of_others(version_of(fd), {0x123, 0x124}, lambda _: code, waits=waits) == found
     assert second.of_others(version_of(fd)) == {}
     assert clock.now - 1000 == pytest.approx(waited, abs=0.03)
 
