@@ -56,7 +56,7 @@ def test_options_exist(document: Path) -> None:
     known = {flag for name in ("", *COMMANDS) for action in parser_of(name)._actions for flag in action.option_strings}
     text = document.read_text()
     named = set(re.findall(r"(?<=`)--[a-z-]+", text))
-    foreign = {"--interpreted-frames-native-stack", "--list", "--system-site-packages", "--strict"}
+    foreign = {"--interpreted-frames-native-stack", "--list", "--sample", "--system-site-packages", "--strict"}
     assert named - known - foreign == set()
 
 
