@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from tracer.analysis.blocks import MergedBlocks, blocks_of, merge_blocks
@@ -46,8 +45,7 @@ def _over_time(entry: MergedBlocks, turnovers: Turnovers, sites: FreeSites, seve
     turnover = turnovers.of(entry.stacks)
     made = freed = None
     if turnover is not None and several and turnover.made - turnover.freed != entry.count:
-        if turnover.peak is not None:  # totals are by stack, not by process: not this process's alone
-            turnover = replace(turnover, peak=None)
+        turnover = turnovers.without_peak(entry.stacks)  # totals are by stack, not by process: not this process's alone
     elif turnover is not None:
         made, freed = turnover.made, turnover.freed
     return entry.leak(

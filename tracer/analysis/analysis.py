@@ -55,7 +55,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
     certain, doubts = without_doubtful(everything, frees.broken)
     broken = error_findings(everything, frees, certain)
     errors, suppressed_errors = set_aside_errors(broken, options)
-    ranked = [set_aside(leak, options) for leak in sorted(with_below(merged), key=_rank)]
+    ranked = set_aside(sorted(with_below(merged), key=_rank), options)
     judged = with_memory(with_causes(suppressed_with_owners(ranked)))
     occurred = (*(row.type for row in rows), *sorted(everything.types_in_specs(snapshot.objects["site"])))
     gaps = uncovered_gaps(snapshot.coverage, occurred)

@@ -40,7 +40,10 @@ def with_causes(leaks: list[Leak]) -> list[Leak]:
         keeper = above.get(id(owners.get(id(leak), leak)))
         return main.get(keeper) if keeper is not None else known.get(id(leak)) if id(leak) in owners else None
 
-    named = [replace(leak, cause=causes.get(id(leak)), kept_alive_by=kept(leak)) for leak in leaks]
+    named = [
+        replace(leak, cause=causes.get(id(leak)), kept_alive_by=kept(leak)) if leak.kind == "reference" else leak
+        for leak in leaks
+    ]
     total = Counter[tuple[int, str | None]]()
     for leak in named:
         total[_of_cause(leak)] += leak.count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -27,8 +27,10 @@ class FreeSites:
         for made, freed, count in zip(*(rows[name].tolist() for name in ("made", "freed", "count")), strict=True):
             self._by_stack[made].append((freed, count))
 
-    def of(self, stacks: Sequence[int]) -> tuple[StackCount, ...]:
+        self.of = cache(self._of)
         """Return where blocks of these stacks were freed, most first; calls from one line are one."""
+
+    def _of(self, stacks: tuple[int, ...]) -> tuple[StackCount, ...]:
         if not any(stack in self._by_stack for stack in stacks):
             return ()
         counts: Counter[Lines] = Counter()

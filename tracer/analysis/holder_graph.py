@@ -21,13 +21,21 @@ def _as_holder(leak: Leak) -> Holder:
     return Holder(leak.count, "block", stack=leak.callers or None, own_frame=None if own is None else own - makers)
 
 
+def _different(leaks: Iterable[Leak]) -> list[Leak]:
+    """Return the first of those that are the same entry, made and held alike, in many processes."""
+    found: dict[tuple[object, ...], Leak] = {}
+    for leak in leaks:
+        found.setdefault((leak.id, leak.maker is None, id(leak.stack), id(leak.holders)), leak)
+    return list(found.values())
+
+
 class HolderGraph:
     """`holders`: of each entry, (id,), the nodes that hold it: entries, or what its holders are called."""
 
     def __init__(self, leaks: Iterable[Leak]) -> None:
         self.holders: dict[Node, set[Node]] = {}
         self.described: dict[Node, Holder] = {}
-        entries = [leak for leak in leaks if leak.holders is not None]
+        entries = _different(leak for leak in leaks if leak.holders is not None)
         self._lines: dict[int, tuple[FrameList, Node]] = {}
         self._by_birth: dict[Node, dict[str, Leak]] = {}
         """By the lines of a stack, and by these with the innermost address: the first entry of each id."""

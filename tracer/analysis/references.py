@@ -215,7 +215,7 @@ class _Merge:
             self._turnover[type_] = object_turnover(self._evidence.snapshot, type_)
         times, bounds = np.sort(self._columns["time_ns"][rows]), np.array([0, len(rows)])
         (born,) = births(times, np.zeros(len(rows), np.uint64), bounds, [self._evidence.span(pid, generation)])
-        return trend(born, self._turnover[type_].of(part.stack for part in parts), has_size=False)
+        return trend(born, self._turnover[type_].of(tuple([part.stack for part in parts])), has_size=False)
 
     def _instances(self, rows: Indices) -> tuple[Instance, ...]:
         sample = oldest(rows, self._columns["time_ns"], self._columns["address"], self._evidence.samples)

@@ -46,10 +46,13 @@ def retainers(leaks: Iterable[Leak], grown: Mapping[str, int], lost: Mapping[str
     """
     if not grown:
         return None
-    graph = HolderGraph(leaks)
+    looked_at = [leak for leak in leaks if leak.holders is not None]
+    if len({leak.id for leak in looked_at}) > MOST_ENTRIES:
+        return None
+    graph = HolderGraph(looked_at)
     held = more(grown, lost)
     known = {id_: size for id_, size in held.items() if graph.holders.get((id_,))}
-    if not known or len(graph.holders) > MOST_ENTRIES:
+    if not known:
         return None
     above = dominators(graph.holders)
     sums: dict[Node, int] = {}

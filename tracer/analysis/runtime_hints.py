@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 from tracer.analysis.one_offs import is_of_python
 from tracer.analysis.qualified_name import qualified_name
@@ -56,7 +57,12 @@ def _size(size_bytes: int) -> str:
 
 
 def _is_replaced(stack: FrameList) -> bool:
-    return bool(stack) and ALLOCATOR_MODULE.fullmatch(stack[0].module or "") is not None
+    return bool(stack) and _is_allocator_module(stack[0].module or "")
+
+
+@cache
+def _is_allocator_module(module: str) -> bool:
+    return ALLOCATOR_MODULE.fullmatch(module) is not None
 
 
 def _is_in_books(leak: Leak) -> bool:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from tracer.analysis.one_offs import BUILT_IN, OneOff, keeps_to_itself, one_off
 from tracer.analysis.options import AnalysisOptions
 from tracer.analysis.suppression import matching
-from tracer.model.findings import INDIRECT, INHERITED, ErrorFinding, Findings, Leak
+from tracer.model.findings import INDIRECT, INHERITED, ErrorFinding, Findings, FrameList, Leak
 
 
-def set_aside(leak: Leak, options: AnalysisOptions) -> Leak:
-    """Name what sets an entry aside; what is inherited is no leak anyhow and stays listed.
+def set_aside(leaks: Iterable[Leak], options: AnalysisOptions) -> list[Leak]:
+    """Name what sets entries aside; what is inherited is no leak anyhow and stays listed.
 
     What is lost with its owner is a part of what the owner's entry says: no built-in rule takes it from there.
     """
-    if leak.state == INHERITED:
-        return leak
-    own = next((rule for rule in options.suppressions if rule.matches(leak)), None)
-    rule = own or (one_off(leak) if options.default_suppressions else None)
+    known: dict[tuple[str, int], tuple[FrameList, OneOff | None]] = {}
+
+    def built_in(leak: Leak) -> OneOff | None:
+        """Look at each stack once: many entries have the same. It is kept here, so that its identity stays its own."""
+        key = leak.kind, id(leak.stack)
+        if key not in known:
+            known[key] = leak.stack, one_off(leak)
+        return known[key][1]
+
+    return [leak if leak.state == INHERITED else _judged(leak, options, built_in) for leak in leaks]
+
+
+def _judged(leak: Leak, options: AnalysisOptions, built_in: Callable[[Leak], OneOff | None]) -> Leak:
+    own = next((rule for rule in options.suppressions if rule.matches(leak)), None) if options.suppressions else None
+    rule = own or (built_in(leak) if options.default_suppressions else None)
     hangs_below = leak.reachability == INDIRECT and leak.owner is not None
     if rule is None or (isinstance(rule, OneOff) and (hangs_below or not keeps_to_itself(rule, leak))):
         return leak
@@ -39,7 +50,7 @@ def set_aside_errors(
 
 def set_aside_again(findings: Findings, options: AnalysisOptions) -> Findings:
     """Judge by these options what another run reported; what it set aside by the user's own rules stays so."""
-    leaks = [set_aside(_without_built_in(leak), options) for leak in (*findings.leaks, *findings.suppressed)]
+    leaks = set_aside(map(_without_built_in, (*findings.leaks, *findings.suppressed)), options)
     errors, notes = set_aside_errors(findings.errors, options)
     return replace(
         findings,

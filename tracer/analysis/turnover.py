@@ -54,19 +54,25 @@ def _quantile(bins: tuple[int, ...], share: float, least_ns: int, most_ns: int) 
 
 
 class Turnovers:
-    """The turnover by stack; `of` sums it for the stacks that an entry merges."""
+    """The turnover by stack; `of` sums it for the stacks that an entry merges: once for those of one program's runs."""
 
     def __init__(self, stacks: Iterable[int], find: Callable[[int], Turnover]) -> None:
         """`find`: asked of each of these stacks at most once, when an entry merges it."""
         self._stacks, self._find = frozenset(stacks), cache(find)
-
-    def of(self, stacks: Iterable[int]) -> Turnover | None:
+        self.of = cache(self._of)
         """Return the sum; None where nothing is known of one of them."""
-        stacks = list(stacks)
+        self.without_peak = cache(self._without_peak)
+        """Return the sum, without what of it is not known of some processes only."""
+
+    def _of(self, stacks: tuple[int, ...]) -> Turnover | None:
         if not stacks or not self._stacks.issuperset(stacks):
             return None
         parts = [self._find(stack) for stack in stacks]
         return parts[0] if len(parts) == 1 else _sum(parts)
+
+    def _without_peak(self, stacks: tuple[int, ...]) -> Turnover | None:
+        turnover = self.of(stacks)
+        return None if turnover is None else replace(turnover, peak=None)
 
 
 def _sum(parts: list[Turnover]) -> Turnover:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from tracer.late_dataclasses import dataclass
 from tracer.model.balance import Balance
@@ -385,12 +386,12 @@ class Findings:
         """Tell whether all was seen: nothing was lost, and no block was passed over by sampling."""
         return self.complete and not self.selection.is_sampled
 
-    @property
+    @cached_property
     def leaked(self) -> tuple[Leak, ...]:
         """Those judged a leak; never any for a target that lives, and no memory that something still points at."""
         return tuple(leak for leak in self.leaks if leak.state == "leaked" and not leak.is_held)
 
-    @property
+    @cached_property
     def held(self) -> tuple[Leak, ...]:
         """Memory that was not freed, and that something pointed at to the end."""
         return tuple(leak for leak in self.leaks if leak.state == "leaked" and leak.is_held)

@@ -11,7 +11,7 @@ from tracer.report.class_words import CLASSES, outstanding_amount
 from tracer.report.comparison_report import comparison_document
 from tracer.report.entry_sentence import short_place
 from tracer.report.holder_words import growing_lines, held_by
-from tracer.report.json_report import frame_document, growing_document, holder_document, scan_document
+from tracer.report.json_report import DESCRIBED, growing_document, scan_document
 from tracer.report.json_text import JsonText
 from tracer.report.look_words import look_lines
 from tracer.report.page import Page, page_for
@@ -100,10 +100,10 @@ def write_interval_json(
                 "bytes": leak.bytes,
                 "trend": leak.trend.word if leak.trend else None,
                 "reachability": leak.reachability,
-                "holders": [holder_document(holder) for holder in leak.holders or ()],
+                "holders": leak.holders or (),
             }
             for leak in reported(findings)
         ],
         "difference": comparison_document(comparison),
     }
-    JsonText(frame_document).write_line(document, stream)
+    JsonText(DESCRIBED).write_line(document, stream)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TextIO
 
 from tracer import __version__
 from tracer.model.balance import BalanceNode
@@ -32,12 +32,12 @@ FORMAT, VERSION = "refleak-report", 1
 
 def write_json(findings: Findings, stream: TextIO) -> None:
     """Write one JSON document, in ASCII, ended by a newline. Sizes in bytes, times in ns since the trace began."""
-    JsonText(frame_document).write(document(findings), stream)
+    JsonText(DESCRIBED).write(document(findings), stream)
 
 
 def write_json_line(findings: Findings, stream: TextIO) -> None:
     """Write the same document on one line, for a stream of them."""
-    JsonText(frame_document).write_line(document(findings), stream)
+    JsonText(DESCRIBED).write_line(document(findings), stream)
 
 
 def document(findings: Findings) -> dict[str, object]:
@@ -164,7 +164,7 @@ def _leak(leak: Leak) -> Json:
         "state": leak.state,
         "reachability": leak.reachability,
         "reachability_reason": leak.reachability_reason,
-        "holders": None if leak.holders is None else [holder_document(holder) for holder in leak.holders],
+        "holders": leak.holders,
         "holders_and_count": leak.holders_and_count or None,
         "owner": leak.owner,
         "below": {"count": leak.below_count, "bytes": leak.below_bytes} if leak.below_count else None,
@@ -329,7 +329,7 @@ def _error(error: ErrorFinding) -> Json:
         "last_get": error.last_get,
         "probably": error.probably,
         "reason": error.reason,
-        "holders": [holder_document(holder) for holder in error.holders],
+        "holders": error.holders,
     }
 
 
@@ -348,3 +348,7 @@ def frame_document(frame: Frame) -> Json:
         "language": frame.language,
         "why_unknown": frame.why_unknown,
     }
+
+
+DESCRIBED: Mapping[type, Callable[[Any], Json]] = {Frame: frame_document, Holder: holder_document}
+"""What documents have as it is, for JsonText."""

@@ -5,26 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from json import JSONEncoder
-from typing import TextIO
-
-from tracer.model.frames import Frame
+from typing import Any, TextIO
 
 Json = Mapping[str, object]
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-_MOST_KEPT = 1 << 16
+_MOST_KEPT = 1 << 26
+"""Characters. What is long is written again and again in a row: the same entry of one process after the other."""
+_CONSTANTS = {None: "null", True: "true", False: "false"}
 
 
 class JsonText:
-    """Writes documents of dicts, lists, strings, numbers, bools and None; and of Frames, which `of_frame` describes.
+    """Writes documents of dicts, lists, strings, numbers, bools and None; and of objects that `described` says how to
+    describe, by their type. These, and tuples of them, do not change while a document is written.
 
     An Iterator is written as a list, element by element, where only dicts are around it. Python's own encoder is many
-    times slower as soon as it is to indent; here it writes fields without structure, all that stand together at once.
+    times slower as soon as it is to indent.
     """
 
-    def __init__(self, of_frame: Callable[[Frame], Json]) -> None:
-        self._of_frame = of_frame
-        self._flat: dict[int, Callable[[object], str]] = {}
-        self._known: dict[tuple[int, int], tuple[Frame, str]] = {}
+    def __init__(self, described: Mapping[type, Callable[[Any], Json]]) -> None:
+        self._described = described
+        self._keys: dict[str, str] = {}
+        self._known: dict[tuple[int, int], tuple[object, str]] = {}
+        self._known_length = 0
 
     def write(self, document: Json, stream: TextIO) -> None:
         """Write one document in ASCII, ended by a newline."""
@@ -38,8 +39,8 @@ class JsonText:
         stream.flush()
 
     def _plain(self, value: object) -> object:
-        if isinstance(value, Frame):
-            return self._of_frame(value)
+        if type(value) in self._described:
+            return self._described[type(value)](value)
         if isinstance(value, Iterator):
             return list(value)
         raise TypeError(f"{type(value).__name__} has no JSON")
@@ -64,50 +65,58 @@ class JsonText:
             yield self._text(value, level)
 
     def _text(self, value: object, level: int) -> str:
+        kind = type(value)
+        if kind is str:
+            return _quoted(value)
+        if kind is int:
+            return str(value)
+        if value is None or kind is bool:
+            return _CONSTANTS[value]  # type: ignore[index]
+        if kind is tuple:
+            return self._tuple(value, level)  # type: ignore[arg-type]
+        if kind in self._described:
+            return self._object(value, level)
         if isinstance(value, Mapping):
             return _enclosed("{", self._members(value, level + 1), "}", level)
-        if isinstance(value, list | tuple):
-            if value and isinstance(value[0], Frame):
-                return _enclosed("[", [self._frame(frame, level + 1) for frame in value], "]", level)
+        if isinstance(value, list):
             return _enclosed("[", [self._text(member, level + 1) for member in value], "]", level)
-        if isinstance(value, Frame):
-            return _enclosed("{", self._members(self._of_frame(value), level + 1), "}", level)
-        return _quoted(value)
+        return _encoded(value)
 
     def _members(self, members: Json, level: int) -> list[str]:
-        """Return the members of a dict as text; those without structure that stand side by side are one piece."""
-        pieces, flat = [], {}
+        keys = self._keys
+        pieces = []
         for key, value in members.items():
-            if type(value) in _SCALARS:
-                flat[key] = value
-                continue
-            if flat:
-                pieces.append(self._encoder(level)(flat)[1:-1])
-                flat = {}
-            pieces.append(f"{_quoted(key)}: {self._text(value, level)}")
-        if flat:
-            pieces.append(self._encoder(level)(flat)[1:-1])
+            known = keys.get(key)
+            if known is None:
+                known = keys[key] = f"{_quoted(key)}: "
+            pieces.append(known + self._text(value, level))
         return pieces
 
-    def _encoder(self, level: int) -> Callable[[object], str]:
-        """Return what writes a dict's members with a new line and `level` spaces between them."""
-        known = self._flat.get(level)
-        if known is None:
-            known = self._flat[level] = JSONEncoder(separators=(",\n" + " " * level, ": ")).encode
-        return known
+    def _object(self, value: object, level: int) -> str:
+        """Return the text of an object that is described: kept, since most are of many lists."""
+        known = self._known.get((id(value), level))
+        return self._keep(value, level, self._described[type(value)](value)) if known is None else known[1]
 
-    def _frame(self, frame: Frame, level: int) -> str:
-        """Return the text of a stack's frame: kept, since most frames are of many stacks."""
-        known = self._known.get((id(frame), level))
-        if known is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            # The frame is kept too: while it lives, no other has its id.
-            known = self._known[id(frame), level] = (frame, self._text(frame, level))
-        return known[1]
+    def _tuple(self, value: tuple[object, ...], level: int) -> str:
+        """Return the text of a list: kept as it is of such objects, which stacks and holders are."""
+        if not value or type(value[0]) not in self._described:
+            return self._text(list(value), level)
+        known = self._known.get((id(value), level))
+        return self._keep(value, level, list(value)) if known is None else known[1]
+
+    def _keep(self, value: object, level: int, described: object) -> str:
+        text = self._text(described, level)
+        if self._known_length > _MOST_KEPT:
+            self._known.clear()
+            self._known_length = 0
+        self._known_length += len(text)
+        # The object is kept too: while it lives, no other has its id.
+        self._known[id(value), level] = value, text
+        return text
 
 
-_quoted = JSONEncoder().encode
+_encoded = JSONEncoder().encode
+_quoted: Callable[[Any], str] = json.encoder.encode_basestring_ascii
 
 
 def _enclosed(opening: str, members: Iterable[str], closing: str, level: int) -> str:

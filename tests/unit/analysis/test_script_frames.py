@@ -198,7 +198,7 @@ def test_hints_where_glib_holds_structs_in_slice_pages() -> None:
 
 def test_arenas_that_a_script_fills_are_not_set_aside() -> None:
     def aside(entry: Leak) -> str | None:
-        return set_aside(entry, AnalysisOptions()).suppressed_by
+        return set_aside([entry], AnalysisOptions())[0].suppressed_by
 
     filled = arenas(NEW, INSIDE, SCRIPT, INSIDE)
     assert aside(filled) is None

@@ -130,22 +130,22 @@ def test_the_median_is_taken_from_the_bins() -> None:
     totals = {"stack": 1, "made": 40, "freed": 38, "peak": 3, "risen": 9, **lives}
     bins = [{"stack": 1, "bin": 1, "count": 10}, {"stack": 1, "bin": 3, "count": 28}]
     snap = snapshot(code, totals=records(TOTALS_RECORD, [totals]), life_bins=records(LIFE_BIN, bins))
-    turnover = block_turnover(snap).of([1])
+    turnover = block_turnover(snap).of((1,))
     assert turnover is not None
     # the 19th of 38 is the 9th of the 28 in bin 3, which goes from 16,384 to 32,768 ns
     assert turnover.lives == Durations(38, 5000, int(16384 + 16384 * 9 / 28), 2 * SECOND)
     assert 1 << LIFE_SHIFT + 2 == 16384
     assert (turnover.made, turnover.freed, turnover.peak, turnover.since_risen) == (40, 38, 3, 31)
-    short = block_turnover(replace(snap, life_bins=snap.life_bins[:1])).of([1])
+    short = block_turnover(replace(snap, life_bins=snap.life_bins[:1])).of((1,))
     assert short is not None and short.lives == Durations(38, 5000, None, 2 * SECOND)
-    assert block_turnover(snap).of([1, 2]) is None
+    assert block_turnover(snap).of((1, 2)) is None
 
 
 def test_the_median_lies_between_the_shortest_and_the_longest() -> None:
     book = {"stack": 1, "made": 1, "freed": 1, "life_min_ns": 5001, "life_max_ns": 5001}
     for number in (1, 31):
         bins = records(LIFE_BIN, [{"stack": 1, "bin": number, "count": 1}])
-        turnover = block_turnover(snapshot(totals=records(TOTALS_RECORD, [book]), life_bins=bins)).of([1])
+        turnover = block_turnover(snapshot(totals=records(TOTALS_RECORD, [book]), life_bins=bins)).of((1,))
         assert turnover is not None and turnover.lives == Durations(1, 5001, 5001, 5001)
 
 

@@ -17,7 +17,7 @@ from tracer.model.holders import HOLDER_RECORD, HolderKind, HolderName
 from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, REACH_RECORD, Reach, RootKind, Scan
 from tracer.report.holder_words import held_by
 from tracer.report.html_document import html_document
-from tracer.report.json_report import document, frame_document
+from tracer.report.json_report import DESCRIBED, document
 from tracer.report.json_text import JsonText
 from tracer.report.text import write_text
 from tracer.report.text_options import TextOptions
@@ -55,7 +55,7 @@ def test_entries_say_who_holds_them() -> None:
     write_text(findings, stream, TextOptions(width=100, color=False, show=("reachable",)))
     assert "    held by struct owner.second, in a block from make_2 srv.c:1\n" in stream.getvalue()
     assert "      41  a global, " in stream.getvalue()
-    JsonText(frame_document).write(document(findings), text := io.StringIO())
+    JsonText(DESCRIBED).write(document(findings), text := io.StringIO())
     validate(json.loads(text.getvalue()), SCHEMA)
     assert html_document(findings)["leaks"][0]["heldBy"] == [  # type: ignore[index]
         "count 2, one holder (owner.second): one reference has no holder",

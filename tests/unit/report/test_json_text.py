@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tracer.analysis import analyse
 from tracer.model.findings import Findings
 from tracer.model.frames import Frame
-from tracer.report.json_report import document, frame_document, write_json
+from tracer.report.json_report import DESCRIBED, document, frame_document, write_json
 from tracer.report.json_text import JsonText
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -24,8 +24,8 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 
 def plain(value: object) -> object:
     """Return a document as json.dump can write it."""
-    if isinstance(value, Frame):
-        return dict(frame_document(value))
+    if type(value) in DESCRIBED:
+        return plain(DESCRIBED[type(value)](value))
     if isinstance(value, Mapping):
         return {key: plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple | Iterator):
@@ -42,13 +42,13 @@ def written(findings: Findings) -> str:
 @given(st.dictionaries(st.text(), VALUES))
 def test_any_document_is_written_as_by_python(value: dict[str, object]) -> None:
     stream = io.StringIO()
-    JsonText(frame_document).write(value, stream)
+    JsonText(DESCRIBED).write(value, stream)
     assert stream.getvalue() == json.dumps(value, indent=1) + "\n"
 
 
 def test_iterators_are_written_as_lists() -> None:
     stream = io.StringIO()
-    JsonText(frame_document).write({"a": iter([]), "b": {"c": iter([1, {"d": [2]}]), "e": {}}}, stream)
+    JsonText(DESCRIBED).write({"a": iter([]), "b": {"c": iter([1, {"d": [2]}]), "e": {}}}, stream)
     assert stream.getvalue() == json.dumps({"a": [], "b": {"c": [1, {"d": [2]}], "e": {}}}, indent=1) + "\n"
 
 
@@ -67,6 +67,6 @@ def test_a_frame_of_many_stacks_is_described_once() -> None:
 
     frames = tuple(Frame(f"f{n}", "app", address=n) for n in range(7))
     stream = io.StringIO()
-    JsonText(describe).write({"leaks": ({"stack": frames[n % 7 :]} for n in range(1000))}, stream)
+    JsonText({Frame: describe}).write({"leaks": ({"stack": frames[n % 7 :]} for n in range(1000))}, stream)
     assert set(described.values()) == {1} and len(described) == 7
     assert len(json.loads(stream.getvalue())["leaks"]) == 1000

@@ -29,7 +29,7 @@ from tracer.model.reachability import (
     Scan,
 )
 from tracer.model.snapshot import Loss, Snapshot
-from tracer.report.json_report import document, frame_document
+from tracer.report.json_report import DESCRIBED, document
 from tracer.report.json_text import JsonText
 from tracer.report.text import write_text
 from tracer.report.text_options import TextOptions
@@ -273,7 +273,7 @@ def test_lost_data_are_not_forgotten() -> None:
 def test_json_follows_its_schema() -> None:
     code, whole = made()
     stream = io.StringIO()
-    JsonText(frame_document).write(document(analyse(whole, code.symbols)), stream)
+    JsonText(DESCRIBED).write(document(analyse(whole, code.symbols)), stream)
     report = json.loads(stream.getvalue())
     validate(report, SCHEMA)
     assert report["scans"] == [
