@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tracer.model.distinct_values import distinct
 from tracer.procfs.memory import MOST_PIECES, read_pieces
 
 PAGE = 4096
@@ -18,6 +19,13 @@ _NEAR = 16
 """Pages that are not there, of which so few between two that are there are read with them."""
 _FEW = 256
 """Pages that are looked at one by one: numpy takes as long for any number up to that."""
+
+_AT_ONCE = 1 << 14
+"""Addresses of which the words are gathered together."""
+_DENSE = 8
+"""Of so many pieces in each page the pages are read: a page takes 1.0 us, a piece of 24 bytes 0.4 (Linux 6.18), and to
+pick them out of their pages 0.1."""
+_PAGE_MASK = np.uint64(-PAGE & (1 << 64) - 1)
 
 _PIECE = np.dtype([("base", "<u8"), ("length", "<u8")])
 """struct iovec."""
@@ -96,7 +104,34 @@ class ProcessMemory:
         return words
 
     def gather(self, addresses: Addresses, words: int) -> Addresses:
-        """Return so many words from each address on, as rows; zeros where they cannot be read."""
+        """Return so many words from each address on, as rows; zeros where they cannot be read. Addresses are multiples
+        of 8; many in a row that are near each other are read sooner."""
+        found = [np.zeros((0, words), np.uint64)]
+        for at in range(0, len(addresses), _AT_ONCE):
+            some = addresses[at : at + _AT_ONCE]
+            rows = self._gather_by_page(some, words)
+            found.append(self._gather_each(some, words) if rows is None else rows)
+        return np.concatenate(found)
+
+    def _gather_by_page(self, addresses: Addresses, words: int) -> Addresses | None:
+        """Read whole pages; None where that is no less work, or not all of them can be read."""
+        if len(addresses) < _FEW:
+            return None
+        last = addresses + np.uint64(8 * words - 1)
+        pages = distinct(np.concatenate([addresses, last]) & _PAGE_MASK)
+        if len(pages) * _DENSE > len(addresses):
+            return None
+        cuts = np.flatnonzero(np.diff(pages) != PAGE) + 1
+        runs = list(zip(pages[[0, *cuts]].tolist(), (pages[[*cuts - 1, -1]] + np.uint64(PAGE)).tolist(), strict=True))
+        buffer = np.empty(len(pages) * PAGE // 8, np.uint64)
+        if len(runs) > MOST_PIECES or not self.read_all(runs, buffer):
+            return None
+        first = np.searchsorted(pages, addresses & _PAGE_MASK) * (PAGE // 8)
+        first += (addresses % np.uint64(PAGE)).astype(np.int64) // 8
+        rows: Addresses = buffer[first[:, None] + np.arange(words)]
+        return rows
+
+    def _gather_each(self, addresses: Addresses, words: int) -> Addresses:
         rows = np.zeros((len(addresses), words), np.uint64)
         at, width = 0, 8 * words
         while at < len(addresses):
