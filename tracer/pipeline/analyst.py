@@ -7,8 +7,6 @@ by it.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
 import pickle
 import select
@@ -24,11 +22,11 @@ import numpy as np
 from tracer.capture.assembly import take_snapshot
 from tracer.capture.session import Session
 from tracer.errors import RefleakError
+from tracer.kernel.forked_copy import begin_copy
 from tracer.model.snapshot import Records, Snapshot
 
 Job = Callable[[Snapshot, Any], Any]
 """From a snapshot and what the job before returned (None at first) to what the next is given; it runs in the copy."""
-_PR_SET_PDEATHSIG = 1
 _PATIENCE_SECONDS = 20.0
 _MAPS_SECONDS = 4.0
 """So long may processes stand until the copy has read their blocks."""
@@ -82,14 +80,8 @@ class Analyst:
         """Never return: nothing of the trace may run in the copy."""
         status = 1
         try:
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != tracer:
+            if not begin_copy(tracer):
                 return
-            gc.disable()  # a collection would write to all that is shared with the tracer
-            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGTSTP, signal.SIGWINCH):
-                signal.signal(number, signal.SIG_IGN)
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
             on_read = partial(_tell, session, tells) if tells is not None else None
             if on_read is None:
                 os.nice(40)

@@ -6,59 +6,42 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tracer.kernel.kernel_records import OldBlock
 from tracer.kernel.known_threads import is_held, thread_head
 from tracer.kernel.maps import Maps
-from tracer.late_dataclasses import dataclass
 from tracer.model import records
 from tracer.model.addresses import Space
-from tracer.model.holders import HOLDER_RECORD
-from tracer.model.reachability import NOT_STOPPED, REACH_RECORD, Scan
+from tracer.model.reachability import NOT_STOPPED, Scan
 from tracer.model.records import ControlKind
-from tracer.model.snapshot import Process, Records, Snapshot, Stack
+from tracer.model.snapshot import Process, Records, Snapshot
 from tracer.procfs.maps import read_maps
 from tracer.procfs.process import has_one_thread, thread_ids
 from tracer.reachability.memory import STORAGE, Memory
-from tracer.reachability.reach_records import reach_and_holders
 from tracer.scanning.epoll_words import epoll_words, with_epoll_words
+from tracer.scanning.judging import judged
 from tracer.scanning.layout import FindStorage, Layout, layout
-from tracer.scanning.outstanding import Heaps, OutstandingTable, RowsBySpace
+from tracer.scanning.outstanding import Heaps
 from tracer.scanning.own_blocks import has_blocks
 from tracer.scanning.pointer_scan import PointerScan, TooMuch
 from tracer.scanning.process_memory import ProcessMemory
-from tracer.scanning.reasons import NOTHING_MADE, UNREADABLE, WENT_ON, why_not
+from tracer.scanning.reasons import NOTHING_MADE, UNREADABLE, WENT_ON
 from tracer.scanning.register_words import register_words, thread_rows
 from tracer.scanning.resident_pages import ResidentPages, read_resident
-from tracer.scanning.running_reads import MOST_SECONDS, RunningRead, read_running, registers_of, was_asleep
+from tracer.scanning.running_reads import MOST_SECONDS, read_running, registers_of, was_asleep
+from tracer.scanning.space_read import SpaceRead
 from tracer.scanning.stopped_threads import NotStopped, Words, let_go, stack_pointer, stopped_threads
-from tracer.scanning.surroundings import ModuleTable, surroundings
+from tracer.scanning.surroundings import ModuleTable
 from tracer.scanning.thread_activity import tracer_of
-from tracer.scanning.thread_stacks import DumpedWalk, MakeWalk, dumped_walks, frame_spans
+from tracer.scanning.thread_stacks import DumpedWalk, MakeWalk, dumped_walks
 
 _PATIENCE_NS = 4_000_000_000
 """Of reading: who is held goes on after five seconds, unless the user wants something else."""
 _HELD_SECONDS = 3.0
 """So long may one be read again and again that is held for it."""
-
-
-@dataclass(frozen=True)
-class _Read:
-    memory: Memory | None
-    scan: Scan
-    walks: list[DumpedWalk] = field(default_factory=list)
-    is_unsettled: bool = False
-    """A block was on the move, or the process ran meanwhile: what is free may be one."""
-    since_ns: int = 0
-    """Of one that was stopped: when that began."""
-    pages: ResidentPages | None = None
-    running: RunningRead | None = None
-    """Of one that was not stopped."""
-    is_at_exec: bool = False
-    """It was about to execute a program, which may have failed."""
 
 
 class Endings:
@@ -75,9 +58,9 @@ class Endings:
         """Else processes are read while they run, as those are that another process traces."""
         self.most_bytes: int | None = None
         """Who has more to be read is not looked into."""
-        self._read: dict[Space, _Read] = {}
+        self._read: dict[Space, SpaceRead] = {}
         """Of those that run on."""
-        self._last: dict[Space, _Read] = {}
+        self._last: dict[Space, SpaceRead] = {}
         """Of those that came to a last call: some go on from abort()."""
         self._unsettled: list[ResidentPages] = []
         self._left: set[int] = set()
@@ -95,21 +78,21 @@ class Endings:
         """Read the memory of a process that is held by this record where it is about to execute a program."""
         self._keep(control, self._memory_at_exec)
 
-    def _keep(self, control: np.void, read_memory: Callable[[np.void], _Read]) -> None:
+    def _keep(self, control: np.void, read_memory: Callable[[np.void], SpaceRead]) -> None:
         space = int(control["pid"]), int(control["generation"])
-        self._last[space] = _Read(None, Scan(*space, reason=UNREADABLE))  # so it stays if what follows goes wrong
+        self._last[space] = SpaceRead(None, Scan(*space, reason=UNREADABLE))  # so it stays if what follows goes wrong
         try:
             if self._made_nothing(control):
-                read = _Read(None, Scan(*space, reason=NOTHING_MADE))
+                read = SpaceRead(None, Scan(*space, reason=NOTHING_MADE))
             else:
                 read = read_memory(control)
         except (NotStopped, TooMuch) as error:
-            read = _Read(None, Scan(*space, reason=str(error)))
+            read = SpaceRead(None, Scan(*space, reason=str(error)))
         except (FileNotFoundError, ProcessLookupError):
-            read = _Read(None, Scan(*space, reason=WENT_ON))
+            read = SpaceRead(None, Scan(*space, reason=WENT_ON))
         now, since = time.monotonic_ns(), int(control["ticket"])
         if read.memory is not None and not is_held(self._maps, control):
-            read = _Read(None, Scan(*space, reason=WENT_ON))
+            read = SpaceRead(None, Scan(*space, reason=WENT_ON))
         if read.memory is not None:
             read = replace(read, memory=replace(read.memory, time_ns=self._clock(now)))
         scan = replace(read.scan, held_ns=max(0, now - since) if since else 0)
@@ -160,7 +143,7 @@ class Endings:
                 self._note_what_ran()
             now = time.monotonic_ns()
             for space, began, stop, others in stops:
-                self._read[space] = _Read(None, Scan(*space, reason=UNREADABLE))
+                self._read[space] = SpaceRead(None, Scan(*space, reason=UNREADABLE))
                 self._read[space] = replace(self._look(space, others, now), since_ns=began)
                 if then is None:
                     stop.close()
@@ -185,12 +168,12 @@ class Endings:
             read = self._read_running(space, 0, np.zeros(0, np.uint64), why, serve)
         except (TooMuch, OSError) as error:
             reason = str(error) if isinstance(error, TooMuch) else UNREADABLE
-            read = _Read(None, Scan(*space, reason=reason, why_running=why))
+            read = SpaceRead(None, Scan(*space, reason=reason, why_running=why))
         self._read[space] = read
 
     def _read_running(
         self, space: Space, thread: int, own: Words, why: str, serve: Callable[[], None], seconds: float = MOST_SECONDS
-    ) -> _Read:
+    ) -> SpaceRead:
         """Read a process that runs on, but for `thread`, held, with its registers. Raises TooMuch, OSError."""
         memory = ProcessMemory(space[0])
         plan = Layout((), (), (), ())
@@ -208,7 +191,7 @@ class Endings:
             standing += read.registers.values() if read.asleep is not None else ()
             walks = dumped_walks(memory, space, standing, self._make_walk)
             scan = Scan(*space, bytes_read=memory.bytes_read, why_running=why, passes=read.passes)
-            return _Read(read.memory, scan, walks, True, pages=read_resident(space[0], plan), running=read)
+            return SpaceRead(read.memory, scan, walks, True, pages=read_resident(space[0], plan), running=read)
         finally:
             memory.close()
 
@@ -234,7 +217,7 @@ class Endings:
         except (NotStopped, OSError) as error:
             stop.close()
             self._standing.discard(space[0])
-            self._read[space] = _Read(None, Scan(*space, reason=str(error)))
+            self._read[space] = SpaceRead(None, Scan(*space, reason=str(error)))
 
     def put_off(self, blobs: Iterable[bytes]) -> list[bytes]:
         """Return those records of the control ring that can be handled now: the last calls of processes that are
@@ -254,7 +237,7 @@ class Endings:
         """Note that the processes that were stopped are about to go on; or why nothing is known of them."""
         self._note_held(list(self._read))
         if reason is not None:
-            self._read = {space: _Read(None, replace(r.scan, reason=reason)) for space, r in self._read.items()}
+            self._read = {space: SpaceRead(None, replace(r.scan, reason=reason)) for space, r in self._read.items()}
 
     def _note_held(self, spaces: Iterable[Space]) -> None:
         now = time.monotonic_ns()
@@ -263,17 +246,17 @@ class Endings:
             held = now - read.since_ns if read.since_ns else read.scan.held_ns
             self._read[space] = replace(read, scan=replace(read.scan, held_ns=held))
 
-    def _look(self, space: Space, others: dict[int, Words], now: int) -> _Read:
+    def _look(self, space: Space, others: dict[int, Words], now: int) -> SpaceRead:
         try:
             if not others:
-                return _Read(None, Scan(*space, reason="it has no thread"))
+                return SpaceRead(None, Scan(*space, reason="it has no thread"))
             nothing = np.zeros(0, np.uint64)
             memory, size, walks, pages = self._memory_of(space, 0, nothing, others, now)
             unsettled = self._is_unsettled(others)
             scan = Scan(*space, bytes_read=size)
-            return _Read(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled, pages=pages)
+            return SpaceRead(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled, pages=pages)
         except (TooMuch, OSError) as error:
-            return _Read(None, Scan(*space, reason=str(error) if isinstance(error, TooMuch) else UNREADABLE))
+            return SpaceRead(None, Scan(*space, reason=str(error) if isinstance(error, TooMuch) else UNREADABLE))
 
     def _is_unsettled(self, threads: Iterable[int]) -> bool:
         """Tell whether one of these threads is inside of a realloc: the old block is not alive any more then, and the
@@ -312,7 +295,7 @@ class Endings:
         found = PointerScan(memory, plan, deadline, self.most_bytes).run(registers, regions)
         return replace(found, allocator_storage=np.array(self._find_storage(entries, words), STORAGE)), plan
 
-    def _memory_of_held(self, control: np.void) -> _Read:
+    def _memory_of_held(self, control: np.void) -> SpaceRead:
         """Stop the other threads, and read. Raises NotStopped, TooMuch, OSError."""
         pid, thread = int(control["pid"]), int(control["ending"]["thread"])
         own = control["ending"]["registers"]
@@ -324,9 +307,9 @@ class Endings:
             return replace(read, is_unsettled=not asleep or self._is_unsettled(thread_ids(pid)))
         with stopped_threads(pid, thread, self._left) as others:
             memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))
-            return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
+            return SpaceRead(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
-    def _memory_at_exec(self, control: np.void) -> _Read:
+    def _memory_at_exec(self, control: np.void) -> SpaceRead:
         """Stop the other threads, and read, in half the time; the one that is held goes on with all of its registers.
         Raises NotStopped, TooMuch, OSError."""
         pid, thread = int(control["pid"]), int(control["thread"])
@@ -337,9 +320,9 @@ class Endings:
         with stopped_threads(pid, thread, self._left) as others:
             since_ns, standing = int(control["ticket"]) - _PATIENCE_NS // 2, {thread: own, **others}
             memory, size, walks, pages = self._memory_of(space, 0, np.zeros(0, np.uint64), standing, since_ns)
-            return _Read(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
+            return SpaceRead(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
-    def _of(self, process: Process) -> _Read | None:
+    def _of(self, process: Process) -> SpaceRead | None:
         """Take what was read: while it ran on, where it did when the trace ended, else at its last call."""
         space = process.pid, process.generation
         looked, last = self._read.pop(space, None), self._last.pop(space, None)
@@ -350,46 +333,9 @@ class Endings:
     def judged(
         self, snapshot: Snapshot, freed: Records, modules: ModuleTable, heaps: Heaps | None = None
     ) -> Snapshot:  # fmt: skip
-        """Return the snapshot with what was looked into, the classes of what is outstanding, and who holds it.
-
-        `freed`: FREED_BLOCKs; `modules`: of the snapshot.
-        """
-        found, holders, scans = [np.zeros(0, REACH_RECORD)], [np.zeros(0, HOLDER_RECORD)], []
-        stacks: dict[int, Stack] = {}
-        all_alive, all_freed = OutstandingTable(snapshot, heaps), RowsBySpace(freed)
-        for process in snapshot.processes:
-            space = process.pid, process.generation
-            alive, own = all_alive.of(space), all_freed.of(space)
-            read = self._of(process)
-            frames = frame_spans(read.walks if read is not None else ())
-            until = read.memory.time_ns if read is not None and read.memory is not None else 0
-            by_then = own[own["time_ns"] <= until]  # what was freed later still held
-            around = replace(surroundings(snapshot, process, modules, by_then), frames=frames.spans)
-            if not any(map(len, (alive.allocations, alive.objects, alive.mapped, around.gone))):
-                continue
-            why = read.scan.reason if read is not None else None
-            reason = self._hindrance or why_not(process, why, is_known=read is not None)
-            if reason is None and read is not None and read.memory is not None:
-                is_older = snapshot.mode == "attached"
-                is_sure = not read.is_unsettled and snapshot.is_whole(*space)
-                free_holds = is_older or not is_sure
-                reach, held = reach_and_holders(
-                    read.memory, alive, around, space, free_holds=free_holds, knows_freed=is_older and is_sure,
-                    still_held=own[own["time_ns"] > until],
-                )  # fmt: skip
-                found.append(reach)
-                holders.append(held)
-                stacks |= frames.named_by(held)
-                resident = read.pages.with_blocks(
-                    alive.blocks, knows_all=not free_holds, is_of_glibc=alive.heaps is None
-                ) if read.pages is not None else None  # fmt: skip
-                scans.append(replace(read.scan, blocks=len(alive.allocations), resident=resident))
-            else:
-                scans.append(Scan(*space, reason=reason or UNREADABLE, held_ns=read.scan.held_ns if read else 0))
-        return replace(
-            snapshot, scans=tuple(scans), reach=np.concatenate(found), holders=np.concatenate(holders),
-            stacks={**snapshot.stacks, **stacks} if stacks else snapshot.stacks,
-        )  # fmt: skip
+        """Return the snapshot with what `judging.judged` finds in what was read. Once: it is kept no longer."""
+        reads = [self._of(process) for process in snapshot.processes]
+        return judged(snapshot, reads, freed, modules, self._hindrance, heaps)
 
 
 def _control(blob: bytes) -> np.void:
