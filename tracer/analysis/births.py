@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -35,8 +35,8 @@ class Births:
         return Durations(self.count, last, median, first)
 
 
-def births(times: Column, sizes: Column, bounds: Indices, spans: Sequence[tuple[int, int]]) -> list[Births]:
-    """Return the births of each entry.
+def births(times: Column, sizes: Column, bounds: Indices, spans: Sequence[tuple[int, int]]) -> Iterator[Births]:
+    """Return the births of entry after entry.
 
     Rows bounds[e] to bounds[e + 1] of `times` and `sizes` (bytes) are those of entry e, the oldest first; no entry is
     empty. `spans`: per entry, when the trace of its process began and ended.
@@ -56,4 +56,4 @@ def births(times: Column, sizes: Column, bounds: Indices, spans: Sequence[tuple[
         counts.tolist(), first.tolist(), median.tolist(), last.tolist(), map(tuple, made.tolist()), late.tolist(),
         (start for start, _ in spans), ends.tolist(), strict=True,
     )  # fmt: skip
-    return [Births(*row) for row in rows]
+    return (Births(*row) for row in rows)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -57,13 +58,17 @@ def blocks_of(records: Records, address: str, size: str, kind: str, evidence: Ev
 class MergedBlocks:
     """One entry before it is told what it means, and the raw stack ids that it merges."""
 
-    leak: partial[Leak]
-    """Makes the entry, given what it means."""
+    fields: dict[str, Any]
+    """Of its Leak, but for what it means."""
     count: int
     kept: int
     """How many of these were kept: all, or those that were drawn."""
     stacks: tuple[int, ...]
     births: Births
+
+    def leak(self, **meaning: Any) -> Leak:
+        """Make the entry, given what it means."""
+        return Leak(**self.fields, **meaning)
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class _OfEntries:
     size_max: list[int]
     root_kinds: list[int]
     """A bit for each."""
-    births: list[Births]
+    births: Iterator[Births]
     holders: list[tuple[Holder, ...] | None]
     objects_in: list[tuple[int, ...]]
     instances: list[tuple[Instance, ...]]
@@ -82,11 +87,11 @@ class _OfEntries:
 
 def merge_blocks(
     blocks: Blocks, kind: str, evidence: Evidence, objects: NumberedObjects | None = None, inherited: bool = False
-) -> list[MergedBlocks]:
-    """Merge blocks by process, address space, allocator and the functions of their stack. `objects`: those that may be
-    in them."""
+) -> Iterator[MergedBlocks]:
+    """Merge blocks by process, address space, allocator and the functions of their stack, and yield entry by entry, of
+    which there may be a million. `objects`: those that may be in them."""
     if len(blocks) == 0:
-        return []
+        return
     names = [evidence.allocator(site) or "" for site in range(int(blocks.site.max()) + 1)]
     codes = {name: code for code, name in enumerate(sorted(set(names)))}
     allocator = np.array([codes[name] for name in names])[blocks.site]
@@ -105,13 +110,13 @@ def merge_blocks(
     for group, key in enumerate(keys):
         members[key].append(group)
     within = objects.within(blocks.pid, blocks.generation, blocks.address, blocks.size) if objects else None
-    return _measure(blocks, raw, members, kind, evidence, within, inherited)
+    yield from _measure(blocks, raw, members, kind, evidence, within, inherited)
 
 
 def _measure(
     blocks: Blocks, raw: Groups, members: dict[Key, list[int]], kind: str, evidence: Evidence, within: Numbers | None,
     inherited: bool,
-) -> list[MergedBlocks]:
+) -> Iterator[MergedBlocks]:
     pieces = [0, *np.cumsum([len(groups) for groups in members.values()]).tolist()]
     groups = [group for groups in members.values() for group in groups]
     position = np.empty(len(raw), dtype=np.int64)
@@ -123,24 +128,24 @@ def _measure(
     whole = estimated(blocks.size[order].astype(np.uint64), bounds[:-1], sampled)
     first = raw.first[groups]
     made_by = (blocks.stack[first].tolist(), blocks.site[first].tolist(), whole.counts.tolist(), whole.bytes.tolist())
-    parts, merged = list(zip(*made_by, strict=True)), []
+    parts = list(zip(*made_by, strict=True))
 
     @cache
     def state(pid: int, generation: int, name: str) -> str:
         return INHERITED if inherited else evidence.state(pid, generation, kind, name)
 
-    for number, (key, (begin, end)) in enumerate(zip(members, pairwise(pieces), strict=True)):
+    each = zip(members, pairwise(pieces), found.births, strict=True)
+    for number, (key, (begin, end), born) in enumerate(each):
         some, sample = parts[begin:end], whole.sample(slice(begin, end))
         count = sum([part[2] for part in some])
-        leak = partial(
-            _entry(key, kind, evidence, some, found.root_kinds[number]),
+        fields = _entry(key, kind, evidence, some, found.root_kinds[number])
+        fields.update(
             state=state(key[0], key[1], key[2]), count=count, bytes=sum([part[3] for part in some]), sample=sample,
             size_min=found.size_min[number], size_max=found.size_max[number], instances=found.instances[number],
             holders=found.holders[number], objects_in=found.objects_in[number],
         )  # fmt: skip
         stacks = tuple([part[0] for part in some])
-        merged.append(MergedBlocks(leak, count, sample.count if sample else count, stacks, found.births[number]))
-    return merged
+        yield MergedBlocks(fields, count, sample.count if sample else count, stacks, born)
 
 
 def _of_entries(
@@ -152,11 +157,12 @@ def _of_entries(
     order, starts = np.lexsort((blocks.address, blocks.time, entry)), bounds[:-1]
     sizes = blocks.size[order].astype(np.uint64)
     roots = np.bitwise_or.reduceat(np.uint32(1) << blocks.reached.root_kind[order].astype(np.uint32), starts)
-    spans = [evidence.span(pid, generation) for pid, generation, *_ in keys]
+    span = cache(evidence.span)
+    spans = [span(pid, generation) for pid, generation, *_ in keys]
     most = np.minimum(counts, evidence.samples)
     first = np.concatenate([[0], np.cumsum(most)])
     rows = order[np.arange(first[-1]) + np.repeat(starts - first[:-1], most)]
-    ends = np.repeat([evidence.end_ns(pid, generation) for pid, generation, *_ in keys], most)
+    ends = np.repeat([end_ns for _, end_ns in spans], most)
     shown = _instances(blocks, rows, ends.tolist())
     return _OfEntries(
         np.minimum.reduceat(sizes, starts).tolist(), np.maximum.reduceat(sizes, starts).tolist(), roots.tolist(),
@@ -173,28 +179,27 @@ def _explained(reach: int, root_kinds: int) -> tuple[str | None, str | None]:
 
 def _entry(
     key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int, int]], root_kinds: int
-) -> partial[Leak]:
+) -> dict[str, Any]:
     """`parts`: (stack id, site, count, bytes) of each raw stack; the one with most bytes stands for all."""
     pid, generation, name, id_, reach, owner = key
     word, reason = _explained(reach, root_kinds)
     stack_id, site, *_ = min(parts, key=lambda part: (-part[3], -part[2], part[0])) if len(parts) > 1 else parts[0]
     stack = evidence.stacks.get(stack_id)
     frames = evidence.makers.whole(stack.frames, site)
-    return partial(
-        Leak,
-        id=id_,
-        kind=kind,
-        type=name or None,
-        pid=pid,
-        stack=frames,
-        stack_complete=stack.complete,
-        stack_status=stack.status,
-        own_frame=evidence.own_frames.of(frames, len(frames) - len(stack.frames)),
-        maker=frames[0].function if len(frames) > len(stack.frames) else None,
-        reachability=word,
-        reachability_reason=reason or evidence.why_unknown.get((pid, generation)),
-        owner=owner or None,
-    )
+    return {
+        "id": id_,
+        "kind": kind,
+        "type": name or None,
+        "pid": pid,
+        "stack": frames,
+        "stack_complete": stack.complete,
+        "stack_status": stack.status,
+        "own_frame": evidence.own_frames.of(frames, len(frames) - len(stack.frames)),
+        "maker": frames[0].function if len(frames) > len(stack.frames) else None,
+        "reachability": word,
+        "reachability_reason": reason or evidence.why_unknown.get((pid, generation)),
+        "owner": owner or None,
+    }
 
 
 def _instances(blocks: Blocks, rows: Indices, ends_ns: Sequence[int]) -> list[Instance]:
