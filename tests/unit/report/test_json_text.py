@@ -7,14 +7,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import pytest
 from full_snapshot import full_snapshot
 from hand_made import server
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tracer.analysis import analyse
-from tracer.model.findings import Findings
+from tracer.model.findings import Findings, Holder
 from tracer.model.frames import Frame
+from tracer.report import json_text
 from tracer.report.json_report import DESCRIBED, document, frame_document, write_json
 from tracer.report.json_text import JsonText
 
@@ -70,3 +72,23 @@ def test_a_frame_of_many_stacks_is_described_once() -> None:
     JsonText({Frame: describe}).write({"leaks": ({"stack": frames[n % 7 :]} for n in range(1000))}, stream)
     assert set(described.values()) == {1} and len(described) == 7
     assert len(json.loads(stream.getvalue())["leaks"]) == 1000
+
+
+@pytest.mark.parametrize("most", [0, 2_000, 1 << 26])
+def test_what_is_kept_is_bounded_and_changes_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same stacks and holders, at several depths and beside others that come only once."""
+    monkeypatch.setattr(json_text, "_MOST_KEPT", most)
+    frames = tuple(Frame(f"f{n}", "app", address=n) for n in range(7))
+    holders = tuple(Holder(n, "block", stack=frames[n:]) for n in range(5))
+
+    def leaks() -> Iterator[Mapping[str, object]]:
+        for n in range(50):
+            once = (Frame(f"once{n}", "app"),)
+            deeper = [{"stack": once}, {"s": frames}]
+            yield {"stack": frames, "holders": holders, "one": holders[n % 5], "deeper": deeper}
+            yield {"stack": (), "holders": None, "one": once[0], "deeper": [(1, 2), [frames, holders]]}
+
+    writer, stream = JsonText(DESCRIBED), io.StringIO()
+    writer.write({"leaks": leaks()}, stream)
+    assert stream.getvalue() == json.dumps(plain({"leaks": list(leaks())}), indent=1) + "\n"
+    assert sum(len(text) for _, text in writer._known.values()) <= most + 50_000
