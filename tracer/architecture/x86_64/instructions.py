@@ -10,6 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from tracer.architecture.early_library import load_early
 from tracer.architecture.instruction import FLAGS, Flow, Instruction, Line, Memory, Operand
 from tracer.architecture.x86_64.registers import Register
 from tracer.late_patterns import late_pattern
@@ -22,6 +23,8 @@ _LEGACY = {
 }  # fmt: skip
 _NUMBERS = {name: int(number) for number, names in _LEGACY.items() for name in names}
 _NUMBERS |= {f"r{n}{suffix}": n for n in range(8, 16) for suffix in ("", "d", "w", "b")}
+_LIBRARIES = ("libcapstone.so", "libcapstone.so.5", "libcapstone.so.4")
+"""As capstone's package names its own, and the system's."""
 _HIGH_BYTES = frozenset(("ah", "bh", "ch", "dh"))
 _TABLE = late_pattern(r"\[rip ([+-]) (0x[0-9a-f]+|\d+)\]")
 
@@ -118,6 +121,7 @@ def _without_setuptools() -> Iterator[None]:
 @cache
 def _capstone() -> ModuleType:
     """Import capstone when the first instruction is decoded."""
+    load_early("capstone", _LIBRARIES)
     try:
         with _without_setuptools():
             return import_module("capstone")

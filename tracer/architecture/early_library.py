@@ -1,0 +1,28 @@
+"""A library that a package loads by ctypes, loaded before it does, while other threads of Python run on."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+_MODE = os.RTLD_NOW | os.RTLD_DEEPBIND
+
+
+def load_early(package: str, sonames: Sequence[str]) -> None:
+    """Load the first of some names that is in the package's folder `lib`, else that the system has; where there is none
+    the package may know better.
+
+    ctypes keeps all threads waiting while the dynamic loader works: for 10 MB from a slow disk that may be longer than
+    who is held waits for the thread that says that refleak lives. A function that is called does not.
+    """
+    spec = find_spec(package)
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    own = [path for folder in folders for name in sonames if (path := Path(folder, "lib", name)).exists()]
+    load = ctypes.CDLL(None).dlopen
+    load.restype, load.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_int)
+    for name in own[:1] or sonames:
+        if load(os.fsencode(name), _MODE):
+            return
