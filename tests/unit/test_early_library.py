@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tracer.pipeline.site_finder import site_finder
+from tracer.pipeline.trace_options import TraceOptions
 
 ROOT = Path(__file__).parents[2]
 LOADED = """
@@ -63,6 +67,13 @@ def test_other_threads_run_while_a_library_is_loaded(tmp_path: Path) -> None:
     subprocess.run(command, input=SLOW, text=True, check=True, timeout=60)
     took, longest_gap = map(float, python(BEATS, tmp_path).split())
     assert took >= 0.4 and longest_gap < 0.3
+
+
+def test_a_trace_has_the_kernel_read_capstones_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, *_: asked.append(os.readlink(f"/proc/self/fd/{file}")))
+    site_finder(TraceOptions())
+    assert len(asked) == 1 and "libcapstone.so" in asked[0]
 
 
 @pytest.mark.parametrize("package", ["json", "no_such_package"])

@@ -121,6 +121,10 @@ class Architecture(Protocol):
         """Return the register that holds a pointer, by its name."""
         ...
 
+    def prepare_to_decode(self) -> None:
+        """Have what decodes instructions read from disk, which is not waited for: it is needed when somebody is held."""
+        ...
+
     def decode(self, code: bytes, address: int, count: int) -> list[Instruction]:
         """Return up to `count` instructions; fewer where the bytes end or make no sense."""
         ...

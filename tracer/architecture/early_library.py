@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,11 +19,26 @@ def load_early(package: str, sonames: Sequence[str]) -> None:
     ctypes keeps all threads waiting while the dynamic loader works: for 10 MB from a slow disk that may be longer than
     who is held waits for the thread that says that refleak lives. A function that is called does not.
     """
-    spec = find_spec(package)
-    folders = [] if spec is None else spec.submodule_search_locations or []
-    own = [path for folder in folders for name in sonames if (path := Path(folder, "lib", name)).exists()]
+    own = _own(package, sonames)
     load = ctypes.CDLL(None).dlopen
     load.restype, load.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_int)
     for name in own[:1] or sonames:
         if load(os.fsencode(name), _MODE):
             return
+
+
+def read_ahead(package: str, sonames: Sequence[str]) -> None:
+    """Have the kernel read the library that is in the package's folder, if it has not yet; that is not waited for."""
+    for path in _own(package, sonames)[:1]:
+        with suppress(OSError):
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_WILLNEED)
+            finally:
+                os.close(file)
+
+
+def _own(package: str, sonames: Sequence[str]) -> list[Path]:
+    spec = find_spec(package)
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    return [path for folder in folders for name in sonames if (path := Path(folder, "lib", name)).exists()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import InstructionClass
 from tracer.files.cache_folder import cache_directory
 from tracer.kernel.instruction_costs import known_costs
@@ -22,6 +23,7 @@ def cost_model(cache: Path) -> CostModel:
 
 def site_finder(options: TraceOptions) -> SiteFinder:
     """Return the finder of all that the options ask for."""
+    ARCHITECTURE.prepare_to_decode()
     cache = cache_directory()
     return SiteFinder(
         cost_model(cache),

@@ -29,6 +29,7 @@ class X86:
     system_calls = NUMBERS
     timed_code = timed_code.TIMED_CODE
     register_of = staticmethod(instructions.pointer_register)
+    prepare_to_decode = staticmethod(instructions.prepare_to_decode)
     decode = staticmethod(instructions.decode)
     lines_of = staticmethod(instructions.lines_of)
     read_function = staticmethod(passed_values.Function)

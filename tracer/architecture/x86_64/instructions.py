@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from tracer.architecture.early_library import load_early
+from tracer.architecture.early_library import load_early, read_ahead
 from tracer.architecture.instruction import FLAGS, Flow, Instruction, Line, Memory, Operand
 from tracer.architecture.x86_64.registers import Register
 from tracer.late_patterns import late_pattern
@@ -37,6 +37,11 @@ def pointer_register(name: str) -> int | None:
 def written_register(name: str) -> int | None:
     """Return the DWARF number of a register, or of that which it is a part of."""
     return _NUMBERS.get(name)
+
+
+def prepare_to_decode() -> None:
+    """Have the kernel read capstone's library, of 10 MB: while processes are held that may take seconds."""
+    read_ahead("capstone", _LIBRARIES)
 
 
 def lines_of(code: bytes, address: int) -> Iterator[Line]:
