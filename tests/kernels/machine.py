@@ -34,6 +34,10 @@ _VARIABLES = {"REFLEAK_TARGETS": str(TARGETS), "NPY_DISABLE_CPU_FEATURES": "AVX2
               "REFLEAK_NO_SKIPS": "1", "REFLEAK_TEST_PATIENCE": "5", "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
 
 
+# A real disk's file system reads on when it is asked to (tracer/architecture/early_library.py); 9p does not.
+_READ_AHEAD = "cat .venv/lib/python*/site-packages/capstone/lib/libcapstone.so* >/dev/null"
+
+
 class NoMachine(Exception):
     """There is nothing here that boots a kernel."""
 
@@ -130,6 +134,7 @@ def guest_script(folder: Path, words: Sequence[str], setup: Sequence[str] = ()) 
         'mkdir -p "$HOME" "$TMPDIR"',
         f"cd {shlex.quote(str(CHECKOUT))}",
         f"uname -r >{shlex.quote(str(folder / 'release'))}",
+        _READ_AHEAD,
         *(f"{{ {line}; }} || exit 1" for line in setup),
         f"{shlex.join(words)} >{shlex.quote(str(folder / 'output'))} 2>&1",
         f"echo $? >{shlex.quote(str(folder / 'status'))}",

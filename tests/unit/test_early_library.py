@@ -71,7 +71,8 @@ def test_other_threads_run_while_a_library_is_loaded(tmp_path: Path) -> None:
 
 def test_a_trace_has_the_kernel_read_capstones_library(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[str]()
-    monkeypatch.setattr(os, "posix_fadvise", lambda file, *_: asked.append(os.readlink(f"/proc/self/fd/{file}")))
+    files = Path("/proc/self/fd")
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, *_: asked.append(str((files / str(file)).readlink())))
     site_finder(TraceOptions())
     assert len(asked) == 1 and "libcapstone.so" in asked[0]
 

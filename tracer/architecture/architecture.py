@@ -122,7 +122,7 @@ class Architecture(Protocol):
         ...
 
     def prepare_to_decode(self) -> None:
-        """Have what decodes instructions read from disk, which is not waited for: it is needed when somebody is held."""
+        """Have what decodes instructions read from disk, and do not wait: it is needed while somebody is held."""
         ...
 
     def decode(self, code: bytes, address: int, count: int) -> list[Instruction]:
