@@ -18,10 +18,13 @@ from tracer.model.passed import (
     EITHER,
     LINKED,
     RETURNED,
+    TAKEN_FROM,
     TOLD,
     UNKNOWN,
     Passed,
+    container_of,
     distance_of,
+    kept_at,
     parameter,
     result_of,
     within,
@@ -32,8 +35,9 @@ from tracer.model.records import FRAME_BINARY_SHIFT
 _DEEPEST = 6
 """Calls, from the get or put on, that are gone through."""
 _IS_LOADED = late_pattern(r".*@(-?\d+)")
-_ADDRESS = late_pattern(r"(?<![^ />])([rgs])([0-9a-f]+)")
+_ADDRESS = late_pattern(r"(?<![^ /><])([rgs])([0-9a-f]+)")
 """A value that begins with an address of its binary."""
+_VARIABLE = late_pattern(r"g[0-9a-f]+")
 _ONE_SLOT, _LINKED, _PERHAPS = 8.0, 2.0, 4.0
 """How much likelier a put is of a get that is known to fill the slot that it empties; that links the object in
 somewhere, where the put is of a linked one; that may fill it."""
@@ -41,6 +45,8 @@ _OTHER_SLOT, _OTHER_VAGUE, _PERHAPS_OTHER, _UNTOLD = 0.25, 0.5, 0.7, 0.6
 """How much less, where the two slots differ, or seem to; where what the put empties is not known."""
 _HELD, _NOT_HELD = 8.0, 0.5
 """The same of a get whose reference is still kept, where a slot that it fills holds the object, or only others do."""
+_ELEMENT_OF = "in"
+"""Begins the keys of containers: in which place of it an object is, nobody tells."""
 _PARAMETERS = {parameter(number): number for number in range(TOLD)}
 Keys = frozenset[str]
 """Keys of slots: equal for two that may be the same."""
@@ -88,14 +94,14 @@ class Slots:
     def tells(self, get: int) -> bool:
         """Tell whether it is known, or likely, where such a reference is kept."""
         kept = self.of_get(get)
-        return bool((kept.known | kept.perhaps) - _VAGUE)
+        return bool(_of_words(kept.known | kept.perhaps) - _VAGUE)
 
     def holding(self, get: int, held: Keys) -> float:
         """Return how much likelier a reference is still kept, where these slots hold the object."""
         kept = self.of_get(get)
         if not (kept.known | kept.perhaps).isdisjoint(held - _VAGUE):
             return _HELD
-        return _NOT_HELD if (kept.known or kept.perhaps) - _VAGUE else 1.0
+        return _NOT_HELD if _of_words(kept.known or kept.perhaps) - _VAGUE else 1.0
 
     def likelihood(self, get: int, put: int) -> float:
         """Return how much likelier a put is of what a get left in a slot, by what is known of both."""
@@ -128,31 +134,37 @@ class Slots:
         keeps it in a variable of its own."""
         argument: int | None = 0
         is_result = True
-        known: set[str] = set()
+        known, elements = set[str](), set[str]()
         words: tuple[str, ...] = ()
         for frame, passed, wraps in self._calls(stack):
             words = tuple(within(word, passed.arguments) for word in words if word.startswith("p"))
             known.update(_keys(words))
+            elements.update(_elements(words))
             if argument is None and not is_result:
                 continue
             fate = passed.kept_result if is_result else ()
             if not fate and argument is not None:
                 fate = passed.kept[argument]
             value = without_shift(passed.arguments[argument]) if argument is not None else UNKNOWN
-            words += tuple(word for word in fate if word != RETURNED)
+            words += tuple(word for word in fate if word != RETURNED and not word.startswith(TAKEN_FROM))
             known.update(_keys(words))
+            elements.update(_elements(words))
             if RETURNED not in fate and not known and value not in _PARAMETERS:
                 came = {result_of(frame.address | self._binary(frame))} if is_result else set()
                 if argument is None:
-                    return Kept(frozenset(came))
-                return Kept(perhaps=frozenset((*came, *_keys([value]))))
+                    return Kept(frozenset(came), frozenset(elements))
+                taken = _elements(_taken_from(passed, argument))
+                return Kept(perhaps=frozenset((*came, *_keys([value]), *elements, *taken)))
             argument, is_result = _PARAMETERS.get(value) if wraps and not known else None, RETURNED in fate
-        return Kept(frozenset(known))
+        return Kept(frozenset(known), frozenset(elements))
 
     def _origins(self, stack: int) -> Iterator[str]:
         """Yield the keys of what a put is given, for each function on the way."""
         value = parameter(0)
         for _, passed, wraps in self._calls(stack):
+            number = _PARAMETERS.get(without_shift(value))
+            if number is not None:
+                yield from _elements(_taken_from(passed, number))
             value = within(value, passed.arguments)
             if any(distance_of(one) < 0 and "@" in one for one in value.split(EITHER)):
                 yield LINKED
@@ -191,8 +203,30 @@ def _read(text: str, binary: int) -> Passed | None:
 
 def _keys(values: Iterable[str]) -> Iterator[str]:
     for value in chain.from_iterable(value.split(EITHER) for value in values):
+        if container_of(value) is not None:
+            continue
         base, loads = value[:1], value.count("@")
         if value == LINKED or (base == "r" and not loads) or (base in ("s", "g") and loads == 1):
             yield value
         elif loaded := _IS_LOADED.fullmatch(value):
             yield member(int(loaded[1]))
+
+
+def _elements(values: Iterable[str]) -> Iterator[str]:
+    """Yield keys of the containers that values are elements of: where such a container, or what points at it, is."""
+    for container in filter(None, map(container_of, values)):
+        at = kept_at(container)
+        if at is not None:
+            yield f"{_ELEMENT_OF}{member(at)}"
+        elif variable := _VARIABLE.match(container):
+            yield f"{_ELEMENT_OF}{variable[0]}"
+
+
+def _of_words(keys: Iterable[str]) -> Keys:
+    """Return those of some keys that are of a word, of no container."""
+    return frozenset(key for key in keys if not key.startswith(_ELEMENT_OF))
+
+
+def _taken_from(passed: Passed, argument: int) -> list[str]:
+    """Return the elements that an argument of a call may be."""
+    return [word[len(TAKEN_FROM) :] for word in passed.kept[argument] if word.startswith(TAKEN_FROM)]

@@ -3,6 +3,7 @@
 A value is where it begins and what is done with that: `p0@128` is the word at 128 bytes from what the function's first
 parameter points at, `r1a9eb9` what the call returned that goes on at 0x1a9eb9, `g7f0010` the address 0x7f0010 in the
 binary, `s1a9e70-64` one 64 bytes below the frame of the function at 0x1a9e70, `?+88` 88 bytes behind what is not known.
+`p0@56*` is an element of what the word at 56 bytes points at: of an array, or of what a container's functions know.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ EITHER = "/"
 """Between values of which it is one, by the way that led there."""
 RETURNED, LINKED = "^", "~"
 """What becomes of a value, beside the words that keep it: it is returned; the address of a member of its is kept."""
+TAKEN_FROM = "<"
+"""Before an element that a value may be, among what becomes of it."""
+_ELEMENT = "*"
 TOLD = 3
 """Arguments that are told of a call, at least."""
 _LONGEST_TEXT = 4000
@@ -24,6 +28,7 @@ _MOST = 4
 NOWHERE = ""
 """The address of an element of an array, and of whatever else has no text."""
 _STEP = late_pattern(r"([+-]|@-?)(\d+)")
+_DISTANCES = late_pattern(r"([+@])(-?\d+)")
 _BASE = late_pattern(r"p\d|[rgs][0-9a-f]+|\?")
 _LONGEST = 80
 
@@ -33,7 +38,8 @@ class Passed:
     """What one call of a function passes, as whoever calls it says it.
 
     `arguments`: the first of its values, in their order. `kept`: of each of these, and last of what is returned, the
-    words in memory where the function that calls stores it, and RETURNED and LINKED.
+    words in memory where the function that calls stores it, elements of containers that it is given to, RETURNED and
+    LINKED, and TAKEN_FROM with an element that it may have been.
     """
 
     arguments: tuple[str, ...]
@@ -92,8 +98,29 @@ def word_at(address: str, distance: int) -> str:
     return f"{base}@{before + distance}"
 
 
+def element_of(container: str) -> str:
+    """Return what stands for the elements of a container; NOWHERE where it is not told where that is kept, or in a
+    frame. What is beside the code itself, as texts are, is taken for none."""
+    base = container[:1]
+    told = base != "s" and (kept_at(container) is not None or (base == "g" and "@" in container))
+    return f"{container}{_ELEMENT}" if told and EITHER not in container and len(container) < _LONGEST else NOWHERE
+
+
+def container_of(value: str) -> str | None:
+    """Return the container that a value is an element of; None for what is none."""
+    return value[:-1] if value.endswith(_ELEMENT) else None
+
+
+def kept_at(address: str) -> int | None:
+    """Return how far inside of something the pointer to a container is, or the container itself: what is at its own
+    start is the array. None where that is not told."""
+    return next((int(step[1]) for step in reversed(_DISTANCES.findall(address)) if int(step[1])), None)
+
+
 def within(value: str, arguments: Sequence[str]) -> str:
     """Return a value of a function as whoever calls it with these arguments says it."""
+    if (container := container_of(value)) is not None:
+        return element_of(within(container, arguments))
     if EITHER in value:
         return one_of({within(one, arguments) for one in value.split(EITHER)})
     base = _BASE.match(value)
@@ -129,6 +156,6 @@ def without_shift(value: str) -> str:
 def _parted(value: str) -> tuple[str, int]:
     """Return an address without what is added to it last, and that."""
     steps = list(_STEP.finditer(value, 1))
-    if steps and steps[-1][1][0] != "@":
+    if steps and not value.endswith(_ELEMENT) and steps[-1][1][0] != "@":
         return value[: steps[-1].start()], int(steps[-1][1] + steps[-1][2])
     return value, 0

@@ -95,6 +95,32 @@ def test_a_reference_is_followed_to_who_keeps_it() -> None:
     assert slots_of(made, 1).of_get(stack) == Kept(frozenset({"@24"}))
 
 
+@pytest.mark.parametrize("taken", ["p0@56*", "p0@56@0*", "p2+56*", "r99@8@56*", "?@56*"])
+def test_a_container_that_a_reference_is_put_into_and_taken_from(taken: str) -> None:
+    """By functions of its own, or word by word; which element it is nobody tells, nor what else is at 56 bytes."""
+    made = Simulation()
+    get, other = made.stack("main:1 add:2"), made.stack("main:1 add:3")
+    put, elsewhere = made.stack("main:5 drop:6"), made.stack("main:5 drop:7")
+    told = {"add:2": kept_as("p1", "p0@56*"), "add:3": kept_as("p1", "p0@56")}
+    tell(made, told | {"drop:6": kept_as("?", f"<{taken}"), "drop:7": kept_as("?", "<p0@64*")})
+    slots = slots_of(made)
+    assert slots.of_get(get) == Kept(perhaps=frozenset({"in@56"})) and slots.of_put(put) == {"in@56"}
+    assert slots.likelihood(get, put) > 1 > slots.likelihood(get, elsewhere)
+    assert slots.likelihood(other, put) < 1
+    assert not slots.tells(get) and slots.holding(get, frozenset({"@56"})) == 1.0
+
+
+def test_a_container_beside_the_code_and_by_a_wrapper() -> None:
+    made = Simulation()
+    get, put = made.stack("main:1 push:2 thing_get:4"), made.stack("main:1 pop:2 thing_put:4")
+    stub, wrapper = kept_as("p0+8"), kept_as("p1", "g7f00@0*")
+    tell(made, {"thing_get:4": stub, "push:2": wrapper, "thing_put:4": stub, "pop:2": kept_as("r10", "<g7f00@0@0*")})
+    slots = slots_of(made, 1)
+    assert [key for key in slots.of_get(get).perhaps if key.startswith("in")] == [
+        key for key in slots.of_put(put) if key.startswith("in")
+    ] != []  # fmt: skip
+
+
 def test_a_reference_that_is_handed_up_to_a_variable() -> None:
     made = Simulation()
     stack = made.stack("main:1 use:2 find:3")

@@ -10,7 +10,10 @@ from tracer.model.passed import (
     Passed,
     at_frame,
     beside_code,
+    container_of,
     distance_of,
+    element_of,
+    kept_at,
     one_of,
     shifted,
     within,
@@ -29,6 +32,22 @@ def test_addresses_and_words() -> None:
     assert word_at(at_frame(0x1A9E70, -64), 0) == "s1a9e70@-64"
     assert (distance_of("?@40-40"), without_shift("?@40-40")) == (-40, "?@40")
     assert without_shift(at_frame(0x10, -8)) == "s10-8"
+
+
+def test_elements_of_containers() -> None:
+    assert element_of("p0@56") == "p0@56*" and container_of("p0@56*") == "p0@56" and container_of("p0@56") is None
+    of_none = ("p0", "?", "r12", "g7f00", "p0@0", "s10@-8", "p0@8/p0@16", NOWHERE)
+    assert [element_of(container) for container in of_none] == [NOWHERE] * 8
+    assert element_of("g7f00@0") == "g7f00@0*" and element_of("?+88") == "?+88*"
+    assert [kept_at(one) for one in ("p0@56", "p0@56@0", "p0+40", "r12@8@-16", "g7f00", "p0@0")] == [
+        56, 56, 40, -16, None, None,
+    ]  # fmt: skip
+    assert within("p0@56*", ["p1+8"]) == "p1@64*" and within("p0+8*", ["?"]) == "?+8*"
+    assert within("p2@8*", ["p1"]) == "?@8*" and within("p0@8*", ["s10"]) == NOWHERE
+    assert (distance_of("p0+40*"), without_shift("p0+40*")) == (0, "p0+40*")
+    assert Passed.read(Passed(("p0", "?", "?"), (("p1@56*", "<p0+8*"), (), (), ())).text()) == Passed(
+        ("p0", "?", "?"), (("p1@56*", "<p0+8*"), (), (), ())
+    )
 
 
 def test_what_has_no_text_stays_without() -> None:

@@ -26,6 +26,9 @@ PROGRAM = """
 struct node { struct node *next; };
 struct thing { long count; struct node node; };
 struct owner { long pad[3]; struct thing *one, *two; struct node list; };
+struct array { struct thing **data; long length; };
+struct link { struct thing *data; struct link *next; };
+struct holder { long pad[4]; struct array *things, own; struct link *links; };
 struct thing one_thing, *the_one, *volatile any = &one_thing, *volatile other;
 volatile int flag;
 NOINLINE struct thing *get(struct thing *thing) { if (thing) thing->count++; return thing; }
@@ -48,7 +51,42 @@ void linked(struct owner *owner, struct thing *thing) {
 	owner->list.next = &thing->node;
 	note();
 }
+NOINLINE void add(struct array *array, struct thing *thing) { array->data[array->length++] = thing; }
+NOINLINE struct thing *take(struct array *array) { return array->data[--array->length]; }
+void keep_in(struct holder *holder, struct thing *thing) { get(thing); add(holder->things, thing); note(); }
+void keep_in_own(struct holder *holder, struct thing *thing) { get(thing); add(&holder->own, thing); note(); }
+void drop_from(struct holder *holder) { put(take(holder->things)); note(); }
+void drop_from_own(struct holder *holder) { put(take(&holder->own)); note(); }
+NOINLINE struct link *prepend(struct link *links, struct thing *thing) {
+	static struct link link[2];
+	static int used;
+	link[used] = (struct link){ thing, links };
+	return &link[used++];
+}
+NOINLINE struct link *first_of(struct link **links) { return *links; }
+NOINLINE struct link *behind(struct link **links, struct link *link) { return link->next; }
+void keep_in_list(struct holder *holder, struct thing *thing) {
+	get(thing);
+	holder->links = prepend(holder->links, thing);
+	note();
+}
+void drop_list(struct holder *holder) {
+	for (struct link *link = holder->links; link; link = link->next)
+		put(link->data);
+	note();
+}
+void drop_by_functions(struct holder *holder) {
+	for (struct link *link = first_of(&holder->links); link; link = behind(&holder->links, link))
+		put(link->data);
+	note();
+}
+void drop_element(struct holder *holder, long which) { put(holder->things->data[which]); note(); }
 int main(void) {
+	struct thing *room[3];
+	struct array array = { room }; struct holder holder = { .things = &array, .own = { room } };
+	keep_in(&holder, make()); keep_in_own(&holder, make()); drop_from(&holder); drop_from_own(&holder);
+	keep_in(&holder, make()); drop_element(&holder, 0);
+	keep_in_list(&holder, make()); drop_list(&holder); drop_by_functions(&holder);
 	struct owner owner = { .list = { 0 } };
 	keep(&owner, make()); keep_behind(&owner, make()); drop(&owner); drop_at(&owner);
 	put(hand_up(make())); local(); either(); global(); linked(&owner, make());
@@ -67,13 +105,13 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     compiler, flags = BUILDS[request.param]
     assert present(compiler)
     folder = tmp_path_factory.mktemp("passed")
-    if "-DOPEN" in flags:
-        (folder / "open").touch()
+    for flag in flags:
+        (folder / flag.strip("-")).touch()
     return build(folder, PROGRAM, "-w", "-fno-inline", *flags, compiler=compiler)
 
 
 def open_to_callers(program: Path) -> bool:
-    return program.with_name("open").exists()
+    return program.with_name("DOPEN").exists()
 
 
 def passed(program: Path, function: str, callee: str) -> Passed:
@@ -128,6 +166,32 @@ def test_a_variable_beside_the_code(program: Path) -> None:
 def test_what_is_linked_by_a_member(program: Path) -> None:
     told = passed(program, "linked", "get")
     assert LINKED in told.kept_result + told.kept[0]
+
+
+@pytest.mark.parametrize(
+    ("container", "kept"), [("keep_in", "p0@32*"), ("keep_in_own", "p0+40*"), ("keep_in_list", "p0@56*")]
+)
+def test_a_container_that_it_is_given_to(program: Path, container: str, kept: str) -> None:
+    told = passed(program, container, "get")
+    words = told.kept_result + told.kept[0]
+    assert kept in words or (not words and open_to_callers(program))  # it was in that register before
+
+
+@pytest.mark.parametrize(("function", "taken"), [("drop_from", "<p0@32*"), ("drop_from_own", "<p0+40*")])
+def test_what_a_containers_function_returned(program: Path, function: str, taken: str) -> None:
+    told = passed(program, function, "put")
+    assert taken in told.kept[0] and told.arguments[0] == returned(program, function, "take")
+
+
+@pytest.mark.parametrize(("function", "taken"), [("drop_list", "<p0@56*"), ("drop_by_functions", "<p0+56*")])
+def test_the_nodes_of_a_list(program: Path, function: str, taken: str) -> None:
+    told = [word for word in passed(program, function, "put").kept[0] if word.startswith("<")]
+    assert told == [taken] or (not told and open_to_callers(program))  # who knows what is called keeps it elsewhere
+
+
+def test_an_element_of_an_array(program: Path) -> None:
+    told = [word for word in passed(program, "drop_element", "put").kept[0] if word.startswith("<")]
+    assert told == ["<p0@32@0*"] or (not told and program.with_name("O0").exists())  # which adds up the address
 
 
 def test_nothing_is_told_where_no_call_is_or_too_much_code(program: Path) -> None:

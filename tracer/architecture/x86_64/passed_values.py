@@ -17,12 +17,14 @@ from tracer.model.passed import (
     LINKED,
     NOWHERE,
     RETURNED,
+    TAKEN_FROM,
     TOLD,
     UNKNOWN,
     Passed,
     at_frame,
     beside_code,
     distance_of,
+    element_of,
     one_of,
     parameter,
     result_of,
@@ -42,13 +44,19 @@ _ALSO = {
 """DWARF numbers of what some instructions write beside their first operand."""
 _STRINGS = ("movs", "stos", "cmps", "scas", "lods")
 _MEMORY = late_pattern(r"(?:(\w+) ptr )?\[(\w+)(?: ([+-]) (0x[0-9a-f]+|\d+))?\]")
+_ELEMENT = late_pattern(r"qword ptr \[(\w+) \+ \w+\*8(?: [+-] (?:0x[0-9a-f]+|\d+))?\]")
 _NUMBER = late_pattern(r"-?(?:0x[0-9a-f]+|\d+)")
 _DEEPEST = 12
 _FARTHEST = 2000
 """Instructions that are read backwards for one value."""
+_SHORTLY = 16
+"""Instructions."""
+_MOST_CALLS = 64
+"""Of one function, that are looked at for containers."""
 _UNKNOWN_ORIGIN = -100
 _STRUCT = 512
 """Bytes behind an address in the frame that is taken, which may be reached by it."""
+_SECOND, _THIRD = (int(register) for register in ARGUMENTS[1:3])
 _FRAME, _STACK = int(Register.RBP), int(Register.RSP)
 
 
@@ -80,7 +88,8 @@ class Function:
         arguments = tuple(self._value(int(register), place) for register in ARGUMENTS[:TOLD])
         of = [self._origins(int(register), place) for register in ARGUMENTS[:TOLD]]
         objects = [origins | self._shifted_from(origins) for origins in of]
-        return Passed(arguments, (*map(self._kept, objects), self._kept(frozenset({place}))))
+        kept = [(*self._kept(origins), *self._taken_from(origins)) for origins in objects]
+        return Passed(arguments, (*kept, self._kept(frozenset({place}))))
 
     def _kept(self, origins: frozenset[int]) -> tuple[str, ...]:
         """Return what becomes of a value in the function. `origins`: the instructions that it comes from."""
@@ -88,7 +97,61 @@ class Function:
         found = {word_at(at, 0) for at, what in self._stores if not what.isdisjoint(wanted)} - {NOWHERE}
         linked = any(self._shifted_from(what) & wanted for _, what in self._stores)
         returned = any(not what.isdisjoint(wanted) for what in self._returned)
-        return (*sorted(found), *[LINKED] * linked, *[RETURNED] * returned)
+        given_to = {self._container(place) for place, what in self._given_on if not what.isdisjoint(wanted)} - {NOWHERE}
+        return (*sorted(found), *sorted(given_to), *[LINKED] * linked, *[RETURNED] * returned)
+
+    def _taken_from(self, origins: frozenset[int]) -> list[str]:
+        """Return the elements of containers that a value may be: what a function returned that was given one, a word of
+        an array, or one of a list's nodes."""
+        found = set[str]()
+        for place in origins:
+            line = self._lines[place] if place >= 0 else None
+            if line is not None and line.name == "call":
+                found.add(self._container(place))
+            elif line is not None and _moves(line):
+                source = line.operands.partition(", ")[2]
+                if (match := _ELEMENT.fullmatch(source)) and (base := pointer_register(match[1])) is not None:
+                    found.add(element_of(self._value(base, place)))
+                elif (match := _MEMORY.fullmatch(source)) and (base := pointer_register(match[2])) is not None:
+                    found |= self._lists_of(base, place)
+        return [TAKEN_FROM + element for element in sorted(found - {NOWHERE})]
+
+    def _lists_of(self, register: int, place: int) -> set[str]:
+        """Return elements of the lists whose nodes a register goes through: what a container's function returns, or
+        what begins elsewhere and goes on to a word of itself."""
+        nodes = {at for at in self._origins(register, place) if at >= 0}
+        loads = {at: self._loaded_by(at) for at in nodes if _moves(self._lines[at])}
+        on = {at for at, base in loads.items() if base is not None and not self._origins(base, at).isdisjoint(nodes)}
+        first = {self._container(at) for at in nodes if self._lines[at].name == "call"}
+        for at in loads.keys() - on if on else ():
+            to = pointer_register(self._lines[at].operands.partition(", ")[0])
+            first.add(NOWHERE if to is None else element_of(self._made(to, at, 0)))
+        return first
+
+    def _loaded_by(self, place: int) -> int | None:
+        """Return the register by which an instruction loads a word."""
+        match = _MEMORY.fullmatch(self._lines[place].operands.partition(", ")[2])
+        return pointer_register(match[2]) if match else None
+
+    def _container(self, place: int) -> str:
+        """Return an element of what a call is given first, where that may be a container."""
+        return element_of(self._value(int(ARGUMENTS[0]), place))
+
+    @cached_property
+    def _given_on(self) -> list[tuple[int, frozenset[int]]]:
+        """Of calls where what they are given second or third comes from."""
+        calls = [place for place, line in enumerate(self._lines) if line.name == "call"][:_MOST_CALLS]
+        given = [(place, register) for place in calls for register in (_SECOND, _THIRD)]
+        return [(place, self._origins(register, place)) for place, register in given if self._is_set(register, place)]
+
+    def _is_set(self, register: int, place: int) -> bool:
+        """Tell whether a register is given a value shortly before a call: it may be of no meaning for that."""
+        for at in range(place - 1, max(place - _SHORTLY, -1), -1):
+            if self._lines[at].name == "call":
+                return False
+            if register in self._writes[at]:
+                return True
+        return False
 
     def _shifted_from(self, origins: frozenset[int]) -> frozenset[int]:
         """Return where what addresses are relative to comes from."""
