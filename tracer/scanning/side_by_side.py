@@ -7,6 +7,7 @@ import pickle
 import select
 import signal
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -55,7 +56,9 @@ class _Copy(Generic[R]):
         self._file = os.memfd_create("refleak-part")
         tracer = os.getpid()
         try:
-            self._pid = os.fork()
+            with warnings.catch_warnings():  # Python 3.12 warns of threads: the copy needs none of them
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._pid = os.fork()
         except OSError:
             return
         if self._pid == 0:

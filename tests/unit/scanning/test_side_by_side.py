@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,6 +74,19 @@ def test_a_copy_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) ->
     began = time.monotonic()
     assert side_by_side(work, THINGS, 16) == THINGS
     assert time.monotonic() - began < 50
+
+
+def test_no_warning_of_a_fork_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork = os.fork
+
+    def warn() -> int:
+        warnings.warn("This process is multi-threaded", DeprecationWarning, stacklevel=2)
+        return fork()
+
+    monkeypatch.setattr(os, "fork", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert side_by_side(str, THINGS, 16) == [str(n) for n in THINGS]
 
 
 def test_where_nobody_may_fork_all_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
