@@ -119,8 +119,8 @@ def kept_at(address: str) -> int | None:
 
 def within(value: str, arguments: Sequence[str]) -> str:
     """Return a value of a function as whoever calls it with these arguments says it."""
-    if (container := container_of(value)) is not None:
-        return element_of(within(container, arguments))
+    if value.endswith(_ELEMENT):
+        return element_of(within(value.rstrip(_ELEMENT), arguments))
     if EITHER in value:
         return one_of({within(one, arguments) for one in value.split(EITHER)})
     base = _BASE.match(value)

@@ -43,6 +43,7 @@ def test_elements_of_containers() -> None:
         56, 56, 40, -16, None, None,
     ]  # fmt: skip
     assert within("p0@56*", ["p1+8"]) == "p1@64*" and within("p0+8*", ["?"]) == "?+8*"
+    assert within("p0@8" + "*" * 3000, ["p1"]) == "p1@8*" and within("*" * 3000, ["p1"]) == NOWHERE
     assert within("p2@8*", ["p1"]) == "?@8*" and within("p0@8*", ["s10"]) == NOWHERE
     assert (distance_of("p0+40*"), without_shift("p0+40*")) == (0, "p0+40*")
     assert Passed.read(Passed(("p0", "?", "?"), (("p1@56*", "<p0+8*"), (), (), ())).text()) == Passed(
