@@ -50,7 +50,7 @@ _DEEPEST = 12
 _FARTHEST = 2000
 """Instructions that are read backwards for one value."""
 _SHORTLY = 16
-"""Instructions."""
+"""Instructions in front of a call, among which its arguments are set."""
 _MOST_CALLS = 64
 """Of one function, that are looked at for containers."""
 _UNKNOWN_ORIGIN = -100
