@@ -19,12 +19,12 @@ import ctypes, json, sys
 sys.path.insert(0, sys.argv[1])
 from tracer.architecture.x86_64.instructions import lines_of
 seen = []
-class Watched(ctypes.CDLL):
-    def __init__(self, name, *more, **named):
-        with open("/proc/self/maps") as maps:
-            seen.append((str(name), "libcapstone" in maps.read()))
-        super().__init__(name, *more, **named)
-ctypes.CDLL = Watched
+loads = ctypes.CDLL.__init__
+def watched(self, name, *more, **named):
+    with open("/proc/self/maps") as maps:
+        seen.append((str(name), "libcapstone" in maps.read()))
+    loads(self, name, *more, **named)
+ctypes.CDLL.__init__ = watched
 names = [line.name for line in lines_of(bytes([0x90, 0xC3]), 0)]
 print(json.dumps([names, [loaded for name, loaded in seen if "capstone" in name]]))
 """
@@ -49,8 +49,8 @@ print(time.monotonic() - beats[0], max(b - a for a, b in zip(beats, beats[1:] + 
 """
 
 
-def python(program: str, folder: Path) -> str:
-    command = [sys.executable, "-c", program, str(ROOT)]
+def python(program: str, folder: Path, interpreter: str = sys.executable) -> str:
+    command = [interpreter, "-c", program, str(ROOT)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
 
 

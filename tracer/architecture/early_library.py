@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+_SYSTEMS = (f"/usr/lib/{getattr(sys.implementation, '_multiarch', '')}", "/usr/lib64", "/usr/lib")
+"""Folders that the dynamic loader looks into."""
 _MODE = os.RTLD_NOW | os.RTLD_DEEPBIND
 
 
@@ -28,8 +31,8 @@ def load_early(package: str, sonames: Sequence[str]) -> None:
 
 
 def read_ahead(package: str, sonames: Sequence[str]) -> None:
-    """Have the kernel read the library that is in the package's folder, if it has not yet; that is not waited for."""
-    for path in _own(package, sonames)[:1]:
+    """Have the kernel read that library, if it has not yet; that is not waited for."""
+    for path in [*_own(package, sonames), *_in(_SYSTEMS, sonames)][:1]:
         with suppress(OSError):
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -41,4 +44,8 @@ def read_ahead(package: str, sonames: Sequence[str]) -> None:
 def _own(package: str, sonames: Sequence[str]) -> list[Path]:
     spec = find_spec(package)
     folders = [] if spec is None else spec.submodule_search_locations or []
-    return [path for folder in folders for name in sonames if (path := Path(folder, "lib", name)).exists()]
+    return _in([f"{folder}/lib" for folder in folders], sonames)
+
+
+def _in(folders: Iterable[str], sonames: Sequence[str]) -> list[Path]:
+    return [path for folder in folders for name in sonames if (path := Path(folder, name)).exists()]
