@@ -184,14 +184,22 @@ _VAGUE = frozenset({member(0), LINKED})
 
 
 def _likelihood(kept: Kept, given: Keys) -> float:
+    """From which container something is taken says nothing of other slots: what a function returned that was given one
+    need not have been in it."""
+    by_words = _by_words(kept, _of_words(given))
+    both = kept.perhaps & given
+    return max(by_words, _PERHAPS) if both != _of_words(both) else by_words
+
+
+def _by_words(kept: Kept, given: Keys) -> float:
     if not given or not (kept.known or kept.perhaps):
         return _UNTOLD if kept.known - _VAGUE else 1.0
     if both := kept.known & given:
         return _ONE_SLOT if both - _VAGUE else _LINKED if LINKED in both else 1.0
     if both := kept.perhaps & given:
         return _PERHAPS if both - _VAGUE else 1.0
-    if not kept.known:
-        return _PERHAPS_OTHER
+    if not kept.known:  # what is linked, or first in something, may be a container's
+        return _PERHAPS_OTHER if _of_words(kept.perhaps) or given.isdisjoint(_VAGUE) else 1.0
     return _OTHER_SLOT if given - _VAGUE and kept.known - _VAGUE else _OTHER_VAGUE
 
 

@@ -111,6 +111,11 @@ def container_of(value: str) -> str | None:
     return value[:-1] if value.endswith(_ELEMENT) else None
 
 
+def is_part_of(value: str, whole: str) -> bool:
+    """Tell whether a value is said to be in an object, or behind a pointer in it."""
+    return value.startswith(whole) and value[len(whole) : len(whole) + 1] in ("+", "-", "@")
+
+
 def kept_at(address: str) -> int | None:
     """Return how far inside of something the pointer to a container is, or the container itself: what is at its own
     start is the array. None where that is not told."""

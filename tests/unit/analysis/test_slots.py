@@ -100,12 +100,16 @@ def test_a_container_that_a_reference_is_put_into_and_taken_from(taken: str) -> 
     """By functions of its own, or word by word; which element it is nobody tells, nor what else is at 56 bytes."""
     made = Simulation()
     get, other = made.stack("main:1 add:2"), made.stack("main:1 add:3")
-    put, elsewhere = made.stack("main:5 drop:6"), made.stack("main:5 drop:7")
+    put, elsewhere, member = (made.stack(f"main:5 drop:{line}") for line in (6, 7, 8))
+    linked = made.stack("main:5 drop:9")
     told = {"add:2": kept_as("p1", "p0@56*"), "add:3": kept_as("p1", "p0@56")}
-    tell(made, told | {"drop:6": kept_as("?", f"<{taken}"), "drop:7": kept_as("?", "<p0@64*")})
+    tell(made, told | {"drop:6": kept_as("?", f"<{taken}"), "drop:7": kept_as("?", "<p0@64*")} | {
+        "drop:8": passes("p0@72"), "drop:9": passes("p1@8-16"),
+    })  # fmt: skip
     slots = slots_of(made)
     assert slots.of_get(get) == Kept(perhaps=frozenset({"in@56"})) and slots.of_put(put) == {"in@56"}
-    assert slots.likelihood(get, put) > 1 > slots.likelihood(get, elsewhere)
+    assert slots.likelihood(get, put) > 1 > slots.likelihood(get, member)
+    assert [slots.likelihood(get, one) for one in (elsewhere, linked)] == [1.0, 1.0]
     assert slots.likelihood(other, put) < 1
     assert not slots.tells(get) and slots.holding(get, frozenset({"@56"})) == 1.0
 

@@ -13,6 +13,7 @@ from tracer.model.passed import (
     container_of,
     distance_of,
     element_of,
+    is_part_of,
     kept_at,
     one_of,
     shifted,
@@ -44,6 +45,7 @@ def test_elements_of_containers() -> None:
     ]  # fmt: skip
     assert within("p0@56*", ["p1+8"]) == "p1@64*" and within("p0+8*", ["?"]) == "?+8*"
     assert within("p0@8" + "*" * 3000, ["p1"]) == "p1@8*" and within("*" * 3000, ["p1"]) == NOWHERE
+    assert is_part_of("r12@8*", "r12") and is_part_of("p0+440*", "p0") and not is_part_of("r123@8*", "r12")
     assert within("p2@8*", ["p1"]) == "?@8*" and within("p0@8*", ["s10"]) == NOWHERE
     assert (distance_of("p0+40*"), without_shift("p0+40*")) == (0, "p0+40*")
     assert Passed.read(Passed(("p0", "?", "?"), (("p1@56*", "<p0+8*"), (), (), ())).text()) == Passed(

@@ -25,10 +25,12 @@ from tracer.model.passed import (
     beside_code,
     distance_of,
     element_of,
+    is_part_of,
     one_of,
     parameter,
     result_of,
     shifted,
+    without_shift,
     word_at,
 )
 
@@ -88,16 +90,18 @@ class Function:
         arguments = tuple(self._value(int(register), place) for register in ARGUMENTS[:TOLD])
         of = [self._origins(int(register), place) for register in ARGUMENTS[:TOLD]]
         objects = [origins | self._shifted_from(origins) for origins in of]
-        kept = [(*self._kept(origins), *self._taken_from(origins)) for origins in objects]
-        return Passed(arguments, (*kept, self._kept(frozenset({place}))))
+        each = zip(objects, map(without_shift, arguments), strict=True)
+        kept = [(*self._kept(origins, value), *self._taken_from(origins)) for origins, value in each]
+        return Passed(arguments, (*kept, self._kept(frozenset({place}), result_of(return_address))))
 
-    def _kept(self, origins: frozenset[int]) -> tuple[str, ...]:
+    def _kept(self, origins: frozenset[int], value: str) -> tuple[str, ...]:
         """Return what becomes of a value in the function. `origins`: the instructions that it comes from."""
         wanted = origins - {_UNKNOWN_ORIGIN}
         found = {word_at(at, 0) for at, what in self._stores if not what.isdisjoint(wanted)} - {NOWHERE}
         linked = any(self._shifted_from(what) & wanted for _, what in self._stores)
         returned = any(not what.isdisjoint(wanted) for what in self._returned)
         given_to = {self._container(place) for place, what in self._given_on if not what.isdisjoint(wanted)} - {NOWHERE}
+        given_to = {element for element in given_to if not is_part_of(element, value)}
         return (*sorted(found), *sorted(given_to), *[LINKED] * linked, *[RETURNED] * returned)
 
     def _taken_from(self, origins: frozenset[int]) -> list[str]:
