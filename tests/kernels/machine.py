@@ -35,7 +35,8 @@ _VARIABLES = {"REFLEAK_TARGETS": str(TARGETS), "NPY_DISABLE_CPU_FEATURES": "AVX2
 
 
 # A real disk's file system reads on when it is asked to (tracer/architecture/early_library.py); 9p does not.
-_READ_AHEAD = "cat .venv/lib/python*/site-packages/capstone/lib/libcapstone.so* /usr/lib/*/libcapstone.so.* >/dev/null 2>&1"
+_CAPSTONE = ".venv/lib/python*/site-packages/capstone/lib/libcapstone.so* /usr/lib/*/libcapstone.so.*"
+_READ_AHEAD = f"cat {_CAPSTONE} >/dev/null 2>&1"
 
 
 class NoMachine(Exception):
