@@ -93,7 +93,7 @@ class Endings:
         now, since = time.monotonic_ns(), int(control["ticket"])
         if read.memory is not None and not is_held(self._maps, control):
             read = SpaceRead(None, Scan(*space, reason=WENT_ON))
-        if read.memory is not None:
+        if read.memory is not None and read.running is not None:
             read = replace(read, memory=replace(read.memory, time_ns=self._clock(now)))
         scan = replace(read.scan, held_ns=max(0, now - since) if since else 0)
         self._unsettled += [read.pages] if read.pages is not None else []
@@ -306,7 +306,9 @@ class Endings:
             asleep = read.running is not None and was_asleep(read.running, pid)
             return replace(read, is_unsettled=not asleep or self._is_unsettled(thread_ids(pid)))
         with stopped_threads(pid, thread, self._left) as others:
+            stood_ns = time.monotonic_ns()  # what is made once they are let go was not to be seen
             memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))
+            memory = replace(memory, time_ns=self._clock(stood_ns))
             return SpaceRead(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
     def _memory_at_exec(self, control: np.void) -> SpaceRead:
@@ -318,8 +320,10 @@ class Endings:
         if why is not None or own is None:
             raise NotStopped(why or "what it has in registers could not be read")
         with stopped_threads(pid, thread, self._left) as others:
+            stood_ns = time.monotonic_ns()
             since_ns, standing = int(control["ticket"]) - _PATIENCE_NS // 2, {thread: own, **others}
             memory, size, walks, pages = self._memory_of(space, 0, np.zeros(0, np.uint64), standing, since_ns)
+            memory = replace(memory, time_ns=self._clock(stood_ns))
             return SpaceRead(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
     def _of(self, process: Process) -> SpaceRead | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import pytest
@@ -17,6 +19,8 @@ from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.kernel.maps import Maps
 from tracer.model.addresses import Space
 from tracer.model.records import CONTROL, ControlKind
+from tracer.reachability.memory import Memory
+from tracer.scanning import endings as module
 from tracer.scanning.endings import Endings
 from tracer.scanning.pointer_scan import TooMuch
 from tracer.scanning.surroundings import ModuleTable
@@ -184,3 +188,28 @@ def test_an_exec_that_was_read_is_no_end_unless_it_came_about(
     monkeypatch.setattr(endings, "_made_nothing", lambda _: True)
     endings.executes(executes)
     assert reason(endings, sleeper, by_exec=True) == "it executed another program"
+
+
+@pytest.mark.parametrize("at_exec", [False, True])
+def test_what_is_made_when_threads_are_let_go_is_younger_than_what_was_read(
+    endings: Endings, sleeper: int, monkeypatch: pytest.MonkeyPatch, at_exec: bool
+) -> None:
+    """They run on one after the other, before the last has been let go of: a block of theirs was called lost."""
+    let_go = list[int]()
+
+    @contextmanager
+    def stopped(*_: object) -> Iterator[dict[int, Any]]:
+        yield {}
+        let_go.append(time.monotonic_ns())
+        time.sleep(0.01)
+
+    monkeypatch.setattr(module, "stopped_threads", stopped)
+    monkeypatch.setattr(module, "is_held", lambda *_: True)
+    monkeypatch.setattr(Endings, "_made_nothing", lambda *_: False)
+    monkeypatch.setattr(Endings, "_memory_of", lambda *_: (Memory(), 0, [], None))
+    control = ending(sleeper).copy()
+    control["thread"] = sleeper
+    before = time.monotonic_ns()
+    (endings.executes if at_exec else endings.held)(control)
+    (read,) = endings._last.values()
+    assert read.memory is not None and before < read.memory.time_ns <= let_go[0]
