@@ -93,8 +93,6 @@ class Endings:
         now, since = time.monotonic_ns(), int(control["ticket"])
         if read.memory is not None and not is_held(self._maps, control):
             read = SpaceRead(None, Scan(*space, reason=WENT_ON))
-        if read.memory is not None and read.running is not None:
-            read = replace(read, memory=replace(read.memory, time_ns=self._clock(now)))
         scan = replace(read.scan, held_ns=max(0, now - since) if since else 0)
         self._unsettled += [read.pages] if read.pages is not None else []
         self._last[space] = replace(read, scan=scan, is_at_exec=control["kind"] != ControlKind.ENDING)
@@ -254,7 +252,7 @@ class Endings:
             memory, size, walks, pages = self._memory_of(space, 0, nothing, others, now)
             unsettled = self._is_unsettled(others)
             scan = Scan(*space, bytes_read=size)
-            return SpaceRead(replace(memory, time_ns=self._clock(now)), scan, walks, unsettled, pages=pages)
+            return SpaceRead(memory, scan, walks, unsettled, pages=pages)
         except (TooMuch, OSError) as error:
             return SpaceRead(None, Scan(*space, reason=str(error) if isinstance(error, TooMuch) else UNREADABLE))
 
@@ -271,13 +269,15 @@ class Endings:
         self, space: Space, thread: int, own: Words, others: dict[int, Words], since_ns: int
     ) -> tuple[Memory, int, list[DumpedWalk], ResidentPages | None]:
         """Read while all threads stand: `thread`, held, with its registers, and the others. Raises TooMuch, OSError."""
+        stood_ns = time.monotonic_ns()  # what is made once they are let go was not to be seen
         memory = ProcessMemory(space[0])
         try:
             found, plan = self._scan(memory, space, own, others, since_ns)
             standing = [own, *others.values()] if len(own) else list(others.values())
             walks = dumped_walks(memory, space, standing, self._make_walk)
             pages = read_resident(space[0], plan)
-            return replace(found, threads=thread_rows(thread, own, others)), memory.bytes_read, walks, pages
+            found = replace(found, time_ns=self._clock(stood_ns), threads=thread_rows(thread, own, others))
+            return found, memory.bytes_read, walks, pages
         finally:
             memory.close()
 
@@ -306,9 +306,7 @@ class Endings:
             asleep = read.running is not None and was_asleep(read.running, pid)
             return replace(read, is_unsettled=not asleep or self._is_unsettled(thread_ids(pid)))
         with stopped_threads(pid, thread, self._left) as others:
-            stood_ns = time.monotonic_ns()  # what is made once they are let go was not to be seen
             memory, size, walks, pages = self._memory_of(space, thread, own, others, int(control["ticket"]))
-            memory = replace(memory, time_ns=self._clock(stood_ns))
             return SpaceRead(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
     def _memory_at_exec(self, control: np.void) -> SpaceRead:
@@ -320,10 +318,8 @@ class Endings:
         if why is not None or own is None:
             raise NotStopped(why or "what it has in registers could not be read")
         with stopped_threads(pid, thread, self._left) as others:
-            stood_ns = time.monotonic_ns()
             since_ns, standing = int(control["ticket"]) - _PATIENCE_NS // 2, {thread: own, **others}
             memory, size, walks, pages = self._memory_of(space, 0, np.zeros(0, np.uint64), standing, since_ns)
-            memory = replace(memory, time_ns=self._clock(stood_ns))
             return SpaceRead(memory, Scan(*space, bytes_read=size), walks, self._is_unsettled(others), pages=pages)
 
     def _of(self, process: Process) -> SpaceRead | None:

@@ -22,6 +22,7 @@ from tracer.model.records import CONTROL, ControlKind
 from tracer.reachability.memory import Memory
 from tracer.scanning import endings as module
 from tracer.scanning.endings import Endings
+from tracer.scanning.layout import Layout
 from tracer.scanning.pointer_scan import TooMuch
 from tracer.scanning.surroundings import ModuleTable
 from tracer.unwinding.dwarf_unwinder import DwarfUnwinder
@@ -206,7 +207,8 @@ def test_what_is_made_when_threads_are_let_go_is_younger_than_what_was_read(
     monkeypatch.setattr(module, "stopped_threads", stopped)
     monkeypatch.setattr(module, "is_held", lambda *_: True)
     monkeypatch.setattr(Endings, "_made_nothing", lambda *_: False)
-    monkeypatch.setattr(Endings, "_memory_of", lambda *_: (Memory(), 0, [], None))
+    monkeypatch.setattr(Endings, "_scan", lambda *_: (Memory(), Layout((), (), (), ())))
+    monkeypatch.setattr(module, "dumped_walks", lambda *_: [])
     control = ending(sleeper).copy()
     control["thread"] = sleeper
     before = time.monotonic_ns()
