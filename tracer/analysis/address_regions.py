@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from tracer.model.addresses import Space
 from tracer.model.snapshot import Mapping, Records, Snapshot
 
 _LOADERS = ("ld-linux*", "ld-2.*.so", "ld.so*", "ld64.so*")
@@ -79,6 +80,14 @@ class Places:
         return mapping is not None and mapping.executable
 
     def _of_binary(self, event: np.void) -> Mapping | None:
-        address, time_ns, space = int(event["address"]), int(event["time_ns"]), (event["pid"], event["generation"])
-        of_space = (one for one in self._mappings if (one.pid, one.generation) == space)
+        address, time_ns = int(event["address"]), int(event["time_ns"])
+        of_space = self._by_space.get((int(event["pid"]), int(event["generation"])), ())
         return next((one for one in of_space if one.holds(address, time_ns)), None)
+
+    @cached_property
+    def _by_space(self) -> dict[Space, list[Mapping]]:
+        """Made when first asked for: of thousands of processes there are tens of thousands."""
+        found: dict[Space, list[Mapping]] = {}
+        for one in self._mappings:
+            found.setdefault((one.pid, one.generation), []).append(one)
+        return found

@@ -27,8 +27,9 @@ from tracer.analysis.shown_names import shown_snapshot, shown_symbols
 from tracer.analysis.suppression import unused_notes
 from tracer.analysis.survivors import survivors
 from tracer.analysis.totals import allocation_totals, notes, type_names, type_rows
-from tracer.model.findings import Findings, HeapPoint, Leak
+from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Symbols
+from tracer.model.heap_course import HeapPoint
 from tracer.model.snapshot import Snapshot
 from tracer.model.urgency import urgency
 

@@ -7,7 +7,7 @@ import numpy as np
 from tracer.analysis.estimates import weights
 from tracer.analysis.groups import Column
 from tracer.model.distinct_values import distinct
-from tracer.model.findings import Survivors
+from tracer.model.heap_course import Survivors
 from tracer.model.records import MappedFlag
 from tracer.model.snapshot import Snapshot
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from tracer.late_dataclasses import dataclass
 from tracer.model.balance import Balance
 from tracer.model.frames import Frame
+from tracer.model.heap_course import HeapPoint, Survivors
+from tracer.model.last_spaces import last_spaces
 from tracer.model.periods import Period
 from tracer.model.reachability import Scan
 from tracer.model.selection import KEEPS_ALL, Sample, Selection
@@ -307,28 +309,6 @@ class FreedAt:
 
 
 @dataclass(frozen=True)
-class Survivors:
-    """Of the blocks and mappings that are outstanding: those that had been made by a time."""
-
-    time_ns: int
-    count: int
-    bytes: int
-    mapped_bytes: int = 0
-    """Of these: in mappings."""
-
-
-@dataclass(frozen=True)
-class HeapPoint:
-    """What the processes that lived at a time had of blocks, and what all had made until then."""
-
-    time_ns: int
-    live: int
-    live_bytes: int
-    made: int
-    made_bytes: int
-
-
-@dataclass(frozen=True)
 class Findings:
     """The whole result of one analysis; every report prints this."""
 
@@ -385,6 +365,16 @@ class Findings:
     def is_whole(self) -> bool:
         """Tell whether all was seen: nothing was lost, and no block was passed over by sampling."""
         return self.complete and not self.selection.is_sampled
+
+    @cached_property
+    def last_spaces(self) -> tuple[Process, ...]:
+        """The last address space of each process."""
+        return last_spaces(self.processes)
+
+    @cached_property
+    def last_by_pid(self) -> Mapping[int, Process]:
+        """Of the last process, where several had one pid."""
+        return {space.pid: space for space in sorted(self.last_spaces, key=lambda space: space.generation)}
 
     @cached_property
     def leaked(self) -> tuple[Leak, ...]:

@@ -15,7 +15,7 @@ from tracer.model.frames import Frame
 from tracer.model.snapshot import Process
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, stack_text
-from tracer.report.scope import command, end, last_of, unseen
+from tracer.report.scope import command, end, unseen
 from tracer.report.selection_words import rate
 from tracer.report.source_location import main_frame, source_place
 from tracer.report.verdict_line import verdict
@@ -67,9 +67,7 @@ def _number(cases: list[Element]) -> None:
 
 def _processes(findings: Findings, names: Names) -> list[Element]:
     """A process passes if nothing in it failed: then each has its own case too."""
-    pids = dict.fromkeys(process.pid for process in findings.processes)
-    last = [process for pid in pids if (process := last_of(findings, pid)) is not None]
-    return [_process(process, names) for process in last]
+    return [_process(process, names) for process in findings.last_spaces]
 
 
 def _process(process: Process, names: Names) -> Element:

@@ -12,7 +12,7 @@ from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, m
 from tracer.report.entries import STATES
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
 from tracer.report.period_table import period_title, row_place
-from tracer.report.scope import command, end, last_of
+from tracer.report.scope import command, end
 from tracer.report.selection_words import limits, rate
 from tracer.report.source_location import main_frame
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
@@ -33,8 +33,7 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
     for gap in findings.coverage_gaps:
         stream.write(f"**{plain(gap)}**\n\n")
     if findings.processes:
-        last = last_of(findings, findings.processes[0].pid)
-        ended = f", {end(last)}" if last else ""
+        ended = f", {end(findings.last_spaces[0])}"
         stream.write(f"{code(command(findings.processes[0]))}{ended}, traced for {duration(findings.duration_ns)}\n\n")
     if looked_at := limits(findings):
         stream.write(f"Only: {plain(looked_at)}.")

@@ -39,11 +39,10 @@ def add_scope(page: Page, findings: Findings) -> None:
 
 def _others(findings: Findings) -> list[str]:
     """Return lines on the processes besides the first: those that another one has, and those that stand alone."""
-    pids = list(dict.fromkeys(process.pid for process in findings.processes))
-    parents = {process.pid: process.parent for process in findings.processes}
-    children = [pid for pid in pids[1:] if parents[pid] in parents]
-    alone = [f"{pid} ({command(last)})" for pid in pids[1:] if pid not in children
-             and (last := last_of(findings, pid)) is not None]  # fmt: skip
+    pids = {process.pid for process in findings.processes}
+    rest = findings.last_spaces[1:]
+    children = [last for last in rest if last.parent in pids]
+    alone = [f"{last.pid} ({command(last)})" for last in rest if last.parent not in pids]
     more = f" and {len(alone) - _MOST_PROGRAMS:,} more" if len(alone) > _MOST_PROGRAMS else ""
     lines = [f"and pid {', '.join(alone[:_MOST_PROGRAMS])}{more}"] if alone else []
     if children:
@@ -88,17 +87,10 @@ def end(process: Process) -> str:
     return "ended" if process.exit_code is None else f"exited with status {process.exit_code}"
 
 
-def last_of(findings: Findings, pid: int) -> Process | None:
-    """Return the last address space of a process: an exec keeps the pid."""
-    return max((p for p in findings.processes if p.pid == pid), key=lambda p: p.generation, default=None)
-
-
 def _circumstances(findings: Findings, root: Process | None) -> str:
     parts = [] if root is None else [f"pid {root.pid}"]
     parts.append(f"{findings.mode}, traced for {duration(findings.duration_ns)}")
-    last = last_of(findings, root.pid) if root else None
-    if last is not None:
-        parts.append(end(last))
+    parts += map(end, findings.last_spaces[:1])
     text = ", ".join(parts)
     return text if findings.mode == "launched" else f"{text}; what is older than the trace is unknown"
 

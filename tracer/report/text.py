@@ -19,7 +19,7 @@ from tracer.report.holder_words import growing_lines
 from tracer.report.nameless import add_nameless
 from tracer.report.page import Page, Span, page_for
 from tracer.report.period_table import add_periods
-from tracer.report.scope import add_scope, command, end, last_of
+from tracer.report.scope import add_scope, command, end
 from tracer.report.text_options import TextOptions
 from tracer.report.type_table import add_types
 from tracer.report.verdict_line import verdict
@@ -98,7 +98,7 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
 
 def _entries_of(findings: Findings, pid: int, entries: Sequence[Leak], options: TextOptions) -> ProcessEntries:
     shown = (leak for leak in entries if leak.state != "inherited" and _is_shown(leak, findings, options.show))
-    process = last_of(findings, pid)
+    process = findings.last_by_pid.get(pid)
     program = process.command[0] if process is not None and process.command else ""
     return ProcessEntries(pid, program, cause_entries(shown), [leak for leak in entries if leak.state == "inherited"])
 
@@ -115,7 +115,7 @@ def _is_shown(leak: Leak, findings: Findings, show: Sequence[str]) -> bool:
 
 
 def _add_process_heading(page: Page, findings: Findings, pid: int) -> None:
-    process = last_of(findings, pid)
+    process = findings.last_by_pid.get(pid)
     page.blank()
     if process is None:
         page.heading(f"---- pid {pid}")

@@ -10,7 +10,7 @@ from tracer.model.snapshot import CRASHES
 from tracer.report.amounts import counted
 from tracer.report.class_words import leaked_amount, outstanding_amount
 from tracer.report.page import Span
-from tracer.report.scope import end, last_of, unseen, untraced
+from tracer.report.scope import end, unseen, untraced
 from tracer.report.selection_words import limits
 
 
@@ -48,12 +48,11 @@ def verdict(findings: Findings) -> Span:
 def _crash(findings: Findings, holding: Collection[int]) -> str:
     """Return which process crashed, as "it was killed by SIGSEGV", or was killed while it had what nobody judges
     (`holding`: the pids of those that had); empty where none was."""
-    pids = list(dict.fromkeys(process.pid for process in findings.processes))
-    ended = [process for process in (last_of(findings, pid) for pid in pids) if process is not None]
+    ended = findings.last_spaces
     killed = [p for p in ended if p.signal in CRASHES or (p.signal is not None and p.pid in holding)]
     if not killed:
         return ""
-    if killed[0].pid == pids[0]:
+    if killed[0] is ended[0]:
         return f"it was {end(killed[0])}"
     if len(killed) > 1:
         said = "crashed" if all(process.signal in CRASHES for process in killed) else "were killed"

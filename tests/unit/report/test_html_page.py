@@ -14,7 +14,8 @@ from test_cause_entries import LEAKS
 from test_reached import BELOW_AT, HELD_AT, made, only
 
 from tracer.analysis import analyse
-from tracer.model.findings import DominatorNode, DominatorTree, Findings, HeapPoint, Holder, Survivors
+from tracer.model.findings import DominatorNode, DominatorTree, Findings, Holder
+from tracer.model.heap_course import HeapPoint, Survivors
 from tracer.model.visible import visible
 from tracer.report.html_page import write_html
 

@@ -458,6 +458,19 @@ def test_children_that_crashed_are_said(numbers: tuple[int, ...], said: str) -> 
     assert found.style == ("warn" if said else "good")
 
 
+def test_a_crash_is_said_though_another_process_has_had_that_pid_since() -> None:
+    """Where pids end at 32,768, a trace of a test suite comes to the first ones again."""
+    parent = process(by_exec=True)
+    crashed = process(813, parent=812, exit_code=None, signal=11)
+    forked = process(813, generation=2, parent=812, by_exec=True)
+    executed = process(813, generation=3, parent=812)
+    snap = snapshot(processes=(parent, crashed, process(generation=2), forked, executed))
+    findings = analyse(snap, {})
+    assert [(last.pid, last.generation) for last in findings.last_spaces] == [(812, 2), (813, 1), (813, 3)]
+    assert verdict(findings).text == "refleak: clean; but its child 813 was killed by SIGSEGV"
+    assert "and 2 child processes" in text(findings)
+
+
 @pytest.mark.parametrize("width", [40, 52, 80])
 def test_text_at_both_ends_of_a_line_fits_the_terminal(width: int) -> None:
     page = Page(width)
