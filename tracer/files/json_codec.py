@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import IntEnum, IntFlag
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from tracer.model.recorded_names import recorded_name
 
 T = TypeVar("T")
+Reader = Callable[[object], object]
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 
 
@@ -60,26 +61,30 @@ def parse(payload: bytes) -> dict[str, Any]:
 
 def from_json(kind: type[T], value: object) -> T:
     """Return the value of annotated type `kind` that `to_json` wrote. Raises Malformed."""
-    return typing.cast(T, _value(kind, value))
+    return typing.cast(T, _reader(typing.cast(Any, kind))(value))
 
 
-def _value(kind: Any, value: object) -> object:
+@cache
+def _reader(kind: Any) -> Reader:
+    """Return what reads values of an annotated type: found once, for what may be a million of them."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         (inner,) = (argument for argument in arguments if argument is not type(None))
-        return None if value is None else _value(inner, value)
+        read = _reader(inner)
+        return lambda value: None if value is None else read(value)
     if origin is tuple:
-        return _tuple(arguments, value)
+        return _tuple_reader(arguments)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return dict(_tuple((types.GenericAlias(tuple, arguments), Ellipsis), value))  # type: ignore[arg-type]
+        pairs = _tuple_reader((types.GenericAlias(tuple, arguments), Ellipsis))
+        return lambda value: dict(pairs(value))  # type: ignore[call-overload]
     if is_dataclass(kind) and isinstance(kind, type):
-        return _dataclass(kind, value)
-    return _scalar(kind, value)
+        return partial(_dataclass, kind)
+    if isinstance(kind, type) and issubclass(kind, IntEnum | IntFlag):
+        return partial(_member, kind)
+    return partial(_scalar, kind)
 
 
 def _scalar(kind: Any, value: object) -> object:
-    if isinstance(kind, type) and issubclass(kind, IntEnum | IntFlag):
-        return _member(kind, value)
     if type(value) is not kind or kind not in (int, str, bool):
         raise Malformed(f"{kind} expected")
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
@@ -94,14 +99,24 @@ def _member(kind: type[IntEnum | IntFlag], value: object) -> object:
     raise Malformed(f"{kind} expected")
 
 
-def _tuple(arguments: tuple[Any, ...], value: object) -> tuple[object, ...]:
+def _tuple_reader(arguments: tuple[Any, ...]) -> Reader:
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        read = _reader(arguments[0])
+        return lambda value: tuple(map(read, _list(value)))
+    readers = [_reader(kind) for kind in arguments]
+    return partial(_row, readers)
+
+
+def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise Malformed("list expected")
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_value(arguments[0], item) for item in value)
-    if len(value) != len(arguments):
+    return value
+
+
+def _row(readers: Sequence[Reader], value: object) -> tuple[object, ...]:
+    if len(_list(value)) != len(readers):
         raise Malformed("list of another length")
-    return tuple(_value(kind, item) for kind, item in zip(arguments, value, strict=True))
+    return tuple(read(item) for read, item in zip(readers, _list(value), strict=True))
 
 
 def _dataclass(kind: Any, value: object) -> object:
@@ -109,19 +124,19 @@ def _dataclass(kind: Any, value: object) -> object:
     if not isinstance(value, dict):
         raise Malformed("object expected")
     found = {}
-    for recorded, name, hint, has_default in _described(kind):
+    for recorded, name, read, has_default in _described(kind):
         if recorded in value:
-            found[name] = _value(hint, value[recorded])
+            found[name] = read(value[recorded])
         elif not has_default:
             raise Malformed(f"{recorded} is missing")
     return kind(**found)
 
 
 @cache
-def _described(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
+def _described(kind: Any) -> tuple[tuple[str, str, Reader, bool], ...]:
     hints = typing.get_type_hints(kind)
     return tuple(
-        (recorded_name(field), field.name, hints[field.name],
+        (recorded_name(field), field.name, _reader(hints[field.name]),
          field.default is not MISSING or field.default_factory is not MISSING)
         for field in fields(kind)
     )  # fmt: skip
