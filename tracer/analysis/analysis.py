@@ -27,6 +27,7 @@ from tracer.analysis.shown_names import shown_snapshot, shown_symbols
 from tracer.analysis.suppression import unused_notes
 from tracer.analysis.survivors import survivors
 from tracer.analysis.totals import allocation_totals, notes, type_names, type_rows
+from tracer.model.addresses import Space
 from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Symbols
 from tracer.model.heap_course import HeapPoint
@@ -99,7 +100,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
     )
 
 
-def _rank(leak: Leak) -> tuple[int, int, int, int, str, int, str, str, int]:
+def _rank(leak: Leak) -> tuple[int, int, int, int, str, Space, str, str, int]:
     first = leak.instances[0].address if leak.instances else 0
-    rest = leak.id, leak.pid, leak.state, leak.reachability or "", first
+    rest = leak.id, leak.space, leak.state, leak.reachability or "", first
     return (urgency(leak), _KINDS.index(leak.kind), -(leak.bytes or 0), -leak.count, *rest)

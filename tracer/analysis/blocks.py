@@ -191,6 +191,7 @@ def _entry(
         "kind": kind,
         "type": name or None,
         "pid": pid,
+        "generation": generation,
         "stack": frames,
         "stack_complete": stack.complete,
         "stack_status": stack.status,

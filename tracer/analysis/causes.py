@@ -11,10 +11,11 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from tracer.analysis.identity import frame_key, stable_id
+from tracer.model.addresses import Space
 from tracer.model.findings import LOST, Leak, UnpairedGet
 from tracer.model.frames import Frame
 
-_Type = tuple[int, str, str | None]
+_Type = tuple[Space, str, str | None]
 """Process, state and type of entries."""
 
 
@@ -44,7 +45,7 @@ def with_causes(leaks: list[Leak]) -> list[Leak]:
         replace(leak, cause=causes.get(id(leak)), kept_alive_by=kept(leak)) if leak.kind == "reference" else leak
         for leak in leaks
     ]
-    total = Counter[tuple[int, str | None]]()
+    total = Counter[tuple[Space, str | None]]()
     for leak in named:
         total[_of_cause(leak)] += leak.count
     biggest = {_of_cause(leak): n for n, leak in reversed(list(enumerate(named)))}
@@ -59,12 +60,12 @@ def with_causes(leaks: list[Leak]) -> list[Leak]:
     return sorted(named, key=rank)
 
 
-def _of_cause(leak: Leak) -> tuple[int, str | None]:
-    return leak.pid, leak.cause or leak.kept_alive_by
+def _of_cause(leak: Leak) -> tuple[Space, str | None]:
+    return leak.space, leak.cause or leak.kept_alive_by
 
 
 def _type(leak: Leak) -> _Type:
-    return leak.pid, leak.state, leak.type
+    return leak.space, leak.state, leak.type
 
 
 class _Keepers:
@@ -97,7 +98,7 @@ class _Keepers:
 
     def _first(self, leak: Leak) -> _Type | None:
         """Return the first other type that is itself left."""
-        wanted = ((leak.pid, leak.state, type_) for type_ in leak.held_in if type_ != leak.type)
+        wanted = ((leak.space, leak.state, type_) for type_ in leak.held_in if type_ != leak.type)
         return next((type_ for type_ in wanted if type_ in self._types), None)
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import overload
 
 from tracer.analysis.holder_graph import MOST_ENTRIES, HolderGraph, Node, dominators
+from tracer.model.addresses import Space
 from tracer.model.findings import INDIRECT, LOST, DominatorNode, DominatorTree, Leak
 
 _GONE = (LOST, INDIRECT)
@@ -45,11 +46,11 @@ class DominatorTrees(Sequence[DominatorTree]):
 def dominator_trees(leaks: Iterable[Leak]) -> tuple[DominatorTree, ...]:
     """Return the tree of each process that was looked into, unless it has thousands of entries; without what is lost,
     and without what holds no bytes."""
-    of: dict[int, list[Leak]] = {}
+    of: dict[Space, list[Leak]] = {}
     for leak in leaks:
         if leak.holders is not None and leak.reachability not in _GONE:
-            of.setdefault(leak.pid, []).append(leak)
-    trees = (_tree(pid, mine) for pid, mine in of.items() if len(mine) <= MOST_ENTRIES)
+            of.setdefault(leak.space, []).append(leak)
+    trees = (_tree(pid, mine) for (pid, _), mine in of.items() if len(mine) <= MOST_ENTRIES)
     return tuple(sorted(filter(lambda tree: tree.nodes, trees), key=lambda tree: -_retained(tree.nodes)))
 
 

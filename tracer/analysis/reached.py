@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tracer.analysis.groups import Column, matching_rows
 from tracer.late_dataclasses import dataclass
+from tracer.model.addresses import Space
 from tracer.model.findings import INDIRECT, LOST, REACHABILITY, Leak
 from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach, RootKind
 from tracer.model.snapshot import Records, Snapshot
@@ -20,6 +21,8 @@ _ROOTS = {
     RootKind.REGISTER: "a register", RootKind.MAPPING: "a mapping", RootKind.BLOCK: "the loader's memory",
     RootKind.DESCRIBED: "memory that a spec calls a root", RootKind.HIDDEN: "perhaps a hidden pointer",
 }  # fmt: skip
+_Entry = tuple[Space, str, str]
+"""Address space, state and id."""
 _HOW = {
     Reach.REACHABLE: "held by {}",
     Reach.POSSIBLE: "pointed into, but not at its start, from {}",
@@ -112,11 +115,11 @@ def why_unknown(snapshot: Snapshot) -> dict[tuple[int, int], str]:
 
 def with_below(leaks: list[Leak]) -> list[Leak]:
     """Sum up what hangs below each lost entry; an entry whose owner is not listed stands for itself."""
-    owners = {(leak.pid, leak.state, leak.id) for leak in leaks if leak.reachability == LOST}
-    sums: dict[tuple[int, str, str], tuple[int, int]] = {}
+    owners = {(leak.space, leak.state, leak.id) for leak in leaks if leak.reachability == LOST}
+    sums: dict[_Entry, tuple[int, int]] = {}
     placed = []
     for leak in leaks:
-        key = leak.pid, leak.state, leak.owner or ""
+        key = leak.space, leak.state, leak.owner or ""
         if leak.reachability == INDIRECT and key in owners:
             count, size = sums.get(key, (0, 0))
             sums[key] = count + leak.count, size + (leak.bytes or 0)
@@ -126,10 +129,10 @@ def with_below(leaks: list[Leak]) -> list[Leak]:
     return [_holding(leak, sums) for leak in placed]
 
 
-def _holding(leak: Leak, sums: dict[tuple[int, str, str], tuple[int, int]]) -> Leak:
-    if leak.reachability != LOST or (leak.pid, leak.state, leak.id) not in sums:
+def _holding(leak: Leak, sums: dict[_Entry, tuple[int, int]]) -> Leak:
+    if leak.reachability != LOST or (leak.space, leak.state, leak.id) not in sums:
         return leak
-    count, size = sums[leak.pid, leak.state, leak.id]
+    count, size = sums[leak.space, leak.state, leak.id]
     return replace(leak, below_count=count, below_bytes=size)
 
 
@@ -143,10 +146,10 @@ def suppressed_with_owners(leaks: list[Leak]) -> list[Leak]:
         return replace(leak, suppressed_by=objects[leak.objects_in[0]])
 
     leaks = [as_its_objects(leak) for leak in leaks]
-    owners = {(k.pid, k.id): k.suppressed_by for k in leaks if k.suppressed_by and k.reachability == LOST}
+    owners = {(k.space, k.id): k.suppressed_by for k in leaks if k.suppressed_by and k.reachability == LOST}
 
     def above(leak: Leak) -> str | None:
-        return objects.get(leak.keeper) or owners.get((leak.pid, leak.owner or ""))
+        return objects.get(leak.keeper) or owners.get((leak.space, leak.owner or ""))
 
     return [
         leak if leak.suppressed_by or not (by := above(leak)) else replace(leak, suppressed_by=by) for leak in leaks

@@ -149,6 +149,7 @@ class _Merge:
             kind=_KIND,
             type=self._evidence.type_name(type_),
             pid=pid,
+            generation=generation,
             state=self._state(pid, generation, rows, type_),
             count=len(rows),
             bytes=None,

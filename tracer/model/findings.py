@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from tracer.late_dataclasses import dataclass
+from tracer.model.addresses import Space
 from tracer.model.balance import Balance
 from tracer.model.frames import Frame
 from tracer.model.heap_course import HeapPoint, Survivors
-from tracer.model.last_spaces import last_spaces
+from tracer.model.last_spaces import last_by_space
 from tracer.model.periods import Period
 from tracer.model.reachability import Scan
 from tracer.model.selection import KEEPS_ALL, Sample, Selection
@@ -217,6 +218,12 @@ class Leak:
     suppressed_by: str | None = None
     sample: Sample | None = None
     """What the estimates rest on; None where nothing is estimated."""
+    generation: int = 0
+    """Of the address space: with the pid it says which."""
+
+    @property
+    def space(self) -> Space:
+        return self.pid, self.generation
 
     @property
     def kept(self) -> int:
@@ -369,12 +376,13 @@ class Findings:
     @cached_property
     def last_spaces(self) -> tuple[Process, ...]:
         """The last address space of each process."""
-        return last_spaces(self.processes)
+        last = self.last_by_space
+        return tuple({id(space): space for space in last.values()}.values())
 
     @cached_property
-    def last_by_pid(self) -> Mapping[int, Process]:
-        """Of the last process, where several had one pid."""
-        return {space.pid: space for space in sorted(self.last_spaces, key=lambda space: space.generation)}
+    def last_by_space(self) -> Mapping[Space, Process]:
+        """The last address space of its process by each, in the order in which the processes began."""
+        return last_by_space(self.processes)
 
     @cached_property
     def leaked(self) -> tuple[Leak, ...]:

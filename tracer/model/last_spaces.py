@@ -8,16 +8,18 @@ from tracer.model.addresses import Space
 from tracer.model.snapshot import Process
 
 
-def last_spaces(spaces: Iterable[Process]) -> tuple[Process, ...]:
-    """Return the last of each process, in the order in which the processes began.
+def last_by_space(spaces: Iterable[Process]) -> dict[Space, Process]:
+    """Return the last address space of its process by each, in the order in which the processes began.
 
-    Of thousands of processes two may have had one pid, one after the other: each is one. `spaces`: in order of time.
+    Of thousands of processes two may have had one pid, one after the other. `spaces`: in order of time.
     """
-    last: list[Process] = []
-    executed: dict[Space, int] = {}
+    processes: list[list[Process]] = []
+    executed: dict[Space, list[Process]] = {}
     for space in spaces:
-        at = executed.pop((space.pid, space.generation - 1), len(last))
-        last[at : at + 1] = [space]
+        of = executed.pop((space.pid, space.generation - 1), None)
+        if of is None:
+            processes.append(of := [])
+        of.append(space)
         if space.by_exec:
-            executed[space.pid, space.generation] = at
-    return tuple(last)
+            executed[space.pid, space.generation] = of
+    return {(space.pid, space.generation): of[-1] for of in processes for space in of}

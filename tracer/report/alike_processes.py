@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tracer.late_dataclasses import dataclass
+from tracer.model.addresses import Space
 from tracer.model.findings import Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
@@ -16,9 +17,9 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class ProcessEntries:
-    """What is listed of a process, and what it only has from its parent. `program`: what it ran last."""
+    """What is listed of a process, and what it only has from its parent. `space`: its last; `program`: what it ran."""
 
-    pid: int
+    space: Space
     program: str
     listed: Sequence[CauseEntry]
     inherited: Sequence[Leak]
@@ -60,6 +61,6 @@ def add_inherited(page: Page, processes: Sequence[ProcessEntries]) -> None:
 
 
 def _pids(processes: Sequence[ProcessEntries]) -> str:
-    named = ", ".join(str(process.pid) for process in processes[:_MOST_NAMED])
+    named = ", ".join(str(process.space[0]) for process in processes[:_MOST_NAMED])
     rest = len(processes) - _MOST_NAMED
     return f"pid{'s' * (len(processes) > 1)} {named}" + (f" and {rest:,} more" if rest > 0 else "")

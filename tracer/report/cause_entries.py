@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tracer.late_dataclasses import dataclass
+from tracer.model.addresses import Space
 from tracer.model.findings import Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
@@ -62,11 +63,11 @@ def cause_entries(leaks: Iterable[Leak]) -> list[CauseEntry]:
     memory: dict[object, list[Leak]] = {}
     for number, leak in enumerate(leaks):
         if leak.kept_alive_by is not None:
-            kept.setdefault((leak.pid, leak.kept_alive_by), []).append(leak)
+            kept.setdefault((leak.space, leak.kept_alive_by), []).append(leak)
         elif leak.memory_of is not None:
-            memory.setdefault((leak.pid, leak.memory_of), []).append(leak)
+            memory.setdefault((leak.space, leak.memory_of), []).append(leak)
         else:
-            found.setdefault((leak.pid, leak.cause) if leak.cause else number, []).append(leak)
+            found.setdefault((leak.space, leak.cause) if leak.cause else number, []).append(leak)
     entries = [
         CauseEntry(many[0], tuple(many[1:]), tuple(kept.pop(key, ())), tuple(memory.pop(_key(many[0]), ())))
         for key, many in found.items()
@@ -75,8 +76,8 @@ def cause_entries(leaks: Iterable[Leak]) -> list[CauseEntry]:
     return [*entries, *map(CauseEntry, unlisted)]
 
 
-def _key(leak: Leak) -> tuple[int, str]:
-    return leak.pid, leak.cause or leak.id
+def _key(leak: Leak) -> tuple[Space, str]:
+    return leak.space, leak.cause or leak.id
 
 
 def same_cause_words(entry: CauseEntry) -> str:

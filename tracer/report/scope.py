@@ -112,7 +112,8 @@ def _add_scans(page: Page, findings: Findings) -> None:
     """Add what the reading of the target's memory cost it, or why it was not read."""
     done = [scan for scan in findings.scans if scan.reason is None]
     if done:
-        processes = len({scan.pid for scan in done})  # one may have been read before it executed a program, too
+        lasts = [findings.last_by_space.get((scan.pid, scan.generation)) for scan in done]
+        processes = len(set(map(id, lasts)))  # one may have been read before it executed a program, too
         of = f" of {counted(processes, 'process', 'processes')}" if processes > 1 else ""
         text = f"{size(sum(scan.bytes_read for scan in done))}{of} read at the end for what points where"
         held_ns = sum(scan.held_ns for scan in done)

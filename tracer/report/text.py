@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TextIO
 
+from tracer.model.addresses import Space
 from tracer.model.findings import ALIVE_AT_EXEC, INDIRECT, LEAKED, LOST, ErrorFinding, Findings, Leak
 from tracer.model.urgency import urgency
 from tracer.report.alike_processes import ProcessEntries, add_inherited, add_others, alike
@@ -69,19 +70,20 @@ def _add_verdict(page: Page, judged: Span) -> None:
 
 def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None:
     top = options.top
-    pids = list(dict.fromkeys([*(p.pid for p in findings.processes), *(leak.pid for leak in findings.leaks)]))
-    leaks_of: dict[int, list[Leak]] = {}
+    leaks_of: dict[Space, list[Leak]] = {(last.pid, last.generation): [] for last in findings.last_spaces}
+    root = next(iter(leaks_of), None)
     for leak in findings.leaks:
-        leaks_of.setdefault(leak.pid, []).append(leak)
-    concerned = sorted((pid for pid in pids if pid in leaks_of), key=lambda pid: min(map(urgency, leaks_of[pid])))
+        last = findings.last_by_space.get(leak.space)
+        leaks_of.setdefault((last.pid, last.generation) if last is not None else leak.space, []).append(leak)
+    concerned = sorted(filter(leaks_of.get, leaks_of), key=lambda space: min(map(urgency, leaks_of[space])))
     number = 0
-    for first, *others in alike(_entries_of(findings, pid, leaks_of[pid], options) for pid in concerned):
+    for first, *others in alike(_entries_of(findings, space, leaks_of[space], options) for space in concerned):
         listed, inherited = first.listed, first.inherited
         if others and not listed:
             add_inherited(page, (first, *others))
             continue
-        if len(concerned) > 1 or first.pid != pids[0]:
-            _add_process_heading(page, findings, first.pid)
+        if len(concerned) > 1 or first.space != root:
+            _add_process_heading(page, findings, first.space)
         for entry in listed[:top]:
             number += 1
             add_leak(page, number, entry, options.tree)
@@ -96,11 +98,11 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
         add_others(page, others)
 
 
-def _entries_of(findings: Findings, pid: int, entries: Sequence[Leak], options: TextOptions) -> ProcessEntries:
+def _entries_of(findings: Findings, space: Space, entries: Sequence[Leak], options: TextOptions) -> ProcessEntries:
     shown = (leak for leak in entries if leak.state != "inherited" and _is_shown(leak, findings, options.show))
-    process = findings.last_by_pid.get(pid)
+    process = findings.last_by_space.get(space)
     program = process.command[0] if process is not None and process.command else ""
-    return ProcessEntries(pid, program, cause_entries(shown), [leak for leak in entries if leak.state == "inherited"])
+    return ProcessEntries(space, program, cause_entries(shown), [leak for leak in entries if leak.state == "inherited"])
 
 
 def _is_shown(leak: Leak, findings: Findings, show: Sequence[str]) -> bool:
@@ -114,8 +116,8 @@ def _is_shown(leak: Leak, findings: Findings, show: Sequence[str]) -> bool:
     return leak.reachability == INDIRECT and leak.owner is None and LOST in show
 
 
-def _add_process_heading(page: Page, findings: Findings, pid: int) -> None:
-    process = findings.last_by_pid.get(pid)
+def _add_process_heading(page: Page, findings: Findings, space: Space) -> None:
+    process, pid = findings.last_by_space.get(space), space[0]
     page.blank()
     if process is None:
         page.heading(f"---- pid {pid}")
