@@ -459,10 +459,12 @@ enum loss {
 	LOSS_RETURN_HIDDEN, /* a replaced return address could not be put back */
 	LOSS_DEEP_BOUND, /* a library whose calls pass the wrappers of --preload by */
 	LOSS_GHOSTS_FULL, /* block that was freed after a fork not kept */
+	LOSS_SPACE_TOTALS_FULL, /* what an address space did not kept */
+	LOSS_INHERITED_FULL, /* free of a parent's block not kept */
 	LOSS_COUNT,
 };
 
-/* A process that is traced, by pid; kept after its end, so that a reused pid gets a new generation. */
+/* A process that is traced, by pid; kept after its end, while it may be asked for as an ancestor. */
 struct process {
 	u64 started_ns;
 	u64 forked_ns; /* last fork of this process that copied its memory, 0 for none */
@@ -819,6 +821,7 @@ struct shared {
 	u64 unknown_frees; /* enum unknown_frees */
 	u64 tells_heap; /* what is mapped inside of calls of the heap is told: an allocator has taken the place of libc's */
 	u64 freed_sets; /* of blocks that were freed lately, a power of two; 0: none are kept */
+	u64 last_generation; /* of processes that were taken out of PROCESSES: a reused pid has a later one; Python's */
 	u64 released[HOLD_SLOTS];
 };
 

@@ -143,11 +143,10 @@ INLINE u64 block_ended(struct thread *thread, u64 address, u16 group, struct all
 	return freed;
 }
 
-INLINE void inherited_freed(struct key *key)
+INLINE void inherited_freed(struct key *key, u64 now)
 {
-	u64 now = bpf_ktime_get_ns();
-
-	map_update(INHERITED_FREES, key, &now, NOEXIST);
+	if (map_update(INHERITED_FREES, key, &now, NOEXIST) == NO_ROOM)
+		lose(LOSS_INHERITED_FULL);
 }
 
 /* A free of a block that is not known: not kept, its parent's copy, whose `birth` may be known, or older than the trace. */
@@ -158,7 +157,7 @@ INLINE void unknown_freed(struct thread *thread, u64 address, u16 group, u64 bir
 
 	thread->totals.unknown_frees++;
 	if (thread->is_copy)
-		map_update(INHERITED_FREES, &key, &now, NOEXIST);
+		inherited_freed(&key, now);
 	else if (SHARED->unknown_frees != UNKNOWN_FREES_MAY_BE_OLDER)
 		return;
 	remember_freed(&key, birth, size, now);

@@ -453,7 +453,7 @@ int unknown_free(struct pt_regs *ctx)
 	else if (is_bad_free(thread, &key, slot))
 		then = PROGRAM_FREED;
 	if (then == PROGRAM_FREED && thread->is_copy)
-		inherited_freed(&key); /* it may be an ancestor's, too far back to know */
+		inherited_freed(&key, bpf_ktime_get_ns()); /* it may be an ancestor's, too far back to know */
 	is_outer = site->operation == OP_FREE && !is_inner_free(thread, &key, slot);
 	if (is_outer)
 		note_free(thread, key.address, slot); /* `delete` calls `free`: together they end a block once */

@@ -61,7 +61,7 @@ int on_fork(struct tracepoint *ctx)
 	process.started_ns = bpf_ktime_get_ns();
 	process.parent = parent;
 	process.state = PROCESS_TRACED;
-	process.own_generation = before ? before->own_generation + 1 : 1;
+	process.own_generation = (before ? before->own_generation : SHARED->last_generation) + 1;
 	process.space = shares ? forker->space : child;
 	process.is_copy = shares ? forker->is_copy : 1;
 	process.generation = shares ? forker->generation : process.own_generation;

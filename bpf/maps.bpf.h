@@ -27,6 +27,7 @@
 #define CONSTANTS VALUE(CONSTANTS)
 
 enum { ANY, NOEXIST, EXIST };
+enum { NO_ROOM = -7 }; /* -E2BIG: what an update returns where a map is full */
 enum { WAKE_NEVER = 1, WAKE_NOW = 2 }; /* BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP */
 
 static long (*const tail_call)(void *ctx, void *programs, u32 index) = (void *)12;

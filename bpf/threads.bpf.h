@@ -257,8 +257,10 @@ INLINE void flush_totals(struct thread *thread)
 
 		map_update(SPACE_TOTALS, &key, &none, NOEXIST);
 		sum = map_lookup(SPACE_TOTALS, &key);
-		if (!sum)
+		if (!sum) {
+			lose(LOSS_SPACE_TOTALS_FULL);
 			return;
+		}
 	}
 	add(&sum->made, thread->totals.made);
 	add(&sum->made_bytes, thread->totals.made_bytes);

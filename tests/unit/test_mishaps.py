@@ -143,7 +143,7 @@ def fake_follower(handler: Any, mishaps: Mishaps) -> tuple[Follower, Any]:
     spaces: Any = SimpleNamespace(refresh=handler)
     nothing: Any = SimpleNamespace(listeners=())
     follower = Follower(
-        maps, Binaries(), nothing, spaces, nothing, nothing, ProcessTable(), lambda ns: ns, mishaps,
+        maps, Binaries(), nothing, spaces, nothing, (), ProcessTable(), lambda ns: ns, mishaps,
         SimpleNamespace(held=handler), SimpleNamespace(held=handler), Releases(maps), can_hold=True,
     )  # fmt: skip
     return follower, shared

@@ -45,7 +45,8 @@ def take_snapshot(
     """
     options = session.options
     between = session.drain if running and drain else None
-    walk = MapWalk(session.kernel.maps, session.clock.started_ns, options.limits.freed_sets, between)
+    freed_sets = options.limits.freed_sets
+    walk = MapWalk(session.kernel.maps, session.ended_books, session.clock.started_ns, freed_sets, between)
     judges = (options.reachability and not running) or on_read is not None
     live, objects, ghosts, frees = _alive(walk, on_read)
     keys, values = _space_totals(walk, keeps_all=options.selection.keeps_all)

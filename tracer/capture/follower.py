@@ -55,13 +55,13 @@ class Follower:
 
     def __init__(
         self, maps: Maps, binaries: Binaries, prober: Prober, spaces: Spaces, code: GeneratedCode,
-        events: SpaceListener, processes: ProcessTable, clock: Callable[[int], int], mishaps: Mishaps, endings: Endings,
-        aborted_frees: AbortedFrees, releases: Releases, *, can_hold: bool,
+        further: Sequence[SpaceListener], processes: ProcessTable, clock: Callable[[int], int], mishaps: Mishaps,
+        endings: Endings, aborted_frees: AbortedFrees, releases: Releases, *, can_hold: bool,
     ) -> None:
         self._binaries, self._prober, self._spaces, self._processes = binaries, prober, spaces, processes
         self._endings, self._aborted_frees = endings, aborted_frees
         self._code = code
-        self._listeners: Sequence[SpaceListener] = (spaces, *code.listeners, events)
+        self._listeners: Sequence[SpaceListener] = (spaces, *code.listeners, *further)
         self._clock, self._mishaps, self._can_hold = clock, mishaps, can_hold
         self._maps, self._processes_fd = maps, maps.fds["PROCESSES"]
         self._releases = releases

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from tracer.model.addresses import Space
+from tracer.model.addresses import Space, space_number, space_numbers
+from tracer.model.distinct_values import is_in
 from tracer.model.snapshot import Records
 from tracer.model.statistics import HEAP_POINT
 
@@ -42,8 +43,7 @@ class HeapCourse:
 
     def _take(self, now_ns: int, spaces: set[Space]) -> None:
         keys, values = self._read_totals()
-        alive = [space in spaces for space in zip(keys["pid"].tolist(), keys["generation"].tolist(), strict=True)]
-        held = values[np.array(alive, np.bool_)]
+        held = values[is_in(space_numbers(keys), np.array([space_number(space) for space in spaces], np.uint64))]
         live, live_bytes = (
             max(0, int(held[made].sum()) - int(held[freed].sum()))
             for made, freed in (("made", "freed"), ("made_bytes", "freed_bytes"))

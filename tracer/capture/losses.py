@@ -62,6 +62,10 @@ _WORDS: dict[LossKind, tuple[str, str, tuple[str, ...]]] = {
         "block that its maker freed after a fork not kept, of which a child may hold a copy: the map was full",
         _MORE_OBJECTS, ("allocation",),
     ),
+    LossKind.SPACE_TOTALS_FULL: ("counts of a process not kept: too many", "--max-threads", _NOTHING),
+    LossKind.INHERITED_FULL: (
+        "free, by a child, of what its parent had made not kept: the map was full", _MORE_OBJECTS, _NOTHING
+    ),
     LossKind.INTERPRETERS_FULL: ("stack without the frames of its interpreter: their ring was full", "none", _NOTHING),
     LossKind.ARGUMENT_UNREAD: (
         "argument that could not be read", "none: its page was not in memory", ("reference", "allocation")

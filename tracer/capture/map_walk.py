@@ -9,15 +9,16 @@ import numpy.typing as npt
 
 from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.aggregation.inheritance import FREE_RECORD, GHOST_RECORD
+from tracer.capture.ended_books import BOOKS, EndedBooks
 from tracer.kernel import bpf
 from tracer.kernel.fronts import read_live_front
 from tracer.kernel.kernel_records import FREED_PLACE, FREED_SET
 from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
+from tracer.model.addresses import space_numbers
 from tracer.model.snapshot import Records
 from tracer.model.statistics import LIFE_BIN
 
-_TIME = np.dtype([("time_ns", "<u8")])
 _STACK_KEY = np.dtype([("stack", "<u8")])
 _THREADS_AT_ONCE = 8
 """Each takes 56 KB."""
@@ -43,12 +44,17 @@ def _since(start_ns: int, times: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint6
 class MapWalk:
     """`started_ns`: the kernel's clock when the trace began, from which all times are counted; `freed_sets`: how many
     sets of freed blocks are kept; `between`: what to do between the parts of a walk of a million blocks, while whoever
-    is held waits, and the rings fill."""
+    is held waits, and the rings fill. What was taken out of the maps, `ended`, is told as if it were still there."""
 
     def __init__(
-        self, maps: Maps, started_ns: int, freed_sets: int, between: Callable[[], None] | None = None
-    ) -> None:
-        self._maps, self._start, self._sets, self._between = maps, started_ns, freed_sets, between
+        self, maps: Maps, ended: EndedBooks, started_ns: int = 0, freed_sets: int = 0,
+        between: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._maps, self._ended, self._start, self._sets, self._between = maps, ended, started_ns, freed_sets, between
+
+    def _read(self, name: str, chunk: int = 16384) -> tuple[Records, Records]:
+        """Return the keys and values of one of BOOKS."""
+        return self._ended.with_ended(name, *self._maps.read(name, *BOOKS[name], chunk, self._between))
 
     def _timed(self, record: np.dtype[np.void], keys: Records, values: Records) -> Records:
         joined = _joined(record, keys, values)
@@ -57,21 +63,20 @@ class MapWalk:
 
     def blocks(self) -> Records:
         """Return the live blocks by address: what looks up a million of them is faster for it at each step."""
-        behind = self._maps.read("LIVE", records.KEY, records.ALLOCATION, 16384, self._between)
+        behind = self._read("LIVE")
         keys, values = (np.concatenate(both) for both in zip(read_live_front(self._maps), behind, strict=True))
         blocks = self._timed(records.ALLOCATION_RECORD, keys, values)
         return blocks[np.argsort(blocks["address"])]
 
     def objects(self) -> Records:
-        found = self._maps.read("OBJECTS", records.KEY, records.OBJECT, 16384, self._between)
-        objects = self._timed(records.OBJECT_RECORD, *found)
+        objects = self._timed(records.OBJECT_RECORD, *self._read("OBJECTS"))
         objects["count"] += objects["gets"].astype(np.int64) - objects["puts"].astype(np.int64)
         return objects
 
     def ghosts(self) -> Records:
         """Return GHOST_RECORDs, of one address as many as were freed there after a fork."""
-        keys, values = self._maps.read("GHOSTS", records.KEY, records.GHOST)
-        older, replaced = self._maps.read("OLDER_GHOSTS", records.GHOST_KEY, records.GHOST)
+        keys, values = self._read("GHOSTS")
+        older, replaced = self._read("OLDER_GHOSTS")
         keys, values = np.concatenate([keys, older["key"]]), np.concatenate([values, replaced])
         joined = self._timed(GHOST_RECORD, keys, values["allocation"])
         joined["freed_ns"] = _since(self._start, values["freed_ns"])
@@ -79,17 +84,20 @@ class MapWalk:
 
     def space_totals(self) -> tuple[Records, Records]:
         """Return (KEY, SPACE_TOTALS) of every address space, with what living threads had not yet added."""
-        keys, values = self._maps.read("SPACE_TOTALS", records.KEY, records.SPACE_TOTALS, 4096)
+        keys, values = self._read("SPACE_TOTALS", 4096)
         _, threads = self._maps.read("THREADS", _THREAD_KEY, thread_value(), _THREADS_AT_ONCE)
         threads = threads["head"]
         all_keys = np.concatenate([keys, np.zeros(len(threads), records.KEY)])
         all_keys["pid"][len(keys) :], all_keys["generation"][len(keys) :] = threads["pid"], threads["generation"]
         all_values = np.concatenate([values, threads["totals"]])
-        distinct, place = np.unique(all_keys[["pid", "generation"]], return_inverse=True)
-        sums = np.zeros(len(distinct), records.SPACE_TOTALS)
+        numbers = space_numbers(all_keys)
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+        sums = np.zeros(len(begins), records.SPACE_TOTALS)
         for name in records.SPACE_TOTALS.names or ():
-            np.add.at(sums[name], place, all_values[name])
-        return distinct, sums
+            sums[name] = np.add.reduceat(all_values[name][order], begins) if len(begins) else 0
+        return all_keys[order[begins]], sums
 
     def totals(self) -> tuple[Records, Records]:
         """Return the totals by stack, and the lives of the freed as rows of LIFE_BIN."""
@@ -121,5 +129,4 @@ class MapWalk:
 
     def inherited_frees(self) -> Records:
         """Return what forked children freed of what their parents had made."""
-        keys, values = self._maps.read("INHERITED_FREES", records.KEY, _TIME)
-        return self._timed(FREE_RECORD, keys, values)
+        return self._timed(FREE_RECORD, *self._read("INHERITED_FREES"))

@@ -15,6 +15,7 @@ from tracer.capture.allocator_memory import AllocatorStorage
 from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.checkpoints import Checkpoints
 from tracer.capture.collected_stacks import CollectedStacks
+from tracer.capture.ended_books import EndedBooks
 from tracer.capture.first_program import first_program
 from tracer.capture.follower import Follower
 from tracer.capture.heap_course import HeapCourse
@@ -110,17 +111,18 @@ class Session:
             AllocatorStorage(self.binaries).find,
         )
         self.aborted_frees = AbortedFrees(maps, self.clock.since_start, lambda c: self._completion.unwinder(c))
+        self.ended_books = EndedBooks(maps, self.processes)
         self._follower = Follower(
-            maps, self.binaries, self._prober, self.spaces, self.code, self.events, self.processes,
+            maps, self.binaries, self._prober, self.spaces, self.code, (self.events, self.ended_books), self.processes,
             self.clock.since_start, self.mishaps, self.endings, self.aborted_frees, self._releases, can_hold=can_hold,
         )
         self._completion = StackCompletion(maps, self.spaces, self._follower.look_again)
-        self.heap_course = HeapCourse(MapWalk(maps, 0, 0).space_totals)
+        self.heap_course = HeapCourse(MapWalk(maps, self.ended_books).space_totals)
         self.stacks = CollectedStacks(self._completion, self.code.seen, self.mishaps)
         self._opened.callback(self._detach)
         self._losing: tuple[Losing, ...] = (
             self.kernel, self.mishaps, self.kernel.programs, tables, rows, self.spaces, self.code, self.sites,
-            self._prober, self._follower.unfollowed,
+            self._prober, self._follower.unfollowed, self.ended_books,
         )
         self.kernel.select(options.selection)
         self._older_children: tuple[Untraced, ...] = ()
@@ -220,6 +222,8 @@ class Session:
                     self.serve()
                     if is_quiet or time.monotonic() - drained > _APART_SECONDS:
                         self._drain_rest()
+                        with self.mishaps.attempt():
+                            self.ended_books.tend(self.drain)
                         drained = time.monotonic()
                     if is_quiet:
                         self.stacks.settle(_SPARE_SECONDS)
@@ -267,7 +271,8 @@ class Session:
     def _take_checkpoints(self) -> None:
         """Take all that were asked for, the last ones of a trace that ends too."""
         while self.checkpoints.asked > len(self.checkpoints.taken):
-            self.checkpoints.take(self.clock.duration_ns, self.kernel.maps, self.events.history, self.drain)
+            history, maps = self.events.history, self.kernel.maps
+            self.checkpoints.take(self.clock.duration_ns, maps, self.ended_books, history, self.drain)
 
     def progress(self) -> Progress:
         """Return what a status line shows."""

@@ -119,7 +119,8 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("how much to keep")
     limits.add_argument("--max-objects", type=count_or_size, default=1 << 22, metavar="N", help="live blocks (4M)")
     limits.add_argument("--max-stacks", type=count_or_size, default=1 << 20, metavar="N", help="different stacks (1M)")
-    limits.add_argument("--max-threads", type=count_or_size, default=1 << 15, metavar="N", help="threads (32K)")
+    limits.add_argument("--max-threads", type=count_or_size, default=1 << 15, metavar="N",
+                        help="threads and processes at once (32K)")  # fmt: skip
     limits.add_argument(
         "--keep-freed", type=freed_count, default=100_000, metavar="N",
         help="freed blocks, to know one that is freed again (100000); 0: none",

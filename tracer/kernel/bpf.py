@@ -8,6 +8,7 @@ All functions raise OSError with the kernel's errno.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +50,7 @@ class Command(IntEnum):
     BTF_LOAD = 18
     MAP_FREEZE = 22
     MAP_LOOKUP_BATCH = 24
+    MAP_DELETE_BATCH = 27
     LINK_CREATE = 28
     ITER_CREATE = 33
 
@@ -116,6 +118,21 @@ def delete_element(map_fd: int, key: bytes) -> None:
     """Remove an element; raises FileNotFoundError where there is none."""
     attributes, _keep = _element(map_fd, key, 0)
     bpf(Command.MAP_DELETE, attributes)
+
+
+def delete_elements(map_fd: int, keys: npt.NDArray[np.void]) -> None:
+    """Remove elements of a hash map; a key that is not there is passed over."""
+    keys, done = np.ascontiguousarray(keys), 0
+    while done < len(keys):
+        attributes = struct.pack("<QQQQIIQQ", 0, 0, keys[done:].ctypes.data, 0, len(keys) - done, map_fd, 0, 0)
+        buffer = ctypes.create_string_buffer(attributes, len(attributes))
+        result = _libc.syscall(NR_BPF, int(Command.MAP_DELETE_BATCH), buffer, len(buffer))
+        number = ctypes.get_errno()
+        done += struct.unpack_from("<I", buffer, 32)[0]
+        if result < 0:
+            if number != errno.ENOENT:
+                raise OSError(number, os.strerror(number))
+            done += 1
 
 
 def freeze_map(map_fd: int) -> None:

@@ -11,8 +11,11 @@ from tracer.kernel.kernel_records import BLOCK_SET
 from tracer.kernel.maps import Maps
 from tracer.kernel.shared_memory import SharedMemory
 from tracer.model import records
+from tracer.model.distinct_values import is_in_ordered
 
 _READINGS = 64
+_PID, _GENERATION = np.uint64(0xFFFFFFFF), np.uint64(0xFFFF)
+"""Of an owner: its low half, and the quarter above."""
 _ROW = np.dtype([("key", records.KEY), ("block", records.ALLOCATION)])
 
 
@@ -45,6 +48,28 @@ def read_live_front(maps: Maps) -> tuple[npt.NDArray[np.void], npt.NDArray[np.vo
             at, way, rows = at[changed], way[changed], again[changed]
             if not len(rows):
                 break
-    found = np.concatenate(kept)
-    found = found[found[:, 0] != 0].view(_ROW)[:, 0]
+    return _table(np.concatenate(kept))
+
+
+def take_from_live_front(
+    maps: Maps, spaces: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+    """Remove the blocks of address spaces that have ended, in which nobody makes or frees any more; return their KEYs
+    and ALLOCATIONs. `spaces`: their numbers (space_numbers), ascending."""
+    count = maps.entries["LIVE_FRONT"]
+    with closing(SharedMemory(maps.fds["LIVE_FRONT"], count * BLOCK_SET.itemsize)) as shared:
+        sets = shared.view(BLOCK_SET, count)
+        at, way = np.nonzero(sets["address"].copy())
+        owners = sets["owner"][at, way]
+        numbers = (owners & _PID) << np.uint64(16) | owners >> np.uint64(32) & _GENERATION
+        chosen = is_in_ordered(numbers, spaces)
+        at, way = at[chosen], way[chosen]
+        rows = _rows(sets, at, way)
+        sets["address"][at, way] = 0  # in this order: from then on the kernel side may write there
+        sets["is_taken"][at, way] = 0
+    return _table(rows)
+
+
+def _table(rows: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+    found = rows[rows[:, 0] != 0].view(_ROW)[:, 0]
     return found["key"], found["block"]

@@ -214,7 +214,8 @@ SHARED = np.dtype(
         ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
         ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("pid_namespace", "<u8"),
         ("heartbeat_ns", "<u8"), ("behind", "<u8"), ("tracer", "<u8"),
-        ("unknown_frees", "<u8"), ("tells_heap", "<u8"), ("freed_sets", "<u8"), ("released", "<u8", (HOLD_SLOTS,)),
+        ("unknown_frees", "<u8"), ("tells_heap", "<u8"), ("freed_sets", "<u8"), ("last_generation", "<u8"),
+        ("released", "<u8", (HOLD_SLOTS,)),
     ]
 )
 
@@ -358,6 +359,8 @@ class LossKind(IntEnum):
     RETURN_HIDDEN = 15
     DEEP_BOUND = 16
     GHOSTS_FULL = 17
+    SPACE_TOTALS_FULL = 18
+    INHERITED_FULL = 19
 
 
 class WalkOutcome(IntEnum):

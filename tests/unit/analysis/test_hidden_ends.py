@@ -23,7 +23,7 @@ HIDES = {
     LossKind.INTERPRETERS_FULL: "", LossKind.OBJECTS_FULL: "reference", LossKind.PENDING_STALE: "reference",
     LossKind.EVENTS_FULL: "mapping", LossKind.PENDING_FULL: "reference allocation",
     LossKind.ARGUMENT_UNREAD: "reference allocation", LossKind.DEEP_BOUND: "allocation",
-    LossKind.GHOSTS_FULL: "allocation",
+    LossKind.GHOSTS_FULL: "allocation", LossKind.SPACE_TOTALS_FULL: "", LossKind.INHERITED_FULL: "",
 }  # fmt: skip
 """The rest hide the ends of all kinds."""
 

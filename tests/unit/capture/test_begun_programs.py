@@ -57,7 +57,7 @@ def parts() -> Any:
     code = SimpleNamespace(listeners=(), interface=None, registry=None)
     spaces, prober, nothing = FakeSpaces(), FakeProber(), SimpleNamespace(recheck=lambda: None)
     follower = Follower(
-        maps, nothing, prober, spaces, code, SpaceListener(), ProcessTable(), lambda ns: ns,  # type: ignore[arg-type]
+        maps, nothing, prober, spaces, code, (SpaceListener(),), ProcessTable(), lambda ns: ns,  # type: ignore[arg-type]
         Mishaps(), nothing, nothing, Releases(maps), can_hold=True,  # type: ignore[arg-type]
     )  # fmt: skip
     follower.expect_exec(os.getpid())

@@ -12,9 +12,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tracer.kernel.fronts import read_live_front
+from tracer.kernel.fronts import read_live_front, take_from_live_front
 from tracer.kernel.kernel_records import BLOCK_SET, BLOCK_WAYS
 from tracer.kernel.maps import Maps
+from tracer.model import records
+from tracer.model.addresses import space_numbers
 
 SETS = 64
 READINGS = 300
@@ -75,3 +77,25 @@ def test_no_block_is_read_half_written(front: Any) -> None:
     finally:
         os.kill(writer, signal.SIGKILL)
         os.waitpid(writer, 0)
+
+
+def test_blocks_of_those_that_ended_are_taken_out(front: Any) -> None:
+    maps, sets = front
+    for number in range(16, 24):
+        put(sets, number // BLOCK_WAYS, number % BLOCK_WAYS, number)
+        sets["is_taken"][sets["address"] == number] = 1
+    ended = space_numbers(np.array([(0, pid, 3, 0) for pid in (17, 18, 99)], records.KEY))
+    before = int((sets["address"] != 0).sum())
+    keys, blocks = take_from_live_front(maps, np.sort(ended))
+    assert sorted(keys["pid"].tolist()) == sorted(blocks["tid"].tolist()) == [17, 18]
+    assert sorted(read_live_front(maps)[0]["pid"].tolist()) == [16, 19, 20, 21, 22, 23]
+    assert int((sets["address"] != 0).sum()) == int(sets["is_taken"].sum()) == before - 2
+    assert len(take_from_live_front(maps, np.sort(ended))[0]) == 0
+
+
+def test_another_space_of_a_pid_keeps_its_blocks(front: Any) -> None:
+    maps, sets = front
+    put(sets, 0, 0, 16)
+    other = space_numbers(np.array([(0, 16, 2, 0)], records.KEY))
+    assert len(take_from_live_front(maps, other)[0]) == 0
+    assert len(read_live_front(maps)[0]) == 1
