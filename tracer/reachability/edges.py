@@ -73,14 +73,33 @@ def edges_and_traces(
     `still_held`: those that were freed after the memory was read, which hold.
     """
     words, bins = memory.words, _bins(memory.words)
-    ended, later = _spans(freed), _spans(still_held)
+    free_words = FreeWords(free_holds, freed, still_held)
     pages, objects = slice_pages(words, blocks), python_objects(words)
     table, traces = _EdgeTable(len(words)), [_NO_EDGES]
     for part in _parts(words):
-        found, free = _edges_of(memory, blocks, _without(bins, part), pages, objects, free_holds, ended, later)
+        found, free = _edges_of(memory, blocks, _without(bins, part), pages, objects, free_words)
         table.add(found)
         traces.append(free)
     return table.edges(), Edges(*(np.concatenate([getattr(part, name) for part in traces]) for name in _COLUMNS))
+
+
+class FreeWords:
+    """Tells which words hold nothing. `free_holds`, `freed` and `still_held`: see `edges_and_traces`."""
+
+    def __init__(self, free_holds: bool, freed: Records | None = None, still_held: Records | None = None) -> None:
+        self._free_holds, self._freed, self._still_held = free_holds, _spans(freed), _spans(still_held)
+
+    def among(self, at: Addresses, source: Indices, kind: npt.NDArray[np.integer]) -> Flags:
+        """Return it of words at some addresses. `source`: the block that each is in, -1 for none; `kind`: its
+        RegionKind, 0 for none."""
+        is_free: Flags = (source < 0) & ((kind == 0) | ((kind == RegionKind.ALLOCATOR) & (not self._free_holds)))
+        if self._freed is not None:
+            loose = np.flatnonzero((source < 0) & (kind == RegionKind.ALLOCATOR))
+            is_free[loose] = _is_within(self._freed, at[loose])
+        if self._still_held is not None:
+            loose = np.flatnonzero(is_free)
+            is_free[loose] = ~_is_within(self._still_held, at[loose])
+        return is_free
 
 
 class _EdgeTable:
@@ -101,8 +120,7 @@ class _EdgeTable:
 
 
 def _edges_of(
-    memory: Memory, blocks: BlockTable, words: Records, pages: Flags, objects: Addresses, free_holds: bool,
-    freed: Spans | None, still_held: Spans | None,
+    memory: Memory, blocks: BlockTable, words: Records, pages: Flags, objects: Addresses, free_words: FreeWords
 ) -> tuple[Edges, Edges]:  # fmt: skip
     value = words["value"] & ADDRESS_BITS
     target = blocks.targets(value)
@@ -110,13 +128,7 @@ def _edges_of(
     at, value, target = words["at"][hits], value[hits], target[hits]
     kind = regions_of(memory, at)
     source = blocks.owners(at, kind == RegionKind.ALLOCATOR)
-    is_free = (source < 0) & ((kind == 0) | ((kind == RegionKind.ALLOCATOR) & (not free_holds)))
-    if freed is not None:
-        loose = np.flatnonzero((source < 0) & (kind == RegionKind.ALLOCATOR))
-        is_free[loose] = _is_within(freed, at[loose])
-    if still_held is not None:
-        loose = np.flatnonzero(is_free)
-        is_free[loose] = ~_is_within(still_held, at[loose])
+    is_free = free_words.among(at, source, kind)
     traces = _narrow(source, target, np.zeros(len(at), np.bool_), at, value, kind)[np.flatnonzero(is_free)]
     kept = np.flatnonzero(~is_free & (source != target))
     source, target, at, value, kind = source[kept], target[kept], at[kept], value[kept], kind[kept]

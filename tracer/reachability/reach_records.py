@@ -22,7 +22,7 @@ from tracer.model.reachability import (
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes, DescribedMemory, classify
-from tracer.reachability.edges import ADDRESS_BITS, Edges, Flags, edges_and_traces
+from tracer.reachability.edges import ADDRESS_BITS, Edges, Flags, FreeWords, edges_and_traces
 from tracer.reachability.heaps import with_heaps
 from tracer.reachability.holders import Holders, Surroundings
 from tracer.reachability.memory import ROOT_KINDS, Memory, RegionKind, regions_of, spans_of
@@ -71,9 +71,8 @@ def reach_and_holders(
     table = BlockTable(start, size, uses_slack=around.uses_slack, is_of_glibc=alive.heaps is None)
     holds, traits = alive.holds[table.order], alive.memory[table.order]
     young = blocks["time_ns"][table.order] > memory.time_ns
-    edges, traces = edges_and_traces(
-        memory, table, free_holds=free_holds, freed=around.freed if knows_freed else None, still_held=still_held
-    )
+    freed = around.freed if knows_freed else None
+    edges, traces = edges_and_traces(memory, table, free_holds=free_holds, freed=freed, still_held=still_held)
     in_use = np.zeros(len(table), np.bool_)
     changed = table.targets(memory.changed)
     in_use[changed[changed >= 0]] = True
@@ -88,7 +87,7 @@ def reach_and_holders(
     rows = [
         _of_allocations(alive.allocations, table, classes),
         _of_objects(memory, holders, table, classes, edges, holds | described.is_root),
-        _of_mappings(memory, alive.mapped, table, classes),
+        _of_mappings(memory, alive.mapped, table, classes, FreeWords(free_holds, freed, still_held)),
     ]
     return joined_rows(rows), held_by
 
@@ -141,7 +140,9 @@ def _of_objects(
     return rows
 
 
-def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Classes) -> Records:
+def _of_mappings(
+    memory: Memory, mapped: Records, table: BlockTable, classes: Classes, free_words: FreeWords
+) -> Records:  # fmt: skip
     """A mapping is reached by any pointer into it from elsewhere; the best of those who point there decides, for all
     pieces of it and for what was put over it: who knows where one is knows where the others are."""
     rows = _rows(mapped, "start", KIND_MAPPING)
@@ -160,15 +161,16 @@ def _of_mappings(memory: Memory, mapped: Records, table: BlockTable, classes: Cl
     region = regions_of(memory, at)
     source = table.owners(at, region == RegionKind.ALLOCATOR)
     reach = np.where(source >= 0, classes.reach[source] if len(table) else 0, Reach.REACHABLE).astype(np.uint8)
-    is_root = source < 0
+    is_root, is_free = source < 0, free_words.among(at, source, region)
     reach[is_root & is_any_of(region, (RegionKind.ENDING_STACK, RegionKind.ENDING_REGISTER))] = Reach.STACK
-    reach[is_root & ((region == RegionKind.ALLOCATOR) | (region == 0))] = _LAST
+    reach[is_free] = _LAST
     np.minimum.at(best, target, reach)
     first = np.flatnonzero(reach == best[target])[::-1]  # the last write of each target is its first word
     root, kind, owner = (np.zeros(len(rows), np.uint64) for _ in range(3))
-    root[target[first]] = at[first]
-    kind[target[first]] = _KIND_OF_ROOT[np.where(is_root, region, 0)[first]]
-    owner[target[first]] = np.where(is_root[first], 0, _start_of_owner(table, classes, source[first]))
+    by_word, by_block = first[is_root[first]], first[~is_root[first]]
+    root[target[by_word]], kind[target[by_word]] = at[by_word], _KIND_OF_ROOT[region[by_word]]
+    root[target[by_block]], kind[target[by_block]] = classes.root[source[by_block]], classes.root_kind[source[by_block]]
+    owner[target[by_block]] = _start_of_owner(table, classes, source[by_block])
     best, root, kind, owner = best[whole], root[whole], kind[whole], owner[whole]
     hidden = (best == _LAST) & (classes.hidden != Reach.UNKNOWN)
     best[hidden], kind[hidden] = classes.hidden, RootKind.HIDDEN
@@ -186,8 +188,9 @@ def _wholes(mapped: Records) -> Indices:
     return first[number]
 
 
-_KIND_OF_ROOT = np.full(256, RootKind.BLOCK, np.uint64)
-"""The kind of the root that a word is, by the kind of its region."""
+_KIND_OF_ROOT = np.full(256, RootKind.MAPPING, np.uint64)
+"""The kind of the root that a word is, by the kind of its region: what may be a block that is not known holds as a
+mapping of unknown making does."""
 _KIND_OF_ROOT[list(map(int, ROOT_KINDS))] = list(map(int, ROOT_KINDS.values()))
 
 

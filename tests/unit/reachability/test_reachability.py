@@ -270,6 +270,28 @@ def test_a_mapping_may_be_held_by_a_hidden_pointer(hides: tuple[int, ...], reach
     assert (row["reach"], row["root_kind"]) == (reach, root)
 
 
+@pytest.mark.parametrize(("word", "free_holds", "reach", "root", "kind"), [
+    (block(0), False, Reach.REACHABLE, GLOBALS, RootKind.GLOBAL),
+    (block(1), False, Reach.INDIRECT, 0, RootKind.NONE),
+    (block(5), False, Reach.LOST, 0, RootKind.NONE), (block(5), True, Reach.REACHABLE, block(5), RootKind.MAPPING),
+    (block(6), True, Reach.LOST, 0, RootKind.NONE),
+])  # fmt: skip
+def test_a_mapping_is_held_by_what_holds_the_block_or_may_be_one(
+    word: int, free_holds: bool, reach: Reach, root: int, kind: RootKind
+) -> None:
+    """The first block is held by a global, the second by nothing, the third is known to be free. Where blocks are not
+    known, as those older than the trace, a mapping that only they point at was called lost."""
+    made = records(ALLOCATION_RECORD, [{"address": block(i), "size": SIZE} for i in range(2)], pid=812, generation=1)
+    maps = records(MAPPED_RECORD, [{"start": POOL, "length": 4096}], pid=812, generation=1)
+    alive = Outstanding(made, made[:0], np.zeros(0, OBJECT_RECORD), maps, flags(2, ()), np.zeros(2, np.uint8))
+    freed = records(FREED, [{"address": block(6), "size": SIZE}])
+    around = Surroundings(np.zeros(0, MODULE), freed, np.zeros(0, GONE))
+    memory = memory_of([(GLOBALS, block(0)), (word, POOL + 16)])
+    found, _ = reach_and_holders(memory, alive, around, (812, 1), free_holds=free_holds, knows_freed=free_holds)
+    (row,) = found[found["kind"] == KIND_MAPPING]
+    assert (row["reach"], row["root"], row["root_kind"]) == (reach, root, kind)
+
+
 @pytest.mark.parametrize("pointer", [POOL, POOL + 0x1800, POOL + 0x3FFF, 0, POOL + 0x4000])
 def test_pieces_of_a_mapping_and_what_was_put_over_it_are_held_together(pointer: int) -> None:
     """Two pieces of one, another at a fixed address between them, and a second mapping behind; none holds itself."""
