@@ -11,6 +11,7 @@ from tracer.model.addresses import Space
 from tracer.model.findings import Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
+from tracer.report.class_words import below_words
 from tracer.report.page import Page
 from tracer.report.stack_lines import births_alike
 
@@ -99,10 +100,11 @@ def kept_words(entry: CauseEntry) -> str:
 
 
 def memory_words(entry: CauseEntry) -> str:
-    """Return "their memory: 72 bytes in 3 blocks"; nothing where none of it is listed."""
+    """Return "their memory: 72 bytes in 3 blocks, and 1 block, 50 bytes below it"; nothing where none is listed."""
     if not entry.memory:
         return ""
-    return f"{'its' if len(entry.leaks) == 2 and entry.count == 1 else 'their'} memory: {amount(entry.memory)}"
+    whose = "its" if len(entry.leaks) == 2 and entry.count == 1 else "their"
+    return ", ".join(filter(None, (f"{whose} memory: {amount(entry.memory)}", below_words(*entry.memory))))
 
 
 def add_same_cause(page: Page, entry: CauseEntry) -> None:

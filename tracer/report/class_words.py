@@ -99,6 +99,17 @@ def is_quiet(leak: Leak, shown: Sequence[str]) -> bool:
     return word in _HELD and word not in shown
 
 
+def is_listed(leak: Leak, findings: Findings, shown: Sequence[str]) -> bool:
+    """Tell whether an entry is listed: what is below another one is summed up there, what is held in `held_lines`."""
+    if leak.state == ALIVE_AT_EXEC:
+        return not is_quiet(leak, shown)
+    if may_hide(leak, findings):
+        return leak.reachability in shown
+    if leak.kind == "reference" or leak.reachability is None or leak.state != LEAKED or leak.reachability in shown:
+        return True
+    return leak.reachability == INDIRECT and leak.owner is None and LOST in shown
+
+
 def _how_to_list(leaks: Sequence[Leak]) -> str:
     words = [word for word in _HELD if any((leak.reachability or REACHABLE) == word for leak in leaks)]
     return f"(--show {','.join(words)} lists {'them' if sum(leak.count for leak in leaks) > 1 else 'it'})"
@@ -133,8 +144,7 @@ _PLURAL = {"a global": "globals", "a stack": "stacks", "a register": "registers"
            "perhaps a hidden pointer": "perhaps hidden pointers"}  # fmt: skip
 
 
-def below_words(leak: Leak) -> str:
-    """Return "and 41 blocks, 2.1 KiB below it"; empty where nothing hangs below an entry."""
-    if not leak.below_count:
-        return ""
-    return f"and {counted(leak.below_count, 'block')}, {size(leak.below_bytes)} below it"
+def below_words(*leaks: Leak) -> str:
+    """Return "and 41 blocks, 2.1 KiB below it"; empty where nothing hangs below entries."""
+    count, amount_of = sum(leak.below_count for leak in leaks), sum(leak.below_bytes for leak in leaks)
+    return f"and {counted(count, 'block')}, {size(amount_of)} below it" if count else ""

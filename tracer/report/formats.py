@@ -59,7 +59,8 @@ FORMATS = (
     Format("json", (".json",), "for programs: docs/report.schema.json", _plain("json_report", "write_json")),
     Format("html", (".html", ".htm"), "one interactive page", _plain("html_page", "write_html")),
     Format("markdown", (".md",), "for a merge request",
-           lambda findings, stream, options: _later("markdown", "write_markdown")(findings, stream, options.text.top)),
+           lambda findings, stream, options: _later("markdown", "write_markdown")(
+               findings, stream, options.text.top, options.text.show)),
     Format("svg", (".svg",), "flame graph as a picture", _plain("flame_svg", "write_flame_svg")),
     Format("pprof", (".pb.gz",), "profile.proto, for pprof", write_binary=_later("pprof", "write_pprof"),
            needs_freed=True),
@@ -69,12 +70,14 @@ FORMATS = (
     Format("folded-objects", (".objects.folded",), "stacks by objects", _plain("folded", "write_folded_objects")),
     Format("speedscope", (".speedscope.json",), "for speedscope", _plain("speedscope", "write_speedscope")),
     Format("sarif", (".sarif", ".sarif.json"), "for code scanning: SARIF 2.1.0",
-           lambda findings, stream, options: _later("sarif", "write_sarif")(findings, stream, options.source_root)),
+           lambda findings, stream, options: _later("sarif", "write_sarif")(
+               findings, stream, options.source_root, options.text.show)),
     Format("junit", (".xml",), "for test dashboards: JUnit's XML",
-           lambda findings, stream, options: _later("junit", "write_junit")(findings, stream, options.source_root)),
+           lambda findings, stream, options: _later("junit", "write_junit")(
+               findings, stream, options.source_root, options.text.show)),
     Format("xunit", (".xunit.xml",), "the same as the schemas of Ant and of Jenkins' xUnit plugin have it",
            lambda findings, stream, options: _later("junit_by_schema", "write_junit_by_schema")(
-               findings, stream, options.source_root)),
+               findings, stream, options.source_root, options.text.show)),
 )  # fmt: skip
 _FOREIGN_SUFFIXES = {
     ".pdf": ".html", ".xhtml": ".html", ".csv": ".json", ".yaml": ".json", ".yml": ".json", ".png": ".svg",

@@ -6,7 +6,7 @@ Source of the format: what readers agree on (Jenkins' junit step, GitLab); junit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 from xml.etree import ElementTree
 
@@ -14,31 +14,34 @@ from tracer.model.findings import LEAKED, REMARKS, ErrorFinding, Findings
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Process
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
+from tracer.report.class_words import SHOWN, below_words, held_lines
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, stack_text
 from tracer.report.scope import command, end, unseen
 from tracer.report.selection_words import rate
 from tracer.report.source_location import main_frame, source_place
 from tracer.report.verdict_line import verdict
-from tracer.report.weights import numbered_names, reported
+from tracer.report.weights import listed, numbered_names
 from tracer.report.xml_text import xml_safe
 
 Element = ElementTree.Element
 Names = Mapping[int, str]
 
 
-def write_junit(findings: Findings, stream: TextIO, source_root: str | None = None) -> None:
+def write_junit(
+    findings: Findings, stream: TextIO, source_root: str | None = None, show: Sequence[str] = SHOWN
+) -> None:
     """Write one suite: a case per process, one that fails per cause and per error, one for what was lost.
 
     What is outstanding but not judged a leak is a skipped case; so is the last one where data were lost, or not all
     was seen.
     """
-    top = junit_document(findings, source_root)
+    top = junit_document(findings, source_root, show)
     stream.write('<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(top, "unicode") + "\n")
 
 
-def junit_document(findings: Findings, source_root: str | None) -> Element:
+def junit_document(findings: Findings, source_root: str | None, show: Sequence[str]) -> Element:
     names = numbered_names(findings)
-    entries = cause_entries(reported(findings))
+    entries = cause_entries(listed(findings, show))
     cases = [*_processes(findings, names), *(_leak(entry, names, source_root) for entry in entries)]
     cases += [_error(error, names, source_root) for error in findings.errors]
     cases.append(_completeness(findings))
@@ -50,7 +53,8 @@ def junit_document(findings: Findings, source_root: str | None) -> Element:
     top = Element("testsuites", {"name": "refleak", **numbers, "time": time})
     suite = ElementTree.SubElement(top, "testsuite", {"name": "refleak", **numbers, "time": time})
     suite.extend(cases)
-    ElementTree.SubElement(suite, "system-out").text = xml_safe(verdict(findings).text)
+    said = "\n".join((verdict(findings).text, *held_lines(findings, show)))
+    ElementTree.SubElement(suite, "system-out").text = xml_safe(said)
     ElementTree.indent(top, " ")
     return top
 
@@ -101,7 +105,7 @@ def _below(entry: CauseEntry) -> list[str]:
     lines = [same_cause_words(entry)] if entry.others else []
     for other in entry.others:
         lines += ["", f"{other.count:,}", *stack_text(other.stack)]
-    return [*lines, *filter(None, [kept_words(entry), memory_words(entry)])]
+    return [*lines, *filter(None, [below_words(entry.summed), kept_words(entry), memory_words(entry)])]
 
 
 def _error(error: ErrorFinding, names: Names, root: str | None) -> Element:

@@ -6,10 +6,12 @@ file, line and properties of a case; Ant's wants the rest in one order, and a ti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TextIO
 from xml.etree import ElementTree
 
 from tracer.model.findings import Findings
+from tracer.report.class_words import SHOWN
 from tracer.report.junit import Element, junit_document
 
 _NO_TIME = "1970-01-01T00:00:00"
@@ -18,9 +20,11 @@ _OF_A_SUITE = {"timestamp": _NO_TIME, "hostname": "localhost", "id": "0", "packa
 _RESULTS = ("failure", "error")
 
 
-def write_junit_by_schema(findings: Findings, stream: TextIO, source_root: str | None = None) -> None:
+def write_junit_by_schema(
+    findings: Findings, stream: TextIO, source_root: str | None = None, show: Sequence[str] = SHOWN
+) -> None:
     """Write what `write_junit` writes, with the place and the properties of a failed case in its text."""
-    top = junit_document(findings, source_root)
+    top = junit_document(findings, source_root, show)
     top.attrib.clear()
     for suite in top:
         suite.attrib.update(_OF_A_SUITE)

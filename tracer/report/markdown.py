@@ -9,6 +9,7 @@ from tracer.model.findings import ErrorFinding, Findings
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, duration
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
+from tracer.report.class_words import SHOWN, below_words, held_lines, state_word
 from tracer.report.entries import STATES
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
 from tracer.report.period_table import period_title, row_place
@@ -17,19 +18,21 @@ from tracer.report.selection_words import limits, rate
 from tracer.report.source_location import main_frame
 from tracer.report.trend_words import looked_at, trend_sentence, turnover_sentence
 from tracer.report.verdict_line import verdict
-from tracer.report.weights import Weight, reported, total
+from tracer.report.weights import Weight, listed, total
 
 _SIGNS = {"bad": ":x:", "warn": ":warning:", "good": ":white_check_mark:"}
 
 
-def write_markdown(findings: Findings, stream: TextIO, top: int = 10) -> None:
+def write_markdown(findings: Findings, stream: TextIO, top: int = 10, show: Sequence[str] = SHOWN) -> None:
     """Write the verdict, a table of the `top` biggest entries with their stacks folded away, and what it rests on.
 
     Names are the target's to choose, so each stands in a code element, every character that could be markup escaped.
     """
-    entries = cause_entries(reported(findings))
+    entries = cause_entries(listed(findings, show))
     said = verdict(findings)
     stream.write(f"## {_SIGNS.get(said.style, '')} {plain(said.text)}\n\n")
+    for line in held_lines(findings, show):
+        stream.write(f"{plain(line)}\n\n")
     for gap in findings.coverage_gaps:
         stream.write(f"**{plain(gap)}**\n\n")
     if findings.processes:
@@ -60,7 +63,7 @@ def _write_table(entries: Sequence[CauseEntry], top: int, stream: TextIO) -> Non
     for number, leak in enumerate((entry.summed for entry in entries[:top]), start=1):
         about = "~" if leak.sample else ""
         size = "" if leak.bytes is None else f"{about}{leak.bytes:,}"
-        state, word = STATES.get(leak.state, leak.state), (leak.trend and leak.trend.word) or ""
+        state, word = state_word(leak, STATES.get(leak.state, leak.state)), (leak.trend and leak.trend.word) or ""
         stream.write(
             f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {word} | {about}{leak.count:,} | {size}"
             f" | {code(short_place(main_frame(leak)))} | {code(leak.id)} |\n"
@@ -98,7 +101,7 @@ def _lines(entry: CauseEntry) -> list[str]:
         lines += ["", same_cause_words(entry)]
     for other in entry.others[:5]:
         lines += [f"  {other.count:,}", *(f"  {line}" for line in stack_text(other.stack))]
-    return [*lines, *filter(None, [kept_words(entry), memory_words(entry)])]
+    return [*lines, *filter(None, [below_words(entry.summed), kept_words(entry), memory_words(entry)])]
 
 
 def _write_error(error: ErrorFinding, stream: TextIO) -> None:

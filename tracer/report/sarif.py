@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TextIO
 
 from tracer.model.findings import LEAKED, REMARKS, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.visible import visible
 from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
+from tracer.report.class_words import SHOWN, below_words, held_lines
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, short_place
 from tracer.report.sarif_parts import Json, Place, fingerprints, head, locations, places, stack_document, write_log
 from tracer.report.source_location import main_frame
 from tracer.report.stack_lines import name
 from tracer.report.unpaired_sentence import accused
-from tracer.report.weights import reported
+from tracer.report.weights import listed
 
 
-def write_sarif(findings: Findings, stream: TextIO, source_root: str | None = None) -> None:
+def write_sarif(
+    findings: Findings, stream: TextIO, source_root: str | None = None, show: Sequence[str] = SHOWN
+) -> None:
     """Write one log of one run. Files below `source_root`, an absolute directory, are named relative to SRCROOT."""
     place = places(source_root)
-    leaks = [_leak(entry, place) for entry in cause_entries(reported(findings))]
+    leaks = [_leak(entry, place) for entry in cause_entries(listed(findings, show))]
     errors = [_error(error, place) for error in findings.errors]
     run: Json = {
         "invocations": [_invocation(findings)],
         "results": [*leaks, *errors],
         "properties": {
             "mode": findings.mode, "complete": findings.is_whole,
-            # No results: services that do not read `suppressions` would count them as open.
+            # No results: services that do not read `suppressions` would count them as open, and open one for each note.
             "suppressed": [_suppressed(leak) for leak in findings.suppressed],
+            "held": held_lines(findings, show),
         },
     }  # fmt: skip
     write_log(run, stream, source_root)
@@ -61,7 +65,7 @@ def _leak(entry: CauseEntry, place: Place) -> Json:
     lines += leak.notes
     if entry.others:
         lines.append(f"{same_cause_words(entry)} {', '.join(_place(other) for other in entry.others)}")
-    lines += filter(None, [kept_words(entry), memory_words(entry)])
+    lines += filter(None, [below_words(leak), kept_words(entry), memory_words(entry)])
     stacks = [("made at", leak.stack), *(("the same cause, made at", other.stack) for other in entry.others)]
     return {
         **head(leak.kind, "error" if leak.state == LEAKED and not entry.is_held else "note", lines),

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from tracer.model.addresses import Space
-from tracer.model.findings import ALIVE_AT_EXEC, INDIRECT, LEAKED, LOST, ErrorFinding, Findings, Leak
+from tracer.model.findings import ErrorFinding, Findings, Leak
 from tracer.model.urgency import urgency
 from tracer.report.alike_processes import ProcessEntries, add_inherited, add_others, alike
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.cause_entries import cause_entries
-from tracer.report.class_words import held_lines, is_quiet, may_hide
+from tracer.report.class_words import held_lines, is_listed
 from tracer.report.entries import add_error, add_leak
 from tracer.report.entry_sentence import offender, short_place
 from tracer.report.holder_words import growing_lines
@@ -99,21 +99,10 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
 
 
 def _entries_of(findings: Findings, space: Space, entries: Sequence[Leak], options: TextOptions) -> ProcessEntries:
-    shown = (leak for leak in entries if leak.state != "inherited" and _is_shown(leak, findings, options.show))
+    shown = (leak for leak in entries if leak.state != "inherited" and is_listed(leak, findings, options.show))
     process = findings.last_by_space.get(space)
     program = process.command[0] if process is not None and process.command else ""
     return ProcessEntries(space, program, cause_entries(shown), [leak for leak in entries if leak.state == "inherited"])
-
-
-def _is_shown(leak: Leak, findings: Findings, show: Sequence[str]) -> bool:
-    """Tell whether an entry is listed; what hangs below another one is summed up there."""
-    if leak.state == ALIVE_AT_EXEC:
-        return not is_quiet(leak, show)
-    if may_hide(leak, findings):
-        return leak.reachability in show
-    if leak.kind == "reference" or leak.reachability is None or leak.state != LEAKED or leak.reachability in show:
-        return True
-    return leak.reachability == INDIRECT and leak.owner is None and LOST in show
 
 
 def _add_process_heading(page: Page, findings: Findings, space: Space) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from tracer.late_dataclasses import dataclass
 from tracer.model.findings import Findings, Leak
 from tracer.model.visible import visible
+from tracer.report.class_words import is_listed
 from tracer.report.stack_lines import name
 
 STACK_NOT_KEPT = "(stack not kept)"
@@ -41,6 +42,12 @@ class CallPath:
 def reported(findings: Findings) -> tuple[Leak, ...]:
     """Return the entries that every format gives and sums: not suppressed, and not a fork's copies of its parent's."""
     return tuple(leak for leak in findings.leaks if leak.state != "inherited")
+
+
+def listed(findings: Findings, show: Sequence[str]) -> list[Leak]:
+    """Return those that are listed one by one, where each is one more thing for people to look at. `show`: classes of
+    memory."""
+    return [leak for leak in reported(findings) if is_listed(leak, findings, show)]
 
 
 def weight(leak: Leak) -> Weight:

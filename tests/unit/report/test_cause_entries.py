@@ -42,6 +42,8 @@ def test_memory_stands_below_its_objects() -> None:
     assert first.leaks == (LEAKS[0], LEAKS[1], LEAKS[3], memory)
     assert memory_words(first) == "their memory: 64 bytes in 4 blocks"
     assert memory_words(second) == ""
+    (lead, *_) = cause_entries([*LEAKS, replace(memory, below_count=2, below_bytes=50)])
+    assert memory_words(lead) == "their memory: 64 bytes in 4 blocks, and 2 blocks, 50 bytes below it"
     assert [entry.lead for entry in cause_entries([LEAKS[2], memory])] == [LEAKS[2], memory]
 
 

@@ -31,6 +31,10 @@ from tracer.model.reachability import (
 from tracer.model.snapshot import Loss, Snapshot
 from tracer.report.json_report import DESCRIBED, document
 from tracer.report.json_text import JsonText
+from tracer.report.junit import write_junit
+from tracer.report.junit_by_schema import write_junit_by_schema
+from tracer.report.markdown import write_markdown
+from tracer.report.sarif import write_sarif
 from tracer.report.text import write_text
 from tracer.report.text_options import TextOptions
 from tracer.report.verdict_line import verdict
@@ -116,6 +120,42 @@ def test_what_is_held_at_the_end_of_a_program_is_summed_up_where_data_were_lost_
     assert "1,000 bytes still reachable" in text(found, show=("lost", "reachable"))
     attached = text(analyse(replace(whole, mode="attached", target_ended=False), code.symbols))
     assert "1,000 bytes still reachable" in attached
+
+
+def written(write: Any, found: Findings, *options: Any) -> str:
+    stream = io.StringIO()
+    write(found, stream, *options)
+    return stream.getvalue()
+
+
+def test_no_format_for_people_lists_what_is_held_unless_asked_to() -> None:
+    """A clean program had a table of leaks in Markdown, a note in code scanning and a skipped case for each entry."""
+    code, whole = made()
+    clean = only(code, whole, HELD_AT, STACK_AT)
+    held = "still reachable: 1,000 bytes in 1 block, from globals (--show reachable lists it)"
+    said = written(write_markdown, clean)
+    assert "| leaked |" not in said and "</details>" not in said
+    assert held in said
+    asked = written(write_markdown, clean, 10, ("reachable",))
+    assert "| still reachable |" in asked and asked.count("</details>") == 1
+    run = json.loads(written(write_sarif, clean))["runs"][0]
+    assert (run["results"], run["properties"]["held"][0]) == ([], held)
+    run = json.loads(written(write_sarif, clean, None, ("reachable", "stack")))["runs"][0]
+    assert [result["level"] for result in run["results"]] == ["note", "note"]
+    for write in (write_junit, write_junit_by_schema):
+        cases = written(write, clean)
+        assert cases.count("<testcase") == 2 and "<skipped" not in cases and held in cases
+        assert written(write, clean, None, ("reachable",)).count("<skipped") == 1
+
+
+def test_what_hangs_below_an_entry_is_said_there_in_all_formats_for_people() -> None:
+    code, whole = made()
+    found = analyse(whole, code.symbols)
+    run = json.loads(written(write_sarif, found))["runs"][0]
+    assert [result["properties"]["reachability"] for result in run["results"]] == ["lost", "possible"]
+    assert "and 1 block, 50 bytes below it" in run["results"][0]["message"]["text"]
+    assert "and 1 block, 50 bytes below it" in written(write_junit, found)
+    assert "and 1 block, 50 bytes below it" in written(write_markdown, found)
 
 
 @pytest.mark.parametrize("first", [0, 1])
