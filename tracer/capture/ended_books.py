@@ -3,6 +3,7 @@ and a trace may be of a hundred thousand processes."""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +21,10 @@ from tracer.model.snapshot import Loss, Records
 from tracer.spaces.listener import Moment, SpaceListener
 from tracer.spaces.processes import ProcessTable
 
-_SHARE = 4
-"""Taken out when a quarter of the room is theirs."""
+_SHARE, _SCARCE = 4, 2
+"""Taken out when a quarter of the room is theirs; with half of it at once."""
+_REST = 50
+"""So many times as long as it took it is left alone: of a big process that goes on it walks millions of blocks."""
 _MOST_ENDED = 2048
 """Address spaces: of what fills other maps, objects and ghosts, it is not known who has them."""
 _MOST_TAKEN = 4
@@ -54,6 +57,8 @@ class EndedBooks(SpaceListener):
         """What these left alive, and what they freed that was not theirs."""
         self._still_used = 0
         """How many of these were of use when they were looked at last: living ones began as copies of them."""
+        self._next_s = 0.0
+        """When it may be looked at again, by time.monotonic."""
         self._leaving: deque[int] = deque()
         self._not_yet: set[int] = set()
         self._taken: dict[str, list[tuple[Records, Records]]] = {name: [] for name in BOOKS}
@@ -93,16 +98,22 @@ class EndedBooks(SpaceListener):
             self._still_used = len(self._ended)
             self._blocks = self._frees = 0
             if spent:
+                began = time.monotonic()
                 self._take(spent, between)
+                self._next_s = time.monotonic() + _REST * (time.monotonic() - began)
                 self._leaving.extend(self._not_yet.union(pid for pid, _ in spent))
                 self._not_yet.clear()
 
     @property
     def _is_due(self) -> bool:
+        is_much = len(self._ended) - self._still_used >= _MOST_ENDED or self._fill(_SHARE)
+        return is_much and (time.monotonic() >= self._next_s or self._fill(_SCARCE))
+
+    def _fill(self, share: int) -> bool:
         room = self._maps.entries
         return (
-            len(self._ended) - self._still_used >= min(room["PROCESSES"] // _SHARE, _MOST_ENDED)
-            or self._blocks * _SHARE >= room["LIVE"] or self._frees * _SHARE >= room["INHERITED_FREES"]
+            (len(self._ended) - self._still_used) * share >= room["PROCESSES"]
+            or self._blocks * share >= room["LIVE"] or self._frees * share >= room["INHERITED_FREES"]
         )  # fmt: skip
 
     def _take(self, spaces: list[Space], between: Callable[[], None]) -> None:
