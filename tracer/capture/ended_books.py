@@ -139,7 +139,7 @@ class EndedBooks(SpaceListener):
     def _remove_processes(self) -> None:
         """Take some pids out of the kernel side's processes, so that others have room: none that runs, and none that a
         process may get next."""
-        last, end = _last_pid(), _pid_max()
+        last, end = _pids()
         alive, in_use = set(self._processes.living), self._processes.spaces_in_use
         for _ in range(min(_AT_ONCE, len(self._leaving))):
             pid = self._leaving.popleft()
@@ -163,10 +163,11 @@ class EndedBooks(SpaceListener):
             bpf.delete_elements(self._maps.fds[name], np.array([pid], "<u4"))
 
 
-def _last_pid() -> int:
-    """Return the pid that the last process got, as proc_loadavg(5) tells it."""
-    return int(Path("/proc/loadavg").read_text().rsplit(maxsplit=1)[-1])
-
-
-def _pid_max() -> int:
-    return int(Path("/proc/sys/kernel/pid_max").read_text())
+def _pids() -> tuple[int, int]:
+    """Return the pid that the last process got, as proc_loadavg(5) tells it, and how many there are. Where that is not
+    to be read, each is taken to be next."""
+    try:
+        last = int(Path("/proc/loadavg").read_text().rsplit(maxsplit=1)[-1])
+        return last, int(Path("/proc/sys/kernel/pid_max").read_text())
+    except (OSError, ValueError):
+        return 0, _AHEAD

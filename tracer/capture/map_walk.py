@@ -16,6 +16,7 @@ from tracer.kernel.kernel_records import FREED_PLACE, FREED_SET
 from tracer.kernel.maps import Maps, thread_value
 from tracer.model import records
 from tracer.model.addresses import space_numbers
+from tracer.model.distinct_values import begins_of
 from tracer.model.snapshot import Records
 from tracer.model.statistics import LIFE_BIN
 
@@ -92,8 +93,7 @@ class MapWalk:
         all_values = np.concatenate([values, threads["totals"]])
         numbers = space_numbers(all_keys)
         order = np.argsort(numbers, kind="stable")
-        ordered = numbers[order]
-        begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+        begins = begins_of(numbers[order])
         sums = np.zeros(len(begins), records.SPACE_TOTALS)
         for name in records.SPACE_TOTALS.names or ():
             sums[name] = np.add.reduceat(all_values[name][order], begins) if len(begins) else 0

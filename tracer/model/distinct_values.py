@@ -20,7 +20,7 @@ def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the distinct values of an array of integers, ascending, as numpy.unique does: that one imports numpy.ma,
     which takes 25 ms."""
     ordered = np.sort(values, axis=None)
-    return ordered[_begins(ordered)]
+    return ordered[begins_of(ordered)]
 
 
 def first_rows(parts: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[Any]]]) -> FirstRows:
@@ -29,7 +29,7 @@ def first_rows(parts: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[Any]]]) 
     rows, values, counts = [], [], []
     for numbers, part in parts:
         order = np.argsort(part)
-        begins = _begins(part[order])
+        begins = begins_of(part[order])
         if len(begins):
             first = np.minimum.reduceat(order, begins)
             rows.append(numbers[first])
@@ -39,11 +39,11 @@ def first_rows(parts: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[Any]]]) 
         return FirstRows(np.zeros(0, np.int64), np.zeros(0, np.int64))
     all_rows, all_values = np.concatenate(rows), np.concatenate(values)
     order = np.argsort(all_values, kind="stable")
-    begins = _begins(all_values[order])
+    begins = begins_of(all_values[order])
     return FirstRows(all_rows[order[begins]], np.add.reduceat(np.concatenate(counts)[order], begins))
 
 
-def _begins(ordered: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def begins_of(ordered: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return where each value of an ascending array begins."""
     return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
 

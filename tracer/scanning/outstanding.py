@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tracer.late_dataclasses import dataclass
 from tracer.late_patterns import late_pattern
 from tracer.model.addresses import Space, space_number, space_numbers
-from tracer.model.distinct_values import is_any_of
+from tracer.model.distinct_values import begins_of, is_any_of
 from tracer.model.operations import MemoryTrait
 from tracer.model.records import FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records, Snapshot
@@ -29,7 +29,7 @@ class RowsBySpace:
         key = space_numbers(rows)
         self._order = np.argsort(key, kind="stable")
         ordered = key[self._order]
-        begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(rows) else np.zeros(0, np.int64)
+        begins = begins_of(ordered)
         ends = np.append(begins[1:], len(rows))[: len(begins)]
         spans = zip(begins.tolist(), ends.tolist(), strict=True)
         self._spans = dict(zip(ordered[begins].tolist(), spans, strict=True))
