@@ -49,7 +49,7 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
         *references,
         *inherited_references(evidence),
         *allocation_leaks(evidence, objects),
-        *inherited_allocations(evidence),
+        *inherited_allocations(evidence, sums=options.sums_inherited),
         *mapping_leaks(evidence),
     ]
     rows = type_rows(everything)

@@ -18,3 +18,5 @@ class AnalysisOptions:
     """Only what is at least so old at the end of its process, or of the trace, is listed."""
     freed_stacks: bool = False
     """Whether to list what was freed by where it was made."""
+    sums_inherited: bool = False
+    """Whether to tell only how much each forked child has of its parents, where that is many thousand blocks."""

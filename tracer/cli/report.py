@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from tracer.cli import options
-from tracer.cli.choices import is_recording, judge_options
-from tracer.cli.reporting import check_output, failure_status, write_report
+from tracer.cli.choices import is_recording
+from tracer.cli.reporting import check_output, failure_status, judging_for, write_report
 from tracer.cli.step_line import StepLine
 from tracer.errors import UsageError
 from tracer.pipeline.report import report_of_recording
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Report; return 0, or what --fail-on and --error-exitcode ask for."""
     if is_recording(arguments.output):
         raise UsageError("a report cannot be written as a recording", "give -o another suffix: .txt, .json")
-    judging = judge_options(arguments)
+    judging = judging_for(arguments)
     check_output(arguments, judging)
     line = StepLine(sys.stderr, enabled=not arguments.quiet)
     report = report_of_recording(arguments.recording, judging, line.show)

@@ -7,11 +7,12 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tracer.analysis.policy import ANY_FINDING, WORDS, Policy
-from tracer.cli.choices import is_recording
+from tracer.cli.choices import is_recording, judge_options
 from tracer.cli.pager import paged
 from tracer.errors import CannotWrite, NothingFound, UsageError
 from tracer.model.visible import visible
@@ -90,6 +91,12 @@ def _report_options(arguments: argparse.Namespace) -> ReportOptions:
 def source_root(arguments: argparse.Namespace) -> str | None:
     """Return --source-root as an absolute path."""
     return None if arguments.source_root is None else str(arguments.source_root.resolve())
+
+
+def judging_for(arguments: argparse.Namespace) -> JudgeOptions:
+    """Return how to judge for the format that is asked for. Raises UsageError for one that there is not."""
+    chosen = format_for(arguments.format, _report_output(arguments))
+    return replace(judge_options(arguments), sums_inherited=not chosen.needs_inherited)
 
 
 def check_output(arguments: argparse.Namespace, judging: JudgeOptions) -> None:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 from tracer.api import JudgeOptions, Trace, TraceOptions
 from tracer.cli import options
 from tracer.cli.checkpoint_notice import CheckpointNotice
-from tracer.cli.choices import is_recording, is_stream, judge_options, next_command
+from tracer.cli.choices import is_recording, is_stream, next_command
 from tracer.cli.interrupts import check_interrupts, interrupt
 from tracer.cli.misplaced_option import misplaced_option
-from tracer.cli.reporting import check_output, failure_status, write_report
+from tracer.cli.reporting import check_output, failure_status, judging_for, write_report
 from tracer.cli.standard_streams import complain
 from tracer.cli.status_line import StatusLine
 from tracer.cli.step_line import StepLine
@@ -98,7 +98,7 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
     line.mark("imports, options")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
     try:
-        judging = judge_options(arguments)
+        judging = judging_for(arguments)
         check_output(arguments, judging)
         chosen = trace_options(arguments)
         _ = chosen.catalogue  # raises what is wrong with the specs, before anything is started

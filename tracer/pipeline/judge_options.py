@@ -31,6 +31,9 @@ class JudgeOptions:
     """List only what is at least so old at the end of its process, or of the trace."""
     baseline: Path | None = None
     """A recording or JSON report: only what is new or has grown counts."""
+    sums_inherited: bool = False
+    """Of many thousand blocks that forked children have of their parents, tell only how much each child has: that is
+    all that is read of them, but in JSON and in the page."""
 
     @property
     def symbols(self) -> SymbolOptions:
@@ -42,7 +45,7 @@ class JudgeOptions:
         rules = tuple(_suppressions(self.suppressions))
         return AnalysisOptions(
             with_written_names(rules) if self.demangle else rules, default_suppressions=self.default_suppressions,
-            older_ns=self.older_ns,
+            older_ns=self.older_ns, sums_inherited=self.sums_inherited,
         )
 
 

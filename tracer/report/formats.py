@@ -41,6 +41,8 @@ class Format:
     write_binary: BinaryWriter | None = None
     needs_freed: bool = False
     """Whether it tells what was freed: AnalysisOptions.freed_stacks."""
+    needs_inherited: bool = False
+    """Whether it tells more than sums of what forked children have of their parents."""
 
 
 def _later(module: str, name: str) -> Callable[..., None]:
@@ -56,8 +58,10 @@ def _plain(module: str, name: str) -> TextWriter:
 FORMATS = (
     Format("text", (".txt",), "for people",
            lambda findings, stream, options: _later("text", "write_text")(findings, stream, options.text)),
-    Format("json", (".json",), "for programs: docs/report.schema.json", _plain("json_report", "write_json")),
-    Format("html", (".html", ".htm"), "one interactive page", _plain("html_page", "write_html")),
+    Format("json", (".json",), "for programs: docs/report.schema.json", _plain("json_report", "write_json"),
+           needs_inherited=True),
+    Format("html", (".html", ".htm"), "one interactive page", _plain("html_page", "write_html"),
+           needs_inherited=True),
     Format("markdown", (".md",), "for a merge request",
            lambda findings, stream, options: _later("markdown", "write_markdown")(
                findings, stream, options.text.top, options.text.show)),

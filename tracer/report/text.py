@@ -24,6 +24,7 @@ from tracer.report.scope import add_scope, command, end
 from tracer.report.text_options import TextOptions
 from tracer.report.type_table import add_types
 from tracer.report.verdict_line import verdict
+from tracer.report.weights import reported
 
 _MOST_PLACES = 3
 
@@ -54,7 +55,7 @@ def _compose(page: Page, findings: Findings, options: TextOptions) -> None:
     _add_errors(page, findings, options.top)
     add_periods(page, findings, options.top)
     _add_suppressed(page, findings.suppressed)
-    add_nameless(page, [*(leak.stack for leak in findings.leaks), *(error.stack for error in findings.errors)])
+    add_nameless(page, [*(leak.stack for leak in reported(findings)), *(error.stack for error in findings.errors)])
     _add_notes(page, findings)
     if options.next_command and (findings.leaks or findings.errors):
         page.blank()
