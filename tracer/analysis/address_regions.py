@@ -8,7 +8,6 @@ from pathlib import PurePath
 
 import numpy as np
 
-from tracer.model.addresses import Space
 from tracer.model.snapshot import Mapping, Records, Snapshot
 
 _LOADERS = ("ld-linux*", "ld-2.*.so", "ld.so*", "ld64.so*")
@@ -17,7 +16,7 @@ _LOADERS = ("ld-linux*", "ld-2.*.so", "ld.so*", "ld64.so*")
 
 class Places:
     def __init__(self, snapshot: Snapshot) -> None:
-        self._mappings = snapshot.mappings
+        self._snapshot = snapshot
         self._paths = {binary.id: binary.path for binary in snapshot.binaries}
         self._allocations = snapshot.allocations
         self._mapped = snapshot.mapped
@@ -81,13 +80,5 @@ class Places:
 
     def _of_binary(self, event: np.void) -> Mapping | None:
         address, time_ns = int(event["address"]), int(event["time_ns"])
-        of_space = self._by_space.get((int(event["pid"]), int(event["generation"])), ())
+        of_space = self._snapshot.mappings_of.get((int(event["pid"]), int(event["generation"])), ())
         return next((one for one in of_space if one.holds(address, time_ns)), None)
-
-    @cached_property
-    def _by_space(self) -> dict[Space, list[Mapping]]:
-        """Made when first asked for: of thousands of processes there are tens of thousands."""
-        found: dict[Space, list[Mapping]] = {}
-        for one in self._mappings:
-            found.setdefault((one.pid, one.generation), []).append(one)
-        return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping as MappingType
+from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property
 from itertools import zip_longest
@@ -11,6 +12,7 @@ from itertools import zip_longest
 import numpy as np
 
 from tracer.late_dataclasses import dataclass
+from tracer.model.addresses import Space
 from tracer.model.distinct_values import distinct, is_in_ordered
 from tracer.model.events import ERROR_EVENT, EVENT
 from tracer.model.frames import Frame, HeapCalls
@@ -297,6 +299,14 @@ class Snapshot:
     def is_whole(self, pid: int, generation: int) -> bool:
         """Tell whether nothing was lost of an address space, nor of those that it began as a copy of."""
         return not self.losses or (pid, generation) in self._whole
+
+    @cached_property
+    def mappings_of(self) -> MappingType[Space, Sequence[Mapping]]:
+        """The mappings by address space: of thousands of processes there are tens of thousands."""
+        found: dict[Space, list[Mapping]] = {}
+        for mapping in self.mappings:
+            found.setdefault((mapping.pid, mapping.generation), []).append(mapping)
+        return found
 
     @cached_property
     def _whole(self) -> frozenset[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 
@@ -25,17 +25,14 @@ class ModuleTable:
 
     def __init__(self, snapshot: Snapshot, asks_for_usable_size: Callable[[int], bool] = lambda _: True) -> None:
         self._binaries = {binary.id: binary for binary in snapshot.binaries}
-        self._mappings: dict[tuple[int, int], list[Mapping]] = {}
-        for mapping in snapshot.mappings:
-            if mapping.link_address is not None:
-                self._mappings.setdefault((mapping.pid, mapping.generation), []).append(mapping)
+        self._mappings = snapshot.mappings_of
         self._extents: dict[int, tuple[int, int]] = {}
         self._asks = cache(asks_for_usable_size)
 
     def of(self, process: Process) -> Records:
         """Return MODULEs of an address space at its end, by start."""
         placed: dict[int, list[Mapping]] = {}
-        for mapping in self._mappings.get((process.pid, process.generation), ()):
+        for mapping in self._linked(process):
             if mapping.until_ns is None or (process.ended_ns is not None and mapping.until_ns >= process.ended_ns):
                 placed.setdefault(mapping.binary, []).append(mapping)
         known = ((self._binaries[id_], found) for id_, found in placed.items() if id_ in self._binaries)
@@ -44,8 +41,13 @@ class ModuleTable:
 
     def uses_slack(self, process: Process) -> bool:
         """Tell whether a binary that is or was in an address space may use what glibc rounds sizes up to."""
-        placed = {mapping.binary for mapping in self._mappings.get((process.pid, process.generation), ())}
+        placed = {mapping.binary for mapping in self._linked(process)}
         return any(map(self._asks, placed))
+
+    def _linked(self, process: Process) -> Iterator[Mapping]:
+        """Return those of an address space of which it is known where they lie as linked."""
+        of_space = self._mappings.get((process.pid, process.generation), ())
+        return (mapping for mapping in of_space if mapping.link_address is not None)
 
     def _module(
         self, binary: Binary, placed: Iterable[Mapping], process: Process

@@ -25,8 +25,8 @@ def with_zeroed_data(snapshot: Snapshot) -> Snapshot:
 
 def _zeroed(snapshot: Snapshot, process: Process, modules: ModuleTable) -> Iterator[Mapping]:
     last: dict[int, Mapping] = {}
-    for mapping in snapshot.mappings:
-        if (mapping.pid, mapping.generation) == (process.pid, process.generation) and mapping.link_address is not None:
+    for mapping in snapshot.mappings_of.get((process.pid, process.generation), ()):
+        if mapping.link_address is not None:
             last[mapping.binary] = max(last.get(mapping.binary, mapping), mapping, key=_place)
     for module in modules.of(process):
         mapping, end = last[int(module["binary"])], int(module["end"])

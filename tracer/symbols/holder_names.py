@@ -105,8 +105,8 @@ class HolderNames:
     def _freed(self, event: np.void) -> HolderName | None:
         """Name the variable that was freed."""
         address, space = int(event["address"]), (int(event["pid"]), int(event["generation"]))
-        for mapping in self._snapshot.mappings:
-            if (mapping.pid, mapping.generation) == space and mapping.holds(address, int(event["time_ns"])):
+        for mapping in self._snapshot.mappings_of.get(space, ()):
+            if mapping.holds(address, int(event["time_ns"])):
                 if mapping.link_address is None:
                     return None
                 link_address = address - mapping.start + mapping.link_address
