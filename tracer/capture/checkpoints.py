@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracer.aggregation.history import History
-from tracer.capture.ended_books import BOOKS, EndedBooks
+from tracer.capture.ended_books import EndedBooks
 from tracer.kernel.maps import Maps
 from tracer.model import records
 from tracer.model.events import CREATE_EVENT
@@ -30,7 +30,7 @@ class Checkpoints:
     ) -> None:
         """Read the totals of all stacks; `between` is called now and then meanwhile."""
         self.taken.append(Checkpoint(len(self.taken) + 1, time_ns))
-        for rows in (_blocks(maps, between), _objects(maps, ended, history, between)):
+        for rows in (_blocks(maps, between), _objects(ended, history, between)):
             rows["checkpoint"] = len(self.taken)
             self._totals.append(rows)
 
@@ -49,11 +49,11 @@ def _blocks(maps: Maps, between: Callable[[], None]) -> Records:
     return rows
 
 
-def _objects(maps: Maps, ended: EndedBooks, history: History, between: Callable[[], None]) -> Records:
+def _objects(ended: EndedBooks, history: History, between: Callable[[], None]) -> Records:
     """Count those whose statistics are closed, and those whose creation is still in the history."""
     events = history.so_far()
     lifetimes = history.balanced.lifetimes
-    _, alive = ended.with_ended("OBJECTS", *maps.read("OBJECTS", *BOOKS["OBJECTS"], 16384, between))
+    _, alive = ended.read("OBJECTS", between)
     creates = events[(events["operation"] == Operation.CREATE) & (events["count"] > 0)]
     types = np.concatenate([lifetimes["type"], creates.view(CREATE_EVENT)["type"], alive["type"]])
     stacks = np.concatenate([lifetimes["create_stack"], creates["stack"], alive["stack"]])

@@ -12,6 +12,7 @@ import numpy as np
 
 from tracer.kernel import bpf
 from tracer.kernel.fronts import take_from_live_front
+from tracer.kernel.known_spaces import known_process, space_totals
 from tracer.kernel.maps import Maps
 from tracer.model import records
 from tracer.model.addresses import Space, space_number, space_numbers
@@ -35,8 +36,10 @@ _AHEAD = 1024
 """Pids that the next forks may get: theirs may be written at any moment."""
 _LAST_GENERATION = 60_000
 """Of 65,535: pids would have to come round a thousand times."""
+_CHUNK = 16384
+"""Elements that are read together."""
 _FREE_TIME = np.dtype([("time_ns", "<u8")])
-BOOKS = {
+_BOOKS = {
     "SPACE_TOTALS": (records.KEY, records.SPACE_TOTALS), "LIVE": (records.KEY, records.ALLOCATION),
     "GHOSTS": (records.KEY, records.GHOST), "OLDER_GHOSTS": (records.GHOST_KEY, records.GHOST),
     "INHERITED_FREES": (records.KEY, _FREE_TIME), "OBJECTS": (records.KEY, records.OBJECT),
@@ -47,7 +50,7 @@ BOOKS = {
 
 class EndedBooks(SpaceListener):
     """Hears who ends; `tend`, called now and then, takes out what of them is of no more use to the kernel side, and
-    `with_ended` adds it to what a walk of a map finds."""
+    `read` adds it to what a map has."""
 
     def __init__(self, maps: Maps, processes: ProcessTable) -> None:
         self._maps, self._processes = maps, processes
@@ -61,16 +64,13 @@ class EndedBooks(SpaceListener):
         """When it may be looked at again, by time.monotonic."""
         self._leaving: deque[int] = deque()
         self._not_yet: set[int] = set()
-        self._taken: dict[str, list[tuple[Records, Records]]] = {name: [] for name in BOOKS}
+        self._taken: dict[str, list[tuple[Records, Records]]] = {name: [] for name in _BOOKS}
         self._kept = self._refused = 0
 
     def ended(self, space: Space, moment: Moment) -> None:
         self._ended.append(space)
-        key = np.zeros(1, records.KEY)
-        key["pid"], key["generation"] = space
-        raw = bpf.lookup_element(self._maps.fds["SPACE_TOTALS"], key.tobytes(), records.SPACE_TOTALS.itemsize)
-        if raw is not None:
-            totals = np.frombuffer(raw, records.SPACE_TOTALS)[0]
+        totals = space_totals(self._maps, space)
+        if totals is not None:
             self._blocks += max(0, int(totals["made"]) - int(totals["freed"]))
             self._frees += int(totals["unknown_frees"])
 
@@ -79,8 +79,11 @@ class EndedBooks(SpaceListener):
         if self._refused:
             yield Loss("block of a process that has ended not kept: too many", self._refused, "--max-objects")
 
-    def with_ended(self, name: str, keys: Records, values: Records) -> tuple[Records, Records]:
-        """Return the keys and values of a map, and those that were taken out of it."""
+    def read(
+        self, name: str, between: Callable[[], None] | None = None, chunk: int = _CHUNK
+    ) -> tuple[Records, Records]:
+        """Return the keys and values of a map, and those that were taken out of it. `between`: see Maps.read."""
+        keys, values = self._maps.read(name, *_BOOKS[name], chunk, between)
         taken = self._taken[name]
         if not taken:
             return keys, values
@@ -119,8 +122,8 @@ class EndedBooks(SpaceListener):
     def _take(self, spaces: list[Space], between: Callable[[], None]) -> None:
         numbers = np.sort(np.array([space_number(space) for space in spaces], np.uint64))
         self._keep("LIVE", *take_from_live_front(self._maps, numbers))
-        for name, (key, value) in BOOKS.items():
-            keys, values = self._maps.read(name, key, value, 16384, between)
+        for name, (key, value) in _BOOKS.items():
+            keys, values = self._maps.read(name, key, value, _CHUNK, between)
             chosen = is_in_ordered(space_numbers(keys["key"] if "key" in (key.names or ()) else keys), numbers)
             keys, values = keys[chosen], values[chosen]
             if len(keys):
@@ -149,9 +152,7 @@ class EndedBooks(SpaceListener):
                 self._remove_process(pid, in_use)
 
     def _remove_process(self, pid: int, in_use: set[Space]) -> None:
-        key = pid.to_bytes(4, "little")
-        raw = bpf.lookup_element(self._maps.fds["PROCESSES"], key, records.PROCESS.itemsize)
-        process = np.frombuffer(raw, records.PROCESS)[0] if raw is not None else None
+        process = known_process(self._maps, pid)
         if process is None or process["state"] != ProcessState.ENDED or process["own_generation"] > _LAST_GENERATION:
             return
         if (pid, int(process["generation"])) in in_use:  # its pid was another's before

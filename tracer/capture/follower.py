@@ -14,7 +14,7 @@ from tracer.binaries.start_libraries import VARIABLES
 from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.unfollowed import Unfollowed
 from tracer.jit.generated_code import GeneratedCode
-from tracer.kernel import bpf
+from tracer.kernel.known_spaces import known_process
 from tracer.kernel.maps import Maps
 from tracer.kernel.releases import Releases
 from tracer.mishaps import Mishaps
@@ -63,7 +63,7 @@ class Follower:
         self._code = code
         self._listeners: Sequence[SpaceListener] = (spaces, *code.listeners, *further)
         self._clock, self._mishaps, self._can_hold = clock, mishaps, can_hold
-        self._maps, self._processes_fd = maps, maps.fds["PROCESSES"]
+        self._maps = maps
         self._releases = releases
         self._unheld: dict[Space, float] = {}
         """Forked children that have not been seen to be held, and since when (s, monotonic)."""
@@ -301,8 +301,7 @@ class Follower:
     def look_again(self, space: Space) -> Sequence[MapsEntry]:
         """Read the mappings of a process of which code was seen that is in none; none if it is no longer the same."""
         pid, generation = space
-        raw = bpf.lookup_element(self._processes_fd, pid.to_bytes(4, "little"), records.PROCESS.itemsize)
-        process = np.frombuffer(raw, records.PROCESS)[0] if raw is not None else None
+        process = known_process(self._maps, pid)
         if process is None or process["state"] != ProcessState.TRACED or process["generation"] != generation:
             return ()
         self._link(pid, generation, self._spaces.refresh(pid, generation, self._now().trace_ns))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tracer.aggregation.freed_counters import FREED_BLOCK
 from tracer.aggregation.inheritance import FREE_RECORD, GHOST_RECORD
-from tracer.capture.ended_books import BOOKS, EndedBooks
+from tracer.capture.ended_books import EndedBooks
 from tracer.kernel import bpf
 from tracer.kernel.fronts import read_live_front
 from tracer.kernel.kernel_records import FREED_PLACE, FREED_SET
@@ -53,10 +53,6 @@ class MapWalk:
     ) -> None:  # fmt: skip
         self._maps, self._ended, self._start, self._sets, self._between = maps, ended, started_ns, freed_sets, between
 
-    def _read(self, name: str, chunk: int = 16384) -> tuple[Records, Records]:
-        """Return the keys and values of one of BOOKS."""
-        return self._ended.with_ended(name, *self._maps.read(name, *BOOKS[name], chunk, self._between))
-
     def _timed(self, record: np.dtype[np.void], keys: Records, values: Records) -> Records:
         joined = _joined(record, keys, values)
         joined["time_ns"] = _since(self._start, joined["time_ns"])
@@ -64,20 +60,20 @@ class MapWalk:
 
     def blocks(self) -> Records:
         """Return the live blocks by address: what looks up a million of them is faster for it at each step."""
-        behind = self._read("LIVE")
+        behind = self._ended.read("LIVE", self._between)
         keys, values = (np.concatenate(both) for both in zip(read_live_front(self._maps), behind, strict=True))
         blocks = self._timed(records.ALLOCATION_RECORD, keys, values)
         return blocks[np.argsort(blocks["address"])]
 
     def objects(self) -> Records:
-        objects = self._timed(records.OBJECT_RECORD, *self._read("OBJECTS"))
+        objects = self._timed(records.OBJECT_RECORD, *self._ended.read("OBJECTS", self._between))
         objects["count"] += objects["gets"].astype(np.int64) - objects["puts"].astype(np.int64)
         return objects
 
     def ghosts(self) -> Records:
         """Return GHOST_RECORDs, of one address as many as were freed there after a fork."""
-        keys, values = self._read("GHOSTS")
-        older, replaced = self._read("OLDER_GHOSTS")
+        keys, values = self._ended.read("GHOSTS", self._between)
+        older, replaced = self._ended.read("OLDER_GHOSTS", self._between)
         keys, values = np.concatenate([keys, older["key"]]), np.concatenate([values, replaced])
         joined = self._timed(GHOST_RECORD, keys, values["allocation"])
         joined["freed_ns"] = _since(self._start, values["freed_ns"])
@@ -85,7 +81,7 @@ class MapWalk:
 
     def space_totals(self) -> tuple[Records, Records]:
         """Return (KEY, SPACE_TOTALS) of every address space, with what living threads had not yet added."""
-        keys, values = self._read("SPACE_TOTALS", 4096)
+        keys, values = self._ended.read("SPACE_TOTALS", self._between, 4096)
         _, threads = self._maps.read("THREADS", _THREAD_KEY, thread_value(), _THREADS_AT_ONCE)
         threads = threads["head"]
         all_keys = np.concatenate([keys, np.zeros(len(threads), records.KEY)])
@@ -129,4 +125,4 @@ class MapWalk:
 
     def inherited_frees(self) -> Records:
         """Return what forked children freed of what their parents had made."""
-        return self._timed(FREE_RECORD, *self._read("INHERITED_FREES"))
+        return self._timed(FREE_RECORD, *self._ended.read("INHERITED_FREES", self._between))
