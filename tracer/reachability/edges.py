@@ -60,20 +60,15 @@ _COLUMNS = tuple(field.name for field in fields(Edges))
 
 def find_edges(memory: Memory, blocks: BlockTable, *, free_holds: bool = False) -> Edges:
     """Return all edges. `free_holds`: what is free in an allocator's memory is a root, since it may not be."""
-    return edges_and_traces(memory, blocks, free_holds=free_holds)[0]
+    return edges_and_traces(memory, blocks, FreeWords(free_holds))[0]
 
 
 def edges_and_traces(
-    memory: Memory, blocks: BlockTable, *, free_holds: bool = False, freed: Records | None = None,
-    still_held: Records | None = None,
+    memory: Memory, blocks: BlockTable, free_words: FreeWords | None = None
 ) -> tuple[Edges, Edges]:  # fmt: skip
-    """Return all edges; and the words in free memory that still point at a block, which hold nothing.
-
-    `freed`: ranges (`address`, `size`) that were seen to be freed, which hold nothing even where `free_holds`.
-    `still_held`: those that were freed after the memory was read, which hold.
-    """
+    """Return all edges; and the words in free memory that still point at a block, which hold nothing."""
     words, bins = memory.words, _bins(memory.words)
-    free_words = FreeWords(free_holds, freed, still_held)
+    free_words = free_words or FreeWords()
     pages, objects = slice_pages(words, blocks), python_objects(words)
     table, traces = _EdgeTable(len(words)), [_NO_EDGES]
     for part in _parts(words):
@@ -84,9 +79,16 @@ def edges_and_traces(
 
 
 class FreeWords:
-    """Tells which words hold nothing. `free_holds`, `freed` and `still_held`: see `edges_and_traces`."""
+    """Tells which words hold nothing.
 
-    def __init__(self, free_holds: bool, freed: Records | None = None, still_held: Records | None = None) -> None:
+    `free_holds`: what is free in an allocator's memory holds, since it may not be. `freed`: ranges (`address`, `size`)
+    that were seen to be freed, which hold nothing even then. `still_held`: those that were freed after the memory was
+    read, which hold.
+    """
+
+    def __init__(
+        self, free_holds: bool = False, freed: Records | None = None, still_held: Records | None = None
+    ) -> None:  # fmt: skip
         self._free_holds, self._freed, self._still_held = free_holds, _spans(freed), _spans(still_held)
 
     def among(self, at: Addresses, source: Indices, kind: npt.NDArray[np.integer]) -> Flags:

@@ -15,7 +15,7 @@ from tracer.model.reachability import KIND_ALLOCATION, KIND_REFERENCE, Reach
 from tracer.model.snapshot import Records
 from tracer.reachability.block_table import BlockTable, Indices
 from tracer.reachability.classes import Classes
-from tracer.reachability.edges import AT_ONCE, Edges, Flags, edges_and_traces
+from tracer.reachability.edges import AT_ONCE, Edges, Flags, FreeWords, edges_and_traces
 from tracer.reachability.holder_rows import (
     MOST_OF_TARGET,
     MOST_ROWS,
@@ -335,7 +335,7 @@ class Holders:
         table = BlockTable(gone["address"].copy(), gone["size"].copy())
         if len(gone) == 0 or table.is_nested:
             return NO_ROWS, _NO_ADDRESSES, _NO_ADDRESSES, KIND_GONE
-        edges, _ = edges_and_traces(self._memory, table, free_holds=True)
+        edges, _ = edges_and_traces(self._memory, table, FreeWords(free_holds=True))
         is_heap = regions_of(self._memory, edges.at) == RegionKind.ALLOCATOR
         source = self._table.owners(edges.at, is_heap)
         itself = edges.source >= 0

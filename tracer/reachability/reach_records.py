@@ -71,8 +71,8 @@ def reach_and_holders(
     table = BlockTable(start, size, uses_slack=around.uses_slack, is_of_glibc=alive.heaps is None)
     holds, traits = alive.holds[table.order], alive.memory[table.order]
     young = blocks["time_ns"][table.order] > memory.time_ns
-    freed = around.freed if knows_freed else None
-    edges, traces = edges_and_traces(memory, table, free_holds=free_holds, freed=freed, still_held=still_held)
+    free_words = FreeWords(free_holds, around.freed if knows_freed else None, still_held)
+    edges, traces = edges_and_traces(memory, table, free_words)
     in_use = np.zeros(len(table), np.bool_)
     changed = table.targets(memory.changed)
     in_use[changed[changed >= 0]] = True
@@ -87,7 +87,7 @@ def reach_and_holders(
     rows = [
         _of_allocations(alive.allocations, table, classes),
         _of_objects(memory, holders, table, classes, edges, holds | described.is_root),
-        _of_mappings(memory, alive.mapped, table, classes, FreeWords(free_holds, freed, still_held)),
+        _of_mappings(memory, alive.mapped, table, classes, free_words),
     ]
     return joined_rows(rows), held_by
 

@@ -17,7 +17,7 @@ from tracer.model.reachability import KIND_MAPPING, Reach, RootKind
 from tracer.model.records import ALLOCATION_RECORD, MAPPED_RECORD, OBJECT_RECORD
 from tracer.reachability.block_table import BlockTable
 from tracer.reachability.classes import Classes, DescribedMemory, classify
-from tracer.reachability.edges import edges_and_traces, find_edges
+from tracer.reachability.edges import FreeWords, edges_and_traces, find_edges
 from tracer.reachability.holders import FREED, GONE, MODULE, Surroundings
 from tracer.reachability.memory import HEAD, REGION, WORD, Memory, RegionKind
 from tracer.reachability.reach_records import Outstanding, reach_and_holders
@@ -133,10 +133,10 @@ def test_what_was_freed_after_the_memory_was_read_holds() -> None:
     blocks, free = blocks_of((block(0), SIZE)), HEAP + 0x10000
     memory = memory_of([(free + 8, block(0))])
     later = np.array([(free, 16)], [("address", "<u8"), ("size", "<u8")])
-    edges, traces = edges_and_traces(memory, blocks, still_held=later)
+    edges, traces = edges_and_traces(memory, blocks, FreeWords(still_held=later))
     assert (len(edges), len(traces)) == (1, 0)
     later["size"] = 8
-    edges, traces = edges_and_traces(memory, blocks, still_held=later)
+    edges, traces = edges_and_traces(memory, blocks, FreeWords(still_held=later))
     assert (len(edges), len(traces)) == (0, 1)
 
 
