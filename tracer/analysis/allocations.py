@@ -10,12 +10,11 @@ from tracer.analysis.blocks import MergedBlocks, blocks_of, merge_blocks
 from tracer.analysis.estimates import alike, estimated
 from tracer.analysis.evidence import Evidence
 from tracer.analysis.free_sites import FreeSites
+from tracer.analysis.groups import group_rows, sorted_runs
 from tracer.analysis.object_memory import NumberedObjects
 from tracer.analysis.reached import reached
 from tracer.analysis.trends import trend
 from tracer.analysis.turnover import Turnovers, block_turnover
-from tracer.model.addresses import space_numbers
-from tracer.model.distinct_values import begins_of
 from tracer.model.findings import INHERITED, Leak
 from tracer.model.reachability import KIND_ALLOCATION
 from tracer.model.selection import Selection
@@ -51,11 +50,10 @@ def inherited_allocations(evidence: Evidence, *, sums: bool = False) -> list[Lea
 
 
 def _sums(inherited: Records, selection: Selection) -> list[Leak]:
-    numbers = space_numbers(inherited)
-    order = np.argsort(numbers, kind="stable")
-    begins = begins_of(numbers[order])
-    whole = estimated(inherited["size"][order].astype(np.uint64), begins, selection)
-    first = inherited[order[begins]]
+    groups = group_rows(inherited["pid"], inherited["generation"])
+    order, bounds = sorted_runs(groups.label, len(groups))
+    whole = estimated(inherited["size"][order].astype(np.uint64), bounds[:-1], selection)
+    first = inherited[groups.first]
     each = zip(
         first["pid"].tolist(), first["generation"].tolist(), whole.counts.tolist(), whole.bytes.tolist(), strict=True
     )

@@ -106,7 +106,6 @@ def check_output(arguments: argparse.Namespace, judging: JudgeOptions) -> None:
         from tracer.pipeline.judgement import check_baseline
 
         check_baseline(judging.baseline, judging)
-    format_for(arguments.format, _report_output(arguments))
     path = arguments.output
     if path is None:
         return

@@ -114,9 +114,10 @@ def _list(value: object) -> list[object]:
 
 
 def _row(readers: Sequence[Reader], value: object) -> tuple[object, ...]:
-    if len(_list(value)) != len(readers):
+    items = _list(value)
+    if len(items) != len(readers):
         raise Malformed("list of another length")
-    return tuple(read(item) for read, item in zip(readers, _list(value), strict=True))
+    return tuple(read(item) for read, item in zip(readers, items, strict=True))
 
 
 def _dataclass(kind: Any, value: object) -> object:

@@ -376,13 +376,17 @@ class Findings:
     @cached_property
     def last_spaces(self) -> tuple[Process, ...]:
         """The last address space of each process."""
-        last = self.last_by_space
-        return tuple({id(space): space for space in last.values()}.values())
+        return tuple(last for space, last in self.last_by_space.items() if last.space == space)
 
     @cached_property
     def last_by_space(self) -> Mapping[Space, Process]:
         """The last address space of its process by each, in the order in which the processes began."""
         return last_by_space(self.processes)
+
+    def process_of(self, space: Space) -> Space:
+        """Return the last address space of the process that has this one: the same for all that it had."""
+        last = self.last_by_space.get(space)
+        return space if last is None else last.space
 
     @cached_property
     def leaked(self) -> tuple[Leak, ...]:

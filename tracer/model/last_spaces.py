@@ -15,11 +15,11 @@ def last_by_space(spaces: Iterable[Process]) -> dict[Space, Process]:
     """
     processes: list[list[Process]] = []
     executed: dict[Space, list[Process]] = {}
-    for space in spaces:
-        of = executed.pop((space.pid, space.generation - 1), None)
+    for one in spaces:
+        of = executed.pop((one.pid, one.generation - 1), None)
         if of is None:
             processes.append(of := [])
-        of.append(space)
-        if space.by_exec:
-            executed[space.pid, space.generation] = of
-    return {(space.pid, space.generation): of[-1] for of in processes for space in of}
+        of.append(one)
+        if one.by_exec:
+            executed[one.space] = of
+    return {one.space: of[-1] for of in processes for one in of}

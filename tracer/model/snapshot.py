@@ -114,6 +114,10 @@ class Process:
     """Of the blocks that were kept."""
     unknown_frees: int = 0
 
+    @property
+    def space(self) -> Space:
+        return self.pid, self.generation
+
 
 @dataclass(frozen=True, slots=True)
 class Stack:

@@ -107,6 +107,11 @@ def memory_words(entry: CauseEntry) -> str:
     return ", ".join(filter(None, (f"{whose} memory: {amount(entry.memory)}", below_words(*entry.memory))))
 
 
+def hanging_words(entry: CauseEntry) -> list[str]:
+    """Return what is said of all that hangs below an entry, lives by its objects or is their memory; a line each."""
+    return list(filter(None, (below_words(entry.summed), kept_words(entry), memory_words(entry))))
+
+
 def add_same_cause(page: Page, entry: CauseEntry) -> None:
     """Add where else objects of this cause were created, and what they keep alive."""
     if entry.others:

@@ -24,6 +24,7 @@ CLASSES = {
     LOST: "lost", INDIRECT: "lost with its owner", POSSIBLE: "possibly lost", REACHABLE: "still reachable",
     STACK_ONLY: "held by the last stack",
 }  # fmt: skip
+_STATES = {ALIVE_AT_EXEC: "alive at exec"}
 SHOWN = (LOST, POSSIBLE)
 """Listed by default; what is lost with its owner is summed up there."""
 SHOWABLE = (LOST, INDIRECT, POSSIBLE, STACK_ONLY, REACHABLE)
@@ -33,8 +34,9 @@ _PARTS = (
 )  # fmt: skip
 
 
-def state_word(leak: Leak, otherwise: str) -> str:
-    """Return how memory is called that is left: by its class where that is known."""
+def state_word(leak: Leak) -> str:
+    """Return how what is left is called: memory by its class where that is known."""
+    otherwise = _STATES.get(leak.state, leak.state)
     if leak.state == "inherited" or leak.kind == "reference" or leak.reachability is None:
         return otherwise
     word = CLASSES.get(leak.reachability, otherwise)

@@ -19,7 +19,6 @@ from tracer.report.unpaired_sentence import unpaired_sentence
 
 _SAMPLES = 3
 _CALL_STACKS = 5
-STATES = {"alive-at-exec": "alive at exec"}
 _BIRTHS = {"reference": "created at", "allocation": "allocated at", "mapping": "mapped at"}
 _FREED = ("freed-while-counted", "freed-past-counter")
 _OFFENCES = {
@@ -79,7 +78,7 @@ def _add_reach(page: Page, leak: Leak) -> None:
 
 
 def _headline(leak: Leak) -> str:
-    state = state_word(leak, STATES.get(leak.state, leak.state))
+    state = state_word(leak)
     if leak.kind == "reference":
         counts = {instance.references for instance in leak.instances}
         known = f", count {counts.pop()}" if len(counts) == 1 and None not in counts else ""

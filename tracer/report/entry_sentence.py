@@ -9,7 +9,6 @@ from tracer.model.frames import Frame
 from tracer.report.amount_words import NOUNS, times
 from tracer.report.amounts import counted, exact_size
 from tracer.report.class_words import state_word
-from tracer.report.entries import STATES
 from tracer.report.names import innermost
 from tracer.report.selection_words import sampled_count, sampled_size
 from tracer.report.source_location import first_named, main_frame
@@ -18,7 +17,7 @@ from tracer.report.stack_lines import name
 
 def leak_sentence(leak: Leak) -> str:
     """Return "28.0 KiB (28,672 bytes) leaked in 7 blocks (malloc) from parse_body (body.c:118)"."""
-    state = state_word(leak, STATES.get(leak.state, leak.state))
+    state = state_word(leak)
     if leak.kind == "reference":
         what = f"{counted(leak.count, 'object')} of type {leak.type or 'unknown'} {state}"
     else:

@@ -55,6 +55,12 @@ def _plain(module: str, name: str) -> TextWriter:
     return lambda findings, stream, _: write(findings, stream)
 
 
+def _by_sources(module: str, name: str) -> TextWriter:
+    """Return the writer of a format that points into sources, and lists what the text does."""
+    write = _later(module, name)
+    return lambda findings, stream, options: write(findings, stream, options.source_root, options.text.show)
+
+
 FORMATS = (
     Format("text", (".txt",), "for people",
            lambda findings, stream, options: _later("text", "write_text")(findings, stream, options.text)),
@@ -73,15 +79,10 @@ FORMATS = (
     Format("folded", (".folded",), "stacks by bytes, for flamegraph.pl", _plain("folded", "write_folded")),
     Format("folded-objects", (".objects.folded",), "stacks by objects", _plain("folded", "write_folded_objects")),
     Format("speedscope", (".speedscope.json",), "for speedscope", _plain("speedscope", "write_speedscope")),
-    Format("sarif", (".sarif", ".sarif.json"), "for code scanning: SARIF 2.1.0",
-           lambda findings, stream, options: _later("sarif", "write_sarif")(
-               findings, stream, options.source_root, options.text.show)),
-    Format("junit", (".xml",), "for test dashboards: JUnit's XML",
-           lambda findings, stream, options: _later("junit", "write_junit")(
-               findings, stream, options.source_root, options.text.show)),
+    Format("sarif", (".sarif", ".sarif.json"), "for code scanning: SARIF 2.1.0", _by_sources("sarif", "write_sarif")),
+    Format("junit", (".xml",), "for test dashboards: JUnit's XML", _by_sources("junit", "write_junit")),
     Format("xunit", (".xunit.xml",), "the same as the schemas of Ant and of Jenkins' xUnit plugin have it",
-           lambda findings, stream, options: _later("junit_by_schema", "write_junit_by_schema")(
-               findings, stream, options.source_root, options.text.show)),
+           _by_sources("junit_by_schema", "write_junit_by_schema")),
 )  # fmt: skip
 _FOREIGN_SUFFIXES = {
     ".pdf": ".html", ".xhtml": ".html", ".csv": ".json", ".yaml": ".json", ".yml": ".json", ".png": ".svg",

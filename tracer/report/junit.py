@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 from tracer.model.findings import LEAKED, REMARKS, ErrorFinding, Findings
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Process
-from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
-from tracer.report.class_words import SHOWN, below_words, held_lines
+from tracer.report.cause_entries import CauseEntry, cause_entries, hanging_words, same_cause_words
+from tracer.report.class_words import SHOWN, held_lines
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, stack_text
 from tracer.report.scope import command, end, unseen
 from tracer.report.selection_words import rate
@@ -105,7 +105,7 @@ def _below(entry: CauseEntry) -> list[str]:
     lines = [same_cause_words(entry)] if entry.others else []
     for other in entry.others:
         lines += ["", f"{other.count:,}", *stack_text(other.stack)]
-    return [*lines, *filter(None, [below_words(entry.summed), kept_words(entry), memory_words(entry)])]
+    return [*lines, *hanging_words(entry)]
 
 
 def _error(error: ErrorFinding, names: Names, root: str | None) -> Element:

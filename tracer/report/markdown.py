@@ -8,9 +8,8 @@ from typing import TextIO
 from tracer.model.findings import ErrorFinding, Findings
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, duration
-from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
-from tracer.report.class_words import SHOWN, below_words, held_lines, state_word
-from tracer.report.entries import STATES
+from tracer.report.cause_entries import CauseEntry, cause_entries, hanging_words, same_cause_words
+from tracer.report.class_words import SHOWN, held_lines, state_word
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
 from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end
@@ -63,7 +62,7 @@ def _write_table(entries: Sequence[CauseEntry], top: int, stream: TextIO) -> Non
     for number, leak in enumerate((entry.summed for entry in entries[:top]), start=1):
         about = "~" if leak.sample else ""
         size = "" if leak.bytes is None else f"{about}{leak.bytes:,}"
-        state, word = state_word(leak, STATES.get(leak.state, leak.state)), (leak.trend and leak.trend.word) or ""
+        state, word = state_word(leak), (leak.trend and leak.trend.word) or ""
         stream.write(
             f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {word} | {about}{leak.count:,} | {size}"
             f" | {code(short_place(main_frame(leak)))} | {code(leak.id)} |\n"
@@ -101,7 +100,7 @@ def _lines(entry: CauseEntry) -> list[str]:
         lines += ["", same_cause_words(entry)]
     for other in entry.others[:5]:
         lines += [f"  {other.count:,}", *(f"  {line}" for line in stack_text(other.stack))]
-    return [*lines, *filter(None, [below_words(entry.summed), kept_words(entry), memory_words(entry)])]
+    return [*lines, *hanging_words(entry)]
 
 
 def _write_error(error: ErrorFinding, stream: TextIO) -> None:

@@ -9,8 +9,8 @@ from typing import TextIO
 
 from tracer.model.findings import LEAKED, REMARKS, ErrorFinding, Findings, FrameList, Leak
 from tracer.model.visible import visible
-from tracer.report.cause_entries import CauseEntry, cause_entries, kept_words, memory_words, same_cause_words
-from tracer.report.class_words import SHOWN, below_words, held_lines
+from tracer.report.cause_entries import CauseEntry, cause_entries, hanging_words, same_cause_words
+from tracer.report.class_words import SHOWN, held_lines
 from tracer.report.entry_sentence import error_sentence, leak_sentence, offender, short_place
 from tracer.report.sarif_parts import Json, Place, fingerprints, head, locations, places, stack_document, write_log
 from tracer.report.source_location import main_frame
@@ -65,7 +65,7 @@ def _leak(entry: CauseEntry, place: Place) -> Json:
     lines += leak.notes
     if entry.others:
         lines.append(f"{same_cause_words(entry)} {', '.join(_place(other) for other in entry.others)}")
-    lines += filter(None, [below_words(leak), kept_words(entry), memory_words(entry)])
+    lines += hanging_words(entry)
     stacks = [("made at", leak.stack), *(("the same cause, made at", other.stack) for other in entry.others)]
     return {
         **head(leak.kind, "error" if leak.state == LEAKED and not entry.is_held else "note", lines),

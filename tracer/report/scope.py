@@ -112,8 +112,8 @@ def _add_scans(page: Page, findings: Findings) -> None:
     """Add what the reading of the target's memory cost it, or why it was not read."""
     done = [scan for scan in findings.scans if scan.reason is None]
     if done:
-        lasts = [findings.last_by_space.get((scan.pid, scan.generation)) for scan in done]
-        processes = len(set(map(id, lasts)))  # one may have been read before it executed a program, too
+        # One may have been read before it executed a program, too.
+        processes = len({findings.process_of((scan.pid, scan.generation)) for scan in done})
         of = f" of {counted(processes, 'process', 'processes')}" if processes > 1 else ""
         text = f"{size(sum(scan.bytes_read for scan in done))}{of} read at the end for what points where"
         held_ns = sum(scan.held_ns for scan in done)

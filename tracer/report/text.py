@@ -71,11 +71,10 @@ def _add_verdict(page: Page, judged: Span) -> None:
 
 def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None:
     top = options.top
-    leaks_of: dict[Space, list[Leak]] = {(last.pid, last.generation): [] for last in findings.last_spaces}
+    leaks_of: dict[Space, list[Leak]] = {last.space: [] for last in findings.last_spaces}
     root = next(iter(leaks_of), None)
     for leak in findings.leaks:
-        last = findings.last_by_space.get(leak.space)
-        leaks_of.setdefault((last.pid, last.generation) if last is not None else leak.space, []).append(leak)
+        leaks_of.setdefault(findings.process_of(leak.space), []).append(leak)
     concerned = sorted(filter(leaks_of.get, leaks_of), key=lambda space: min(map(urgency, leaks_of[space])))
     number = 0
     for first, *others in alike(_entries_of(findings, space, leaks_of[space], options) for space in concerned):
