@@ -9,7 +9,7 @@ expectation being a matrix scaling.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ _ROUNDS = 4
 _ITERATIONS = 200
 _SETTLED = 2e-4
 _FLOOR = 1e-3
-_NEVER = 0.02
+LEAST_NEVER = 0.02
 _IMPOSSIBLE = 1e-6
 _BY_FAR = 25
 MOST_PLACES = 24
@@ -55,12 +55,20 @@ class PlacedLife:
         return PlacedLife(life, tuple(self.gets[row] for row in rows), tuple(self.puts[column] for column in columns))
 
 
+@dataclass(frozen=True)
+class Habits:
+    """What becomes of the references that are taken at one place, in shares of all."""
+
+    given: Mapping[Pair, float] = field(default_factory=dict)
+    """Given back at a put place, per pair that occurs; of a get place less than 1 in all where some never were."""
+    never: Mapping[int, float] = field(default_factory=dict)
+    """Never given back, per get place; at least LEAST_NEVER."""
+
+
 def learn(
     lives: Sequence[PlacedLife], prior: Callable[[Pair], float], known: Mapping[Pair, float]
-) -> dict[Pair, float]:
-    """Return the share of the references of a get place that is given back at a put place, per pair that occurs.
-
-    The shares of a get place sum to less than 1 where references were never given back.
+) -> Habits:  # fmt: skip
+    """Return what becomes of references, by the place that takes them.
 
     `prior`: where to start from; it decides where the lives do not. `known`: references that are paired for
     certain. Lives with more than MOST_PLACES places of which references are left to be paired are passed over.
@@ -68,7 +76,7 @@ def learn(
     lives = [one if one.is_short() else one.without_the_settled() for one in lives]
     lives = [one for one in lives if one.puts and one.is_short()]
     if not lives:
-        return {}
+        return Habits()
     table = _table(lives)
     pairs, place = np.unique(np.stack(table.coded, axis=1), axis=0, return_inverse=True)
     place = place.reshape(-1)
@@ -77,7 +85,7 @@ def learn(
     named: list[Pair] = [(int(g), int(p)) for g, p in pairs.tolist()]
     start = _shares(np.array([prior(pair) for pair in named], dtype=np.float64), get)
     certain = np.array([known.get(pair, 0) for pair in named], dtype=np.float64)
-    share, never_share = start, np.full(int(get.max()) + 1, _NEVER)
+    share, never_share = start, np.full(int(get.max()) + 1, LEAST_NEVER)
     for _ in range(_ITERATIONS):
         weights: Floats = np.zeros(table.never.shape)
         weights[table.never] = never_share[never]
@@ -86,10 +94,11 @@ def learn(
         expected = np.bincount(place, found[table.real], minlength=len(named)) + certain
         kept = np.bincount(never, found[table.never], minlength=int(get.max()) + 1).astype(np.float64)
         before, share = share, _shares(expected + _FLOOR * start, get, kept)
-        never_share = np.maximum(kept / np.maximum(np.bincount(get, expected) + kept, 1e-12), _NEVER)
+        never_share = np.maximum(kept / np.maximum(np.bincount(get, expected) + kept, 1e-12), LEAST_NEVER)
         if float(np.abs(share - before).max()) < _SETTLED:
             break
-    return dict(zip(named, share.tolist(), strict=True))
+    given = dict(zip(named, share.tolist(), strict=True))
+    return Habits(given, dict(zip(gets.tolist(), never_share.tolist(), strict=True)))
 
 
 def _shares(counts: Floats, get: Indices, never: Floats | float = 0) -> Floats:
@@ -137,20 +146,21 @@ def _table(lives: Sequence[PlacedLife]) -> _Table:
 
 
 def likely(
-    weights: Floats, life: Life, extra: Floats | None = None, kept: Floats | None = None
+    weights: Floats, life: Life, extra: Floats | None = None, never: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Match one life; return (pairs, never put per get, never got per put).
 
     `weights`: how likely a reference of each get is given back at each put, shape (gets, puts). `extra`: how likely
-    each put is of none, shape (puts). `kept`: how much likelier a reference of each get is still kept, shape (gets).
+    each put is of none, shape (puts). `never`: how much likelier than others a reference of each get is never given
+    back, shape (gets).
     """
     gets, puts = weights.shape
     # Squared: scaling spreads the odds of one exchange over both of its pairs.
-    whole = np.full((gets + 1, puts + 1), _NEVER**2)
+    whole = np.full((gets + 1, puts + 1), LEAST_NEVER**2)
     if extra is not None:
         whole[gets, :puts] = extra**2
-    if kept is not None:
-        whole[:gets, puts] *= kept**2
+    if never is not None:
+        whole[:gets, puts] *= never**2
     whole[:gets, :puts] = np.where(life.possible, weights**2, weights**2 * _IMPOSSIBLE)
     whole[gets, puts] = 0
     certain = _certain(whole[:gets, :puts], life)

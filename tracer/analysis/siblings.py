@@ -25,7 +25,6 @@ from tracer.model.frames import Frame
 from tracer.model.snapshot import Records
 from tracer.model.statistics import NEVER_PUT, BalancedStatistics
 
-_TRUST: Mapping[Level, float] = {Level.PATH: 1, Level.CALLS: 0.3, Level.CALL: 0.1, Level.FUNCTION: 0.03}
 _LEAST = 1e-4
 _NEARNESS = 3.0
 _MOST_NEAR = 5
@@ -40,14 +39,16 @@ _OWN_ORDER = 0.5
 _MOST_OUTSTANDING = 64
 _OUTSTANDING_WEIGHT = 0.05
 """What an outstanding life counts beside one that ended: it is known to lack something."""
+_BY_ORDER = 0.5
+"""How much likelier a reference is given back where order says so."""
+_NEVER = 500.0
+"""How much likelier a reference of a get of which all are never given back, as all objects show, is not either."""
 _HABIT = 0.95
 _LEAST_SEEN = 5
 _OWN_HABIT = 0.98
 """How much less likely a reference is given back elsewhere, if those of its place are by the call that took them."""
 _MORE_THAN_FILLED, _NOT_MORE = 4.0, 0.5
 """How much likelier a put is one too many where a slot is emptied oftener than it is filled, and where it is not."""
-_OUTSTANDING = 0.1
-"""For how many references of ended objects one counts that only outstanding objects took."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +122,8 @@ class Siblings:
         for view in self._views:
             gets, puts = self._numbers(view, life)
             for row, get in enumerate(gets):
-                seen = view.seen[get] or _OUTSTANDING
-                trust = _TRUST[view.level] * seen / (seen + 1)
-                for column, put in enumerate(puts):
-                    share = view.impartial.get((get, put), 0) if in_order is None else view.informed_share((get, put))
-                    weights[row, column] += trust * share
+                shares = [view.share((get, put), impartial=in_order is None) for put in puts]
+                weights[row] += view.trust(get) * np.array(shares, dtype=np.float64)
         elsewhere = 1 - _OWN_HABIT * np.array([self._activations.habit(get) for get in life.gets])[:, None]
         elsewhere = elsewhere * self._by_slots(life)
         if in_order is None:
@@ -133,7 +131,14 @@ class Siblings:
         near = np.array([[self._nearness(get, put) for put in life.puts] for get in life.gets])
         near = near.reshape(weights.shape)
         weights += _GUESS * near / np.maximum(near.sum(axis=1, keepdims=True), 1e-12)
-        return weights * elsewhere * (1 + self._order(life, in_order) / np.maximum(life.given, 1))
+        return weights * elsewhere * (1 + _BY_ORDER * self._order(life, in_order) / np.maximum(life.given, 1))
+
+    def never(self, life: Life, impartial: bool) -> Floats:
+        """Return how much likelier a reference of each get is never given back, as all objects show; shape (gets)."""
+        numbers = [(view, self._numbers(view, life)[0]) for view in self._views]
+        shares = [[view.trust(get) * view.never(get, impartial) for get in gets] for view, gets in numbers]
+        likelier: Floats = 1 + _NEVER * np.sum(shares, axis=0)
+        return likelier
 
     def unemptied(self, get: int) -> int | None:
         """Return how far inside of a struct the member is that a get fills, where no put of the type is seen to empty
@@ -224,7 +229,7 @@ class Siblings:
         view = next(view for view in self._views if view.level >= level)
         number = view.gets.get(self.get_key(get, birth, view.level))
         pairs = [] if number is None else view.pairs_of(number)
-        shares = {pair[1]: view.impartial.get(pair, 0) if impartial else view.informed_share(pair) for pair in pairs}
+        shares = {pair[1]: view.share(pair, impartial) for pair in pairs}
         total = sum(shares.values()) or 1
         found = [PutPlace(view.put_example[put], share / total) for put, share in shares.items() if share >= total / 20]
         return sorted(found, key=lambda place: (-place.share, place.stack))
@@ -234,7 +239,7 @@ class Siblings:
         for view in self._views:
             number = view.puts.get(self.put_places.key(put, view.level))
             amounts = {pair[0]: view.informed_share(pair) * view.seen[pair[0]]
-                       for pair in {*view.informed, *view.in_order} if pair[1] == number}  # fmt: skip
+                       for pair in {*view.informed.given, *view.in_order} if pair[1] == number}  # fmt: skip
             if any(amounts.values()):
                 return view.get_example[max(amounts, key=lambda get: amounts[get])]
         return None
@@ -366,7 +371,6 @@ class Siblings:
 
     def _slot_prior_of(self, view: View) -> Callable[[Pair], float]:
         return lambda pair: self._slots.likelihood(view.get_example[pair[0]], view.put_example[pair[1]])
-
 
     def _nearness(self, get: int, put: int) -> float:
         """Return how near two calls stand: the more outer frames they share, the likelier they belong together."""

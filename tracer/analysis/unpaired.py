@@ -124,7 +124,8 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
         return []
     whole, one = one, _beyond_calls(siblings, one)
     kept = siblings.holding(one.life, one.slots)
-    impartial = likely(siblings.weights(one.life), one.life, kept=kept)[1]
+    still = 1.0 if kept is None else kept
+    impartial = likely(siblings.weights(one.life), one.life, never=siblings.never(one.life, True) * still)[1]
     certain = not one.life.puts
     supported = certain or any(siblings.seen(get, row == 0)[1] for row, get in enumerate(one.life.gets))
     for level in (Level.PATH, Level.CALLS):  # any farther off, calls that differ look alike
@@ -132,7 +133,8 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
         settled = _settled(keys, impartial)
         if settled is not None and supported and one.complete:
             return _chosen(siblings, one, keys, settled, impartial)
-    informed = likely(siblings.weights(one.life, one.in_order), one.life, kept=kept)[1]
+    never = siblings.never(one.life, False) * still
+    informed = likely(siblings.weights(one.life, one.in_order), one.life, never=never)[1]
     settled = _settled(keys, informed)
     if settled is not None and one.complete:
         chosen = _chosen(siblings, one, keys, settled, informed)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 
-from tracer.analysis.habits import Pair, PlacedLife
+from tracer.analysis.habits import LEAST_NEVER, Habits, Pair, PlacedLife
 from tracer.analysis.reference_sites import Level
 from tracer.late_dataclasses import dataclass
+
+_TRUST: Mapping[Level, float] = {Level.PATH: 1, Level.CALLS: 0.3, Level.CALL: 0.1, Level.FUNCTION: 0.03}
+_OUTSTANDING = 0.02
+"""For how many references of ended objects one counts that only outstanding objects took."""
 
 
 @dataclass
@@ -26,8 +30,10 @@ class View:
     certain: defaultdict[Pair, float] = field(default_factory=lambda: defaultdict(float))
     """Paired by a holder, or by one call of a function."""
     placed: list[PlacedLife] = field(default_factory=list)
-    impartial: dict[Pair, float] = field(default_factory=dict)
-    informed: dict[Pair, float] = field(default_factory=dict)
+    impartial: Habits = field(default_factory=Habits)
+    """Going only by what objects took and gave back, and by where the code keeps it."""
+    informed: Habits = field(default_factory=Habits)
+    """Going by order and nearness as well."""
     _by_get: defaultdict[int, list[Pair]] | None = None
     """Set when first asked for, once all is learnt."""
 
@@ -43,11 +49,22 @@ class View:
         self.put_example.setdefault(number, stack)
         return number
 
+    def trust(self, get: int) -> float:
+        """Return what the habits of a get place count beside those of other levels: those of ended objects the more,
+        and what only outstanding ones did is hardly known."""
+        seen = self.seen[get] or _OUTSTANDING
+        return _TRUST[self.level] * seen / (seen + 1)
+
+    def never(self, get: int, impartial: bool) -> float:
+        """Return the share of a get place's references that are never given back, beyond what is said of any."""
+        habits = self.impartial if impartial else self.informed
+        return habits.never.get(get, LEAST_NEVER) - LEAST_NEVER
+
     def pairs_of(self, get: int) -> Sequence[Pair]:
         """Return the pairs of a get place of which anything is known, in order of the put places' numbers."""
         if self._by_get is None:
             self._by_get = defaultdict(list)
-            for pair in sorted({*self.informed, *self.in_order}):
+            for pair in sorted({*self.informed.given, *self.in_order}):
                 self._by_get[pair[0]].append(pair)
         return self._by_get.get(get, ())
 
@@ -55,7 +72,11 @@ class View:
         """Return the share of a get place's references that were given back at a put place, by order."""
         return self.in_order[pair] / max(1, self.seen[pair[0]])
 
+    def share(self, pair: Pair, impartial: bool) -> float:
+        """Return the share of a get place's references that are given back at a put place."""
+        return self.impartial.given.get(pair, 0) if impartial else self.informed_share(pair)
+
     def informed_share(self, pair: Pair) -> float:
         """Return the share as learnt with order and nearness; by order alone where no life was kept that shows it."""
-        share = self.informed.get(pair)
+        share = self.informed.given.get(pair)
         return self.share_in_order(pair) / 2 if share is None else share

@@ -131,7 +131,7 @@ def test_places_whose_references_are_all_settled_do_not_make_a_life_too_long_to_
     possible = np.zeros((len(gets), len(puts)), dtype=bool)
     possible[-2, -1] = possible[-1, -2] = True
     one = PlacedLife(Life(gets, left, puts, left, possible), gets, puts)
-    shares = learn([one], lambda pair: 1.0, {})
+    shares = learn([one], lambda pair: 1.0, {}).given
     assert shares[gets[-1], puts[-2]] > 0.9 > 0.1 > shares[gets[-1], puts[-1]]
 
 

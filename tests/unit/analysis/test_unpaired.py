@@ -442,3 +442,38 @@ def test_a_put_of_what_others_took_is_not_of_its_own_call() -> None:
         made.put(thing, use.put)
     (leak,) = found(made).leaks
     assert said(leak)[0][:2] == ("part__clone:40", 6)
+
+
+def test_what_an_ended_object_shows_counts_more_than_what_seems_so_in_those_that_are_left() -> None:
+    """Each source is attached, taken for a turn of the loop, and taken off in that turn: order pairs the last two. One
+    that never had a turn ended, and shows which reference is given back when it is taken off."""
+    attach, turn = "main:10 add:3 attach:20", "main:11 loop:5 check:40"
+    made = Simulation()
+    ended = made.create(BIRTH.get)
+    made.get(ended, attach)
+    for put in ("main:12 quit:4 take_off:30", BIRTH.put):
+        made.put(ended, put)
+    for _ in range(8):
+        source = made.create(BIRTH.get)
+        for get in (attach, turn):
+            made.get(source, get)
+        for put in ("main:11 loop:7 dispatch:60 take_off:30", BIRTH.put):
+            made.put(source, put)
+    assert said(only_leak(made))[0][:2] == ("check:40", 8)
+
+
+def test_what_objects_without_a_choice_never_put_is_accused_in_those_that_have_one() -> None:
+    """Of half of them the tree's reference is all that is left. In the others the put stands nearer to that one."""
+    tree, last = "main:10 serve:5 tree__add:20", "main:11 last:7 last__find:30"
+    made = Simulation()
+    for has_choice in (False, True) * 6:
+        thing = made.create(BIRTH.get)
+        made.get(thing, tree)
+        if has_choice:
+            made.get(thing, last)
+            made.put(thing, "main:10 serve:9 done:40")
+        made.put(thing, BIRTH.put)
+    accused = Counter[str]()
+    for leak in found(made).leaks:
+        accused[leak.unpaired[0].stack[0].function or ""] += leak.count
+    assert accused == {"tree__add": 12}
