@@ -43,8 +43,10 @@ _CHUNK = 1 << 16
 _STEP_SECONDS, _LONGEST_STEP_SECONDS, _PATIENCE_SECONDS = 0.02, 0.5, 1.0
 _STALE_SECONDS = 10.0
 """So long events are waited for that are being closed: some 80 ms each."""
-_MOST_OTHERS = 2000
-"""Events of other runs, of which to open each takes longer: the kernel looks for it in a list of all."""
+_MOST_OTHERS = 30_000
+"""Events of other runs. To open one takes longer the more there are, since the kernel looks for it in a list of all:
+some 35 us longer with 2,500. Links, which a child would have in their place, take a hundred times that. The kernel has
+numbers for 65,535."""
 _LISTED = late_pattern(r"([pr]):(\w+)/(at\d+_([0-9a-f]+_[0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)) ")
 """Kind, group, name and, in it, file, version, code and offset."""
 
