@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tracer.analysis.activations import Activations, depth_within, without
 from tracer.analysis.function_words import makes_by_name
-from tracer.analysis.habits import Pair, PlacedLife, learn
+from tracer.analysis.habits import LEAST_NEVER, Pair, PlacedLife, learn
 from tracer.analysis.lives import Life, courses
 from tracer.analysis.makings import Making
 from tracer.analysis.reference_sites import Level, Path, Places, common
@@ -41,8 +41,6 @@ _OUTSTANDING_WEIGHT = 0.05
 """What an outstanding life counts beside one that ended: it is known to lack something."""
 _BY_ORDER = 0.5
 """How much likelier a reference is given back where order says so."""
-_NEVER = 500.0
-"""How much likelier a reference of a get of which all are never given back, as all objects show, is not either."""
 _HABIT = 0.95
 _LEAST_SEEN = 5
 _OWN_HABIT = 0.98
@@ -133,11 +131,11 @@ class Siblings:
         weights += _GUESS * near / np.maximum(near.sum(axis=1, keepdims=True), 1e-12)
         return weights * elsewhere * (1 + _BY_ORDER * self._order(life, in_order) / np.maximum(life.given, 1))
 
-    def never(self, life: Life, impartial: bool) -> Floats:
-        """Return how much likelier a reference of each get is never given back, as all objects show; shape (gets)."""
-        numbers = [(view, self._numbers(view, life)[0]) for view in self._views]
-        shares = [[view.trust(get) * view.never(get, impartial) for get in gets] for view, gets in numbers]
-        likelier: Floats = 1 + _NEVER * np.sum(shares, axis=0)
+    def never(self, life: Life) -> Floats:
+        """Return how much likelier a reference of each get is never given back, as those that are left show; shape
+        (gets)."""
+        shares = [[view.never(get) for get in self._numbers(view, life)[0]] for view in self._views]
+        likelier: Floats = 1 + np.sum(shares, axis=0) / LEAST_NEVER
         return likelier
 
     def unemptied(self, get: int) -> int | None:

@@ -124,8 +124,7 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
         return []
     whole, one = one, _beyond_calls(siblings, one)
     kept = siblings.holding(one.life, one.slots)
-    still = 1.0 if kept is None else kept
-    impartial = likely(siblings.weights(one.life), one.life, never=siblings.never(one.life, True) * still)[1]
+    impartial = likely(siblings.weights(one.life), one.life, never=kept)[1]
     certain = not one.life.puts
     supported = certain or any(siblings.seen(get, row == 0)[1] for row, get in enumerate(one.life.gets))
     for level in (Level.PATH, Level.CALLS):  # any farther off, calls that differ look alike
@@ -133,7 +132,7 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
         settled = _settled(keys, impartial)
         if settled is not None and supported and one.complete:
             return _chosen(siblings, one, keys, settled, impartial)
-    never = siblings.never(one.life, False) * still
+    never = siblings.never(one.life) * (1.0 if kept is None else kept)
     informed = likely(siblings.weights(one.life, one.in_order), one.life, never=never)[1]
     settled = _settled(keys, informed)
     if settled is not None and one.complete:

@@ -13,6 +13,8 @@ from tracer.late_dataclasses import dataclass
 _TRUST: Mapping[Level, float] = {Level.PATH: 1, Level.CALLS: 0.3, Level.CALL: 0.1, Level.FUNCTION: 0.03}
 _OUTSTANDING = 0.02
 """For how many references of ended objects one counts that only outstanding objects took."""
+_NEVER_TRUST = 0.1
+"""What counts of what outstanding objects show to be never given back."""
 
 
 @dataclass
@@ -55,10 +57,12 @@ class View:
         seen = self.seen[get] or _OUTSTANDING
         return _TRUST[self.level] * seen / (seen + 1)
 
-    def never(self, get: int, impartial: bool) -> float:
-        """Return the share of a get place's references that are never given back, beyond what is said of any."""
-        habits = self.impartial if impartial else self.informed
-        return habits.never.get(get, LEAST_NEVER) - LEAST_NEVER
+    def never(self, get: int) -> float:
+        """Return what counts of the share of a get place's references that are never given back, beyond what is said of
+        any: where ended objects took some there, what these did with them tells more."""
+        if self.seen[get]:
+            return 0.0
+        return _TRUST[self.level] * _NEVER_TRUST * (self.informed.never.get(get, LEAST_NEVER) - LEAST_NEVER)
 
     def pairs_of(self, get: int) -> Sequence[Pair]:
         """Return the pairs of a get place of which anything is known, in order of the put places' numbers."""
