@@ -37,6 +37,9 @@ _MOST_FILES = 1 << 14
 """As many, with lower numbers, are taken to keep breakpoints."""
 BLOCK = 256
 _MOST_RETIRED = 2048
+_OF_LEADER = errno.EINVAL, errno.ENODEV
+"""What the kernel says of a group whose leader is gone; the second since 6.15, of one that is dead (perf_event_open in
+kernel/events/core.c)."""
 _STAYING = ("/", "/usr", "/home", "/opt", "/root", "/srv", "/tmp", "/var")
 
 
@@ -179,7 +182,7 @@ class PlaceEvents:
         try:
             bpf.open_trace_events(numbers, tid, fds, enables=True, group=self._leader(tid))
         except OSError as error:
-            if error.errno != errno.EINVAL:
+            if error.errno not in _OF_LEADER:
                 raise
         else:
             return
