@@ -92,7 +92,7 @@ map             7       3      10            7        0
       < thread__insert_map thread.c:9 < main srv.c:21
       no object that ended took a reference here; judged by order and nearness
       alone
-    or never put: 2 references of the creator [weak, 75 %]
+    or never put: 2 references of the creator [weak, 67 %]
       __refcnt__init refcnt.c:3 < dso__new dso.c:88
       < machine__findnew_dso machine.c:40 < main srv.c:21
       no object created here ever ended; judged by order and nearness alone
