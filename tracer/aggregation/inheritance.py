@@ -42,7 +42,7 @@ def inherited_by_child(
     live: Records, ghosts: Records, children: Sequence[Process], frees: Records
 ) -> Iterator[tuple[Process, Records]]:
     """Yield each child with its part of `inherited_allocations`: one at a time, where all would not fit."""
-    processes = {(child.pid, child.generation): child for child in children}
+    processes = {child.space: child for child in children}
     parents = {space: child.forked_from for space, child in processes.items() if child.forked_from}
     if not parents:
         return
@@ -113,7 +113,7 @@ def _copied(own: Records, inherited: Records | None, child: Process) -> Records:
     if inherited is not None:
         parts.append(inherited.take(np.flatnonzero(inherited["freed_ns"] >= forked_ns)))
     blocks = np.concatenate(parts)
-    blocks["pid"], blocks["generation"] = child.pid, child.generation
+    blocks["pid"], blocks["generation"] = child.space
     return blocks
 
 

@@ -44,7 +44,7 @@ class Evidence:
         self.why_unknown = why_unknown(snapshot)
         self.unseen = unseen_calls(snapshot.coverage)
         self._freed_unseen = freed_unseen(snapshot.coverage, snapshot.sites)
-        self.processes: Mapping[tuple[int, int], Process] = {(p.pid, p.generation): p for p in snapshot.processes}
+        self.processes: Mapping[tuple[int, int], Process] = {p.space: p for p in snapshot.processes}
         broken = _broken(snapshot)
         self._crashed = {key: p for key, p in self.processes.items() if p.signal in CRASHES and key in broken}
         """Those that crashed after their references were broken."""

@@ -19,7 +19,7 @@ _Retained = Mapping[tuple[int, Node], int]
 
 def scans_of_living(findings: Findings) -> tuple[Scan, ...]:
     """Return what was looked into just now, without what was at the ends of processes."""
-    living = {(process.pid, process.generation) for process in findings.processes if process.ended_ns is None}
+    living = {process.space for process in findings.processes if process.ended_ns is None}
     return tuple(scan for scan in findings.scans if (scan.pid, scan.generation) in living)
 
 

@@ -317,7 +317,7 @@ class Snapshot:
         if not all(loss.pids for loss in self.losses):
             return frozenset()
         lossy = {pid for loss in self.losses for pid in loss.pids}
-        copied = {(process.pid, process.generation): process.forked_from for process in self.processes}
+        copied = {process.space: process.forked_from for process in self.processes}
 
         def is_whole(space: tuple[int, int] | None) -> bool:
             for _ in copied:

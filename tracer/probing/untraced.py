@@ -36,11 +36,11 @@ def untraced_programs(
     for mapping in mappings:
         mapped.setdefault((mapping.pid, mapping.generation), set()).add(mapping.binary)
     for process in processes:
-        space = [binaries[id_] for id_ in mapped.get((process.pid, process.generation), ()) if id_ in binaries]
+        space = [binaries[id_] for id_ in mapped.get(process.space, ()) if id_ in binaries]
         if any(map(_is_probed, space)) or (not space and process.forked_from is not None):
             continue
         program = process.executable or (process.command[0] if process.command else f"pid {process.pid}")
-        why = foreign.get((process.pid, process.generation)) or why_untraced(space)
+        why = foreign.get(process.space) or why_untraced(space)
         yield Untraced(process.pid, process.generation, program, why)
 
 

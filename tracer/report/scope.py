@@ -53,7 +53,7 @@ def _others(findings: Findings) -> list[str]:
 def untraced(findings: Findings) -> str:
     """Return how many of the programs that ran have no probes: "1 of 2 programs was not traced"."""
     unseen = {(untraced.pid, untraced.generation) for untraced in findings.coverage.untraced}
-    count, programs = len(unseen), len(unseen | {(process.pid, process.generation) for process in findings.processes})
+    count, programs = len(unseen), len(unseen | {process.space for process in findings.processes})
     if count == programs:
         return "nothing was probed"
     return f"{count:,} of {counted(programs, 'program')} {'was' if count == 1 else 'were'} not traced"
@@ -129,7 +129,7 @@ def _add_scans(page: Page, findings: Findings) -> None:
             last = f"the last block, of {size(top.size)}, which is {duration(top.age_ns)} old"
             where = short_place(first_named(top.stack))
             _labelled(page, "", f"{size(top.free_bytes)} of its heap are free below {last} and from {where}")
-    ended_by_signal = {(p.pid, p.generation) for p in findings.processes if p.signal is not None}
+    ended_by_signal = {p.space for p in findings.processes if p.signal is not None}
     reasons = Counter(
         (scan.reason, (scan.pid, scan.generation) in ended_by_signal)
         for scan in findings.scans if scan.reason is not None and scan.reason != AT_EXEC

@@ -117,7 +117,7 @@ class AbortedFrees:
 
 
 def _with_one_less(process: Process, space: Space) -> Process:
-    if (process.pid, process.generation) != space:
+    if process.space != space:
         return process
     return replace(process, unknown_frees=max(0, process.unknown_frees - 1))
 

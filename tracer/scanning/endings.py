@@ -324,7 +324,7 @@ class Endings:
 
     def _of(self, process: Process) -> SpaceRead | None:
         """Take what was read: while it ran on, where it did when the trace ended, else at its last call."""
-        space = process.pid, process.generation
+        space = process.space
         looked, last = self._read.pop(space, None), self._last.pop(space, None)
         if last is not None and last.is_at_exec and not process.by_exec:
             last = None

@@ -67,7 +67,7 @@ class _Judging:
     def of(self, one: _Read) -> _Found | None:
         """Judge one address space; None where nothing is outstanding there."""
         process, read = one
-        space = process.pid, process.generation
+        space = process.space
         alive, freed = self._alive.of(space), self._freed.of(space)
         until = read.memory.time_ns if read is not None and read.memory is not None else 0
         by_then = freed[freed["time_ns"] <= until]  # what was freed later still held

@@ -46,7 +46,7 @@ class ModuleTable:
 
     def _linked(self, process: Process) -> Iterator[Mapping]:
         """Return those of an address space of which it is known where they lie as linked."""
-        of_space = self._mappings.get((process.pid, process.generation), ())
+        of_space = self._mappings.get(process.space, ())
         return (mapping for mapping in of_space if mapping.link_address is not None)
 
     def _module(
@@ -77,7 +77,7 @@ def _extent(binary: Binary) -> tuple[int, int]:
 
 def surroundings(snapshot: Snapshot, process: Process, modules: ModuleTable, own: Records) -> Surroundings:
     """Return them as they were at the end of an address space. `own`: its FREED_BLOCKs."""
-    space = process.pid, process.generation
+    space = process.space
     blocks = np.zeros(len(own), FREED)
     for name, source in (("address", "address"), ("size", "size"), ("stack", "stack"), ("released", "release"),
                          ("time_ns", "time_ns")):  # fmt: skip

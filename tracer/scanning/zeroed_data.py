@@ -18,14 +18,14 @@ def with_zeroed_data(snapshot: Snapshot) -> Snapshot:
     if not spaces:
         return snapshot
     modules = ModuleTable(snapshot)
-    processes = (one for one in snapshot.processes if (one.pid, one.generation) in spaces)
+    processes = (one for one in snapshot.processes if one.space in spaces)
     found = [mapping for process in processes for mapping in _zeroed(snapshot, process, modules)]
     return replace(snapshot, mappings=(*snapshot.mappings, *found))
 
 
 def _zeroed(snapshot: Snapshot, process: Process, modules: ModuleTable) -> Iterator[Mapping]:
     last: dict[int, Mapping] = {}
-    for mapping in snapshot.mappings_of.get((process.pid, process.generation), ()):
+    for mapping in snapshot.mappings_of.get(process.space, ()):
         if mapping.link_address is not None:
             last[mapping.binary] = max(last.get(mapping.binary, mapping), mapping, key=_place)
     for module in modules.of(process):

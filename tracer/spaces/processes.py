@@ -44,7 +44,7 @@ class ProcessTable:
         self._alive.pop(pid, None)
 
     def _enter(self, process: Process) -> None:
-        self._processes[process.pid, process.generation] = process
+        self._processes[process.space] = process
         self._current[process.pid] = process.generation
         self._alive[process.pid] = None
 
@@ -91,7 +91,7 @@ class ProcessTable:
         self._update(before, ended_ns=time_ns, exit_code=code, signal=signal)
 
     def _update(self, process: Process, **changes: object) -> None:
-        self._processes[process.pid, process.generation] = replace(process, **changes)  # type: ignore[arg-type]
+        self._processes[process.space] = replace(process, **changes)  # type: ignore[arg-type]
 
     @property
     def living(self) -> tuple[int, ...]:
@@ -118,7 +118,7 @@ class ProcessTable:
     def spaces_since(self, time_ns: int) -> list[Space]:
         """Return the address spaces that have not ended, or not before a time of the trace."""
         found = self._processes.values()
-        return [(p.pid, p.generation) for p in found if p.ended_ns is None or p.ended_ns >= time_ns]
+        return [p.space for p in found if p.ended_ns is None or p.ended_ns >= time_ns]
 
     def records(self, keys: npt.NDArray[np.void], totals: npt.NDArray[np.void]) -> tuple[Process, ...]:
         """Return all processes in order of start, with the totals that the kernel side kept (KEY, SPACE_TOTALS)."""
@@ -128,7 +128,7 @@ class ProcessTable:
 
 def _with_totals(processes: Iterable[Process], found: dict[Space, np.void]) -> Iterable[Process]:
     for process in processes:
-        sums = found.get((process.pid, process.generation))
+        sums = found.get(process.space)
         yield process if sums is None else replace(
             process, made=int(sums["made"]), made_bytes=int(sums["made_bytes"]), freed=int(sums["freed"]),
             freed_bytes=int(sums["freed_bytes"]), unknown_frees=int(sums["unknown_frees"]),
