@@ -170,10 +170,11 @@ class Siblings:
         same: npt.NDArray[np.bool_] = self._by_slots(life) >= 1
         return same
 
-    def holding(self, life: Life, slots: Keys) -> Floats | None:
-        """Return how much likelier a reference of each get is still kept, by the slots that hold the object; None where
-        none is known."""
-        return np.array([self._slots.holding(get, slots) for get in life.gets], dtype=np.float64) if slots else None
+    def holding(self, life: Life, slots: Keys) -> Floats:
+        """Return how much likelier a reference of each get is still kept, by the slots that hold the object, where any
+        is known; shape (gets)."""
+        found = [self._slots.holding(get, slots) if slots else 1.0 for get in life.gets]
+        return np.array(found, dtype=np.float64)
 
     def of_others(self, life: Life, local: Floats) -> Floats:
         """Return how likely each put of a life is of what others than its own call took, shape (puts).

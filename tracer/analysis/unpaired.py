@@ -132,8 +132,7 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
         settled = _settled(keys, impartial)
         if settled is not None and supported and one.complete:
             return _chosen(siblings, one, keys, settled, impartial)
-    never = siblings.never(one.life) * (1.0 if kept is None else kept)
-    informed = likely(siblings.weights(one.life, one.in_order), one.life, never=never)[1]
+    informed = likely(siblings.weights(one.life, one.in_order), one.life, never=kept * siblings.never(one.life))[1]
     settled = _settled(keys, informed)
     if settled is not None and one.complete:
         chosen = _chosen(siblings, one, keys, settled, informed)
@@ -153,7 +152,7 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
     ]
 
 
-def _by_numbers(siblings: Siblings, one: Representative, never: Floats, kept: Floats | None) -> Floats:
+def _by_numbers(siblings: Siblings, one: Representative, never: Floats, kept: Floats) -> Floats:
     """Return how many references of each get were never put, weighed by whether the numbers come out with that.
 
     `kept`: how much likelier each is still kept, where it is known who holds the object: numbers say nothing else."""
@@ -161,7 +160,7 @@ def _by_numbers(siblings: Siblings, one: Representative, never: Floats, kept: Fl
     likely = by_whole_places(same, siblings.depth, siblings.put_path)
     if likely.min() == 1:
         likely = by_whole_places(one.life, siblings.depth, siblings.put_path)
-    if likely.min() == 1 or (kept is not None and (kept[likely == 1] < 1).any()):
+    if likely.min() == 1 or (kept[likely == 1] < 1).any():
         return never
     weighed = never * likely
     if weighed[likely == 1].sum() < _SURE:  # one call is thought to have taken and given back all that can be meant

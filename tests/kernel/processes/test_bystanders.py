@@ -5,7 +5,6 @@ In the tests of forks the target has a libc of its own, a copy: no other trace h
 
 from __future__ import annotations
 
-import os
 import re
 import select
 import shutil
@@ -21,9 +20,9 @@ from bpf_residue import owners_of
 from conftest import LiveTarget
 from live_refleak import PATIENCE_SECONDS, LiveRefleak, live_refleak, wait_for
 from text_in_memory import changed_text
+from uprobe_list import EVENTS, tell
 
 HEAP = ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "mmap", "munmap", "mremap")
-TRACEFS = Path("/sys/kernel/tracing")
 
 
 def mapped_libc(pid: int) -> str:
@@ -86,7 +85,7 @@ def forking(libc: Path, targets: Path, tmp_path: Path) -> Iterator[LiveRefleak]:
 
 def own_events(refleak: LiveRefleak) -> list[str]:
     """Return what the tracer has in tracefs: the names of its groups have its number."""
-    events = (TRACEFS / "uprobe_events").read_text().splitlines()
+    events = EVENTS.read_text().splitlines()
     return [line for line in events if f":refleak_{refleak.pid}_" in line]
 
 
@@ -113,7 +112,7 @@ def open_files(names: list[str]) -> int:
 
 def others_use_events(refleak: LiveRefleak) -> bool:
     """Tell whether another run has names in tracefs: it lives, or what closes its events does."""
-    names = (TRACEFS / "uprobe_events").read_text().splitlines()
+    names = EVENTS.read_text().splitlines()
     groups = (numbers for numbers in map(owners_of, names) if str(refleak.pid) not in numbers)
     return any(Path(f"/proc/{number}").exists() for numbers in groups for number in numbers)
 
@@ -176,10 +175,8 @@ def test_names_in_tracefs_go_when_it_is_killed(libc: Path, targets: Path, tmp_pa
 
 def test_names_of_a_dead_run_go_at_the_next_start(libc: Path, targets: Path, tmp_path: Path) -> None:
     left = "refleak_4194398_4194399_0123456789abcdef/at1"
-    events = os.open(TRACEFS / "uprobe_events", os.O_WRONLY)  # with O_TRUNC the kernel would drop all of them
-    os.write(events, f"p:{left} {libc}:0x1000\n".encode())
-    os.close(events)
+    tell(f"p:{left} {libc}:0x1000\n")
     with forking(libc, targets, tmp_path) as refleak:
-        assert left not in (TRACEFS / "uprobe_events").read_text()
+        assert left not in EVENTS.read_text()
         refleak.tell(b"x")
         refleak.end()

@@ -11,8 +11,8 @@ import pytest
 from containers import PID_NAMESPACE, after, container, traced_within, words
 from live_refleak import live_refleak
 from traced_report import Run
+from uprobe_list import EVENTS
 
-EVENTS = Path("/sys/kernel/tracing/uprobe_events")
 MOST = 100
 """The numbers of a young pid namespace are below it."""
 

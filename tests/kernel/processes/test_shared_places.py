@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from live_refleak import LiveRefleak, live_refleak, wait_for
 from traced_report import HOLD_EXPIRED, Run
+from uprobe_list import EVENTS, tell
 
 pytestmark = pytest.mark.needs("holds")
 
-EVENTS = Path("/sys/kernel/tracing/uprobe_events")
 KEPT_SECONDS = 4.0
 """So long the events of a run that has ended are there at least."""
 
@@ -79,14 +79,6 @@ def many_of_others(count: int) -> Iterator[None]:
         for name in names:
             with suppress(OSError):
                 tell(f"-:{name}")
-
-
-def tell(command: str) -> None:
-    file = os.open(EVENTS, os.O_WRONLY)  # to truncate it would remove all, and it has no end to go to
-    try:
-        os.write(file, command.encode())
-    finally:
-        os.close(file)
 
 
 def test_children_have_their_probes_by_events_where_other_runs_have_thousands(targets: Path, tmp_path: Path) -> None:
