@@ -39,3 +39,5 @@ class CaptureOptions:
     constants: Constants = field(default_factory=Constants)
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
+    on_give_way: Callable[[], None] = lambda: None
+    """Called before it is waited for runs that have ended."""

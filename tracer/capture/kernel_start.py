@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from tracer.capture.session import Session
     from tracer.probing.site_finder import SiteFinder
 
+_MOST_CLOSING, _FAR_TOO_MANY = 8, 32
+"""Runs that have ended and have events to close. Each keeps some 35 MB for that."""
+_WAY_SECONDS, _LONG_WAY_SECONDS, _STEP_SECONDS = 10.0, 60.0, 0.25
+
 
 class KernelStart:
     """What a session needs of the kernel, and what closes it: `make` comes after the constructor, and may be in a
@@ -30,12 +35,14 @@ class KernelStart:
         """Closes, the last first, what was opened."""
         self._options = options
         self.uprobe_events = UprobeEvents()
+        if options.follow:
+            give_way(options, self.uprobe_events)
         self.closer = Closer(self.uprobe_events)
         self.leaves_rest = False
         """What takes its time to close is left to the closer."""
         self.opened.callback(self._end_closer)
         try:
-            self.uprobe_events.claim()
+            self.uprobe_events.turns.claim()
         except BaseException:
             self.opened.close()
             raise
@@ -56,6 +63,19 @@ class KernelStart:
         """End it, unless it has something to close, or to remove names that the kernel still has in use."""
         if not self.leaves_rest and self.uprobe_events.close():
             self.closer.stop()
+
+
+def give_way(options: CaptureOptions, events: UprobeEvents) -> None:
+    """Wait for runs that have ended where many have events to close, for some time: where one run follows the other,
+    they come to that only now."""
+    had, began = events.runs_that_close, time.monotonic()
+    if had <= _MOST_CLOSING:
+        return
+    options.on_give_way()
+    deadline = began + (_WAY_SECONDS if had <= _FAR_TOO_MANY else _LONG_WAY_SECONDS)
+    while events.runs_that_close > _MOST_CLOSING and time.monotonic() < deadline:
+        time.sleep(_STEP_SECONDS)
+    events.look()
 
 
 def has_events(options: CaptureOptions, events: UprobeEvents) -> bool:

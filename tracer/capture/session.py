@@ -244,6 +244,8 @@ class Session:
             if self.options.selection.keeps_all:
                 with self.mishaps.attempt():
                     self.heap_course.end(self.clock.duration_ns, self.processes.spaces_since)
+            if self.target_ended:  # nobody is held any more, nor will be
+                self._start.uprobe_events.turns.release()
             self.mishaps.calm()
 
     def look_into(self, then: Callable[[int], None]) -> None:

@@ -9,6 +9,7 @@ they stay open when refleak dies, and closes them in some threads. Then it remov
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import select
 import signal
@@ -16,7 +17,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from stat import S_ISREG
 
@@ -117,7 +118,11 @@ def _work(tracer: int, handle: int, events: UprobeEvents, answer: int) -> None:
         os.eventfd_write(answer, 1)
         _wait_for_end(tracer, handle)
         close_all(events)
-        events.remove_all(_PATIENCE_SECONDS)
+        if events.are_listed:
+            with events.turns.queue(math.inf):
+                is_done = events.remove_all()
+            if not is_done:
+                events.remove_all(_PATIENCE_SECONDS)
     finally:
         os._exit(0)
 
@@ -133,7 +138,7 @@ def close_all(events: UprobeEvents) -> None:
     """Close every file but those of `events`: first what somebody may wait for the end of, as a terminal or a pipe;
     then links and programs, then perf events that keep breakpoints; and at last, in turns with other runs, those that
     had the programs (tracer.kernel.place_events), when the next run had time to take them over."""
-    events.give_up()
+    events.turns.give_up()
     links, perf_events, files, first = [], [], [], lowest_number()
     for fd in sorted(int(place.name) for place in list(Path("/proc/self/fd").iterdir())):
         with suppress(OSError):
@@ -152,37 +157,44 @@ def close_all(events: UprobeEvents) -> None:
         closers.map(os.close, links)
         closers.map(os.close, [fd for fd in perf_events if fd < first])
     kept = lowest_number(stays=True)
-    patience = _close_in_turns(events, [fd for fd in perf_events if first <= fd < kept], _WAY_SECONDS)
+    deadline = time.monotonic() + _WAY_SECONDS
+    if at_once := [fd for fd in perf_events if first <= fd < kept]:
+        with events.turns.queue(math.inf):
+            _close_in_turns(events, at_once, deadline)
     for fd in (fd for fd in files if fd < kept):
         os.close(fd)
     blocks: dict[int, list[int]] = {}
     for fd in (fd for fd in perf_events if fd >= kept):
         blocks.setdefault((fd - kept) // BLOCK, []).append(fd)
-    _close_later(events, blocks, {(fd - kept) // BLOCK: fd for fd in files if fd >= kept}, patience)
+    _close_later(events, blocks, {(fd - kept) // BLOCK: fd for fd in files if fd >= kept}, deadline)
 
 
-def _close_in_turns(events: UprobeEvents, fds: Sequence[int], patience: float) -> float:
-    """Close events when no other run needs the kernel's lock, for which one waits `patience` seconds at most; return
-    what is left of these."""
+def _close_in_turns(events: UprobeEvents, fds: Sequence[int], deadline: float) -> None:
+    """Close events when no other run needs the kernel's lock, for which they wait until then."""
     for fd in fds:
-        with events.turn(patience) as waited, suppress(OSError):
+        with events.turns.turn(deadline), suppress(OSError):
             os.close(fd)
-        patience = max(patience - waited, 0.0)
-        time.sleep(_PAUSE_SECONDS if patience else _LONG_PAUSE_SECONDS)
-    return patience
+        time.sleep(_PAUSE_SECONDS if time.monotonic() < deadline else _LONG_PAUSE_SECONDS)
 
 
-def _close_later(events: UprobeEvents, blocks: dict[int, list[int]], files: dict[int, int], patience: float) -> None:
+def _close_later(events: UprobeEvents, blocks: dict[int, list[int]], files: dict[int, int], deadline: float) -> None:
     """Close events when the next run had time to take them over; those of a file that has changed or is gone at once:
     who maps what it holds now must not meet what the kernel keeps of what it held. `blocks`, `files`: by binary."""
-    deadline = time.monotonic() + _NEXT_RUN_SECONDS
+    kept_until = time.monotonic() + _NEXT_RUN_SECONDS
     before = {block: _state(fd) for block, fd in files.items()}
+
+    def is_changed(block: int) -> bool:
+        now = _state(files[block]) if block in files else None
+        return now is None or now != before[block] or not now[0]
+
     while blocks:
-        is_over = time.monotonic() >= deadline
-        for block in list(blocks):
-            now = _state(files[block]) if block in files else None
-            if is_over or now is None or now != before[block] or not now[0]:
-                patience = _close_in_turns(events, blocks.pop(block), patience)
+        for block in filter(is_changed, list(blocks)):
+            _close_in_turns(events, blocks.pop(block), deadline)
+        is_over = time.monotonic() >= kept_until
+        with events.turns.queue(time.monotonic() + _LOOK_SECONDS) if is_over else nullcontext(False) as is_next:
+            while is_next and blocks:
+                block = next(filter(is_changed, blocks), next(iter(blocks)))
+                _close_in_turns(events, blocks.pop(block), deadline)
         time.sleep(_LOOK_SECONDS)
 
 

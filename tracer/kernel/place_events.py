@@ -7,7 +7,7 @@ lock of their memory (trace_uprobe_filter_add in kernel/trace/trace_uprobe.c): t
 
 All events are made, opened and closed under one lock of the kernel's (event_mutex), and whoever takes the last one away
 from a place waits, with this lock, until no program of any probe runs: none either of those that hold a thread for this
-process. So refleak's runs agree on who closes when: `claim`.
+process. So refleak's runs agree on who closes when: tracer.kernel.event_turns.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class PlaceEvents:
         """See to it that no other run takes the kernel's lock for long from now on. Where one has it just then, go on
         in a moment all the same: whatever else could be attached takes this lock too."""
         self._claimed_at = time.monotonic()
-        self._events.claim(_PATIENCE_SECONDS)
+        self._events.turns.claim(_PATIENCE_SECONDS)
 
     def release(self) -> None:
         """Nobody is held: if that is so for some time, let other runs close theirs."""
         if time.monotonic() - self._claimed_at > _REST_SECONDS:
-            self._events.release()
+            self._events.turns.release()
 
     def take_over(self, binary: OpenBinary) -> None:
         """Open the events that other runs have made in a binary, once: they need not be made again then, and to close
@@ -103,7 +103,7 @@ class PlaceEvents:
             return
         found = self._of_others[binary.id] = {}
         for name, place in self._events.of_others(binary.version).items():
-            if not self._events.claim(_PATIENCE_SECONDS):
+            if not self._events.turns.claim(_PATIENCE_SECONDS):
                 return
             with suppress(OSError):
                 number = self._events.number_of(name)

@@ -4,32 +4,29 @@ The names there are one list for the whole machine, and outlive who made them. T
 own, are removed at its end, and at the next start where it could not (Documentation/trace/uprobetracer.rst). The
 kernel refuses to remove what is in use: so each event has one place, for of several it looks at the last one only.
 
-To take an event out of use the kernel waits some 80 ms for its readers, and whoever makes or opens one waits meanwhile
-(event_mutex of kernel/trace/trace_events.c): for ever, if it holds a thread in a program, which is such a reader. So
-runs that make or open events `claim` them, and those that end close theirs in turns of their own (`turn`), and not at
-once: the name of an event tells its place, so that the next run can take it over (`of_others`).
+Who closes them when is agreed on (`turns`). Runs that end do not at once: the name of an event tells its place, so that
+the next run can take it over (`of_others`).
 """
 
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import secrets
-import threading
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from tracer.binaries.file_version import FileVersion
-from tracer.kernel.blocked_signals import block_signals
+from tracer.kernel.event_turns import EventTurns
 from tracer.late_dataclasses import dataclass
 from tracer.late_patterns import late_pattern
 
 _MOUNTED = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-_LIST = "uprobe_events"
+_LIST, _PROFILE = "uprobe_events", "uprobe_profile"
+"""Files of tracefs, of which the second is opened for what all runs know it by alone."""
 _PREFIX = "refleak_"
 _OF_NAMESPACE = "n"
 """Stands before the inode of the pid namespace that a group's numbers are of."""
@@ -115,26 +112,25 @@ class UprobeEvents:
 
     def __init__(self) -> None:
         self._root = _open_tracefs()
-        self._turn: int | None = None
+        self._locks: list[int] = []
         if self._root is not None:
             try:
-                self._turn = self._open_list(os.O_RDONLY)
+                self._locks += (self._open(name, os.O_RDONLY) for name in (_LIST, _PROFILE))
             except OSError:  # locked down for confidentiality: access(2) knows nothing of that
-                os.close(self._root)
+                for fd in self.descriptors:
+                    os.close(fd)
                 self._root = None
+                self._locks.clear()
+        self.turns = EventTurns(*self._locks or (None, None))
         self._token = f"{secrets.token_hex(8)}{_OF_NAMESPACE}{_namespace('self') or 0:x}"
         self.group = self._group(os.getpid())
-        self._claim: threading.Thread | None = None
-        """Waits for the claim: it goes on where whoever asked for it does not wait any longer."""
-        self._claimed = threading.Event()
         self._count = 0
         self.others = 0
         """Events that other runs had when this one began, and that it has not taken over: most of them wait to be
         closed."""
         self._of_others: dict[str, dict[str, Place]] = {}
         """Of these, by file, the places by the names."""
-        if self._root is not None:
-            self._look()
+        self.look()
 
     @property
     def can_be_had(self) -> bool:
@@ -160,61 +156,7 @@ class UprobeEvents:
     @property
     def descriptors(self) -> tuple[int, ...]:
         """Return the open files that are needed to remove the events."""
-        return tuple(fd for fd in (self._root, self._turn) if fd is not None)
-
-    def claim(self, patience_seconds: float = 1.0) -> bool:
-        """Have runs that end wait from now on; tell whether none of them closes an event just now."""
-        if self._turn is None:
-            return False
-        if self._claim is None:
-            self._claimed.clear()
-            self._claim = threading.Thread(target=self._wait_for_claim, args=(self._turn,), daemon=True, name="claim")
-            self._claim.start()
-        return self._claimed.wait(patience_seconds)
-
-    def _wait_for_claim(self, turn: int) -> None:
-        block_signals()
-        with suppress(OSError):
-            fcntl.flock(turn, fcntl.LOCK_SH)
-            self._claimed.set()
-
-    def release(self) -> None:
-        """Let runs that end go on."""
-        if self._turn is not None and self._claimed.is_set():
-            fcntl.flock(self._turn, fcntl.LOCK_UN)
-            self._claimed.clear()
-            self._claim = None
-
-    def give_up(self) -> None:
-        """Release the claim of the process that this one outlives: they have the open list in common, by which it is
-        known."""
-        if self._turn is not None:
-            fcntl.flock(self._turn, fcntl.LOCK_UN)
-
-    @contextmanager
-    def turn(self, patience_seconds: float) -> Iterator[float]:
-        """Wait until no other run makes or opens events, so long at most, and have them wait while the body closes one;
-        give the body how long it was."""
-        began = time.monotonic()
-        is_locked = self._turn is not None and self._is_locked(patience_seconds)
-        try:
-            yield time.monotonic() - began
-        finally:
-            if is_locked:
-                assert self._turn is not None
-                fcntl.flock(self._turn, fcntl.LOCK_UN)
-
-    def _is_locked(self, patience_seconds: float) -> bool:
-        """Lock the list for this run alone, if that can be done in time."""
-        assert self._turn is not None
-        deadline = time.monotonic() + patience_seconds
-        while True:
-            with suppress(OSError):
-                fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(_STEP_SECONDS)
+        return () if self._root is None else (self._root, *self._locks)
 
     def add(
         self, path: str, file_offset: int, *, at_return: bool = False, version: FileVersion | None = None,
@@ -254,11 +196,11 @@ class UprobeEvents:
         }  # fmt: skip
         left = set(former)
         if left and waits:
-            had = self._claim is not None
-            self.release()
+            had = self.turns.is_claimed
+            self.turns.release()
             left = self._not_closed(left)
             if had:
-                self.claim()
+                self.turns.claim()
         return {former[name] for name in left}
 
     def _not_closed(self, names: set[str]) -> set[str]:
@@ -290,9 +232,21 @@ class UprobeEvents:
             step = min(2 * step, _LONGEST_STEP_SECONDS)
         return True
 
-    def _look(self) -> None:
+    @property
+    def are_listed(self) -> bool:
+        """Whether there is one of this run."""
+        return any(group == self.group for group, _, _ in self._listed())
+
+    @property
+    def runs_that_close(self) -> int:
+        """How many runs that have ended have events to close still."""
+        return sum(map(_is_closing, {group for group, _, _ in self._listed()}))
+
+    def look(self) -> None:
         """Remove what runs that were killed left behind, but not while their events are still being closed; note what
         events others have."""
+        self.others = 0
+        self._of_others.clear()
         listed = list(self._listed())
         over = _dead_groups(listed)
         dead = {f"{group}/{name}" for group, name, _ in listed if group in over}
@@ -317,6 +271,8 @@ class UprobeEvents:
 
     def _listed(self) -> Iterator[tuple[str, str, Place | None]]:
         """Give (group, name, place) of every run's events; no place where the name does not tell it."""
+        if self._root is None:
+            return
         with suppress(OSError):
             for line in self._read(_LIST).splitlines():
                 group, _, name = line.split(" ", 1)[0][2:].partition("/")
@@ -326,18 +282,18 @@ class UprobeEvents:
                         found[4], found[5], found[6], int(found[7], 16), at_return=found[1] == "r"
                     ) if found else None
 
-    def _open_list(self, flags: int) -> int:
-        return os.open(_LIST, flags | os.O_CLOEXEC, dir_fd=self._root)
+    def _open(self, name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_CLOEXEC, dir_fd=self._root)
 
     def _tell(self, command: str) -> None:
-        file = self._open_list(os.O_WRONLY)
+        file = self._open(_LIST, os.O_WRONLY)
         try:
             os.write(file, command.encode())
         finally:
             os.close(file)
 
     def _read(self, path: str) -> str:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._root)
+        file = self._open(path, os.O_RDONLY)
         try:
             parts = []
             while part := os.read(file, _CHUNK):
@@ -352,7 +308,8 @@ class UprobeEvents:
             return False
         for fd in self.descriptors:
             os.close(fd)
-        self._root = self._turn = None
+        self._root, self.turns = None, EventTurns(None, None)
+        self._locks.clear()
         return True
 
 
@@ -371,6 +328,15 @@ def _is_kept(group: str) -> bool:
     if own != _FIRST_NAMESPACE:
         return True
     return any(_namespace(place.name) == theirs for place in Path("/proc").iterdir() if place.name.isdigit())
+
+
+def _is_closing(group: str) -> bool:
+    """Tell whether the run has ended, and the process that outlives it has not: of those of this pid namespace."""
+    *pids, token = group.removeprefix(_PREFIX).split("_")
+    if len(pids) != 2 or int(token.partition(_OF_NAMESPACE)[2] or "0", 16) not in (0, _namespace("self")):
+        return False
+    tracer, closer = (Path("/proc", pid).exists() for pid in pids)
+    return closer and not tracer
 
 
 def _namespace(process: str) -> int | None:

@@ -249,6 +249,7 @@ def _capture_options(
         hindrance=_hindrance(options),
         constants=Constants(counts=options.statistics),
         on_compile=lambda: on_step("compiling the BPF programs, which is done once"),
+        on_give_way=lambda: on_step("waiting for earlier runs, whose probes the kernel takes away one by one"),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,7 @@ class FakeTracefs:
     def __init__(self, folder: Path) -> None:
         self.folder, self.said = folder, list[str]()
         (folder / "uprobe_events").write_text(OTHERS + DEAD)
+        (folder / "uprobe_profile").touch()
 
     def write(self, _: int, command: bytes) -> int:
         text = command.decode()
@@ -83,17 +85,39 @@ def test_numbers_of_another_pid_namespace_are_not_taken_for_ones_own(
 
 def test_a_run_that_ends_waits_for_one_that_makes_events(tracefs: FakeTracefs) -> None:
     ends, starts = UprobeEvents(), UprobeEvents()
-    assert starts.claim()
-    assert starts.claim()
-    with ends.turn(0.05) as waited:
-        assert waited >= 0.05
-    starts.release()
-    with ends.turn(5.0) as waited:
-        assert waited < 5.0
-        assert not starts.claim(0.05)
-    assert starts.claim(5.0)
+    assert starts.turns.claim()
+    assert starts.turns.claim()
+    began = time.monotonic()
+    with ends.turns.turn(began + 0.05):
+        assert time.monotonic() >= began + 0.05
+    starts.turns.release()
+    with ends.turns.turn(time.monotonic() + 5.0):
+        assert time.monotonic() < began + 5.0
+        assert not starts.turns.claim(0.05)
+    assert starts.turns.claim(5.0)
     assert ends.close()
     assert starts.close()
+
+
+def test_runs_that_end_close_one_after_the_other(tracefs: FakeTracefs) -> None:
+    first, second = UprobeEvents(), UprobeEvents()
+    with first.turns.queue() as is_first:
+        assert is_first
+        with second.turns.queue(time.monotonic() + 0.05) as is_next:
+            assert not is_next
+    with second.turns.queue() as is_next:
+        assert is_next
+    assert first.close() and second.close()
+
+
+def test_runs_are_counted_that_have_ended_and_have_events(tracefs: FakeTracefs) -> None:
+    own, parent, gone = os.getpid(), os.getppid(), 4194398
+    groups = (f"refleak_{gone}_{parent}_0a", f"refleak_{own}_{parent}_0b", f"refleak_{gone}_{parent}_0cn1")
+    lines = [f"p:{group}/at{number} /bin/true:0x{number}\n" for group in groups for number in (1, 2)]
+    (tracefs.folder / "uprobe_events").write_text("".join(lines))
+    events = UprobeEvents()
+    assert events.runs_that_close == 1
+    assert events.close()
 
 
 def test_an_event_is_made_and_removed(tracefs: FakeTracefs) -> None:

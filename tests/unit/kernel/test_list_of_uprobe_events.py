@@ -15,12 +15,12 @@ from tracer.kernel.uprobe_events import UprobeEvents
 def test_where_the_kernel_is_locked_down_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command ended with "Operation not permitted: uprobe_events", doctor as well."""
 
-    def refuses(_events: UprobeEvents, _flags: int) -> int:
+    def refuses(_events: UprobeEvents, _name: str, _flags: int) -> int:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), "uprobe_events")
 
     root = os.open(tmp_path, os.O_PATH)
     monkeypatch.setattr(uprobe_events, "_open_tracefs", lambda: root)
-    monkeypatch.setattr(UprobeEvents, "_open_list", refuses)
+    monkeypatch.setattr(UprobeEvents, "_open", refuses)
     events = UprobeEvents()
     assert not events.can_be_had
     assert not events.are_many
