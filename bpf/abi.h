@@ -52,6 +52,7 @@ enum operation {
 	OP_NAME, /* no event: the call names a type, which it returns a handle of */
 	OP_INTERPRETER, /* no event: the call enters an interpreter, whose state is `object` and whose layout `type` */
 	OP_CODE_END, /* no event: the call ends `object`, code of an interpreter */
+	OP_HOLDER_FREED, /* event only: a block in which a pointer to a counted object stood was freed */
 };
 
 enum error_kind {
@@ -189,7 +190,7 @@ struct event {
 	u64 time_ns;
 	u64 address; /* counter, start of the mapping, or what was freed */
 	union {
-		u64 object; /* create, get, put, delete */
+		u64 object; /* create, get, put, delete, holder freed */
 		u64 length; /* map, unmap, remap */
 		u64 release; /* error: stack */
 	};
@@ -199,7 +200,7 @@ struct event {
 		u64 holder; /* get, put */
 		u64 mapping_flags; /* map: mmap's, and MAPPED_BY_HEAP */
 		u64 old_address; /* remap */
-		u64 birth; /* error: stack */
+		u64 birth; /* error, holder freed: stack */
 	};
 	union {
 		u64 old_length; /* remap */
@@ -219,10 +220,11 @@ struct event {
 	union {
 		s32 count_read; /* create, get, put, delete */
 		s32 where; /* error of a free: the address lies there, WHERE_... */
+		s32 offset; /* holder freed: bytes from its start to the pointer */
 	};
 	union {
 		s32 count; /* followed, after the operation; create: the first count */
-		s32 block_size; /* error of a free */
+		s32 block_size; /* error of a free, holder freed */
 	};
 	u32 serial;
 	u32 reserved;
@@ -822,6 +824,7 @@ struct shared {
 	u64 tells_heap; /* what is mapped inside of calls of the heap is told: an allocator has taken the place of libc's */
 	u64 freed_sets; /* of blocks that were freed lately, a power of two; 0: none are kept */
 	u64 last_generation; /* of processes that were taken out of PROCESSES: a reused pid has a later one; Python's */
+	u64 counts_references; /* counted objects are looked for in blocks that are freed */
 	u64 released[HOLD_SLOTS];
 };
 

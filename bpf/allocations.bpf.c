@@ -21,26 +21,15 @@ int allocated(struct pt_regs *ctx)
 	return 0;
 }
 
-int freed(struct pt_regs *ctx)
+/* Keep where a block was freed, and from what it was given. */
+INLINE void keep_free_site(struct pt_regs *ctx, struct thread *thread, u64 index, u64 stack)
 {
-	struct thread *thread = same_thread();
-	struct free_site key = {};
+	struct free_site key = { .freed = stack };
 	struct free_seen first = {};
-	u64 index;
 
-	if (!thread)
-		return 0;
-	intern_stack(thread, &key.freed);
-	index = thread->intent.site;
-	MASK(index, MAX_SITES);
-	if (thread->intent.flags) {
-		send_bad_free(thread, SITES->at[index].group, key.freed);
-		return 0;
-	}
-	keep_release(thread, thread->intent.address, SITES->at[index].group, key.freed);
 	key.made = thread->intent.object;
 	if (!key.made) /* what the function was given is not judged */
-		return 0;
+		return;
 	key.given = thread->intent.count;
 	first.address = thread->intent.address;
 	first.size = thread->intent.size;
@@ -49,6 +38,28 @@ int freed(struct pt_regs *ctx)
 	if (!(SITES->at[index].flags & SITE_WRAPPER))
 		note_called(ctx, thread, STACK_POINTER(ctx) + SITES->at[index].return_distance, &key, &first);
 	note_free_site(thread, &key, &first);
+}
+
+int freed(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+	u64 index, stack;
+
+	if (!thread)
+		return 0;
+	intern_stack(thread, &stack);
+	index = thread->intent.site;
+	MASK(index, MAX_SITES);
+	if (thread->intent.flags) {
+		send_bad_free(thread, SITES->at[index].group, stack);
+		return 0;
+	}
+	keep_release(thread, thread->intent.address, SITES->at[index].group, stack);
+	keep_free_site(ctx, thread, index, stack);
+	if (has_held(thread)) {
+		thread->freed_holder.freed = stack;
+		tail_call(ctx, MAP(PROGRAMS), PROGRAM_HOLDER_FREED);
+	}
 	return 0;
 }
 

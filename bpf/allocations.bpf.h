@@ -11,6 +11,7 @@
 #include "abi.h"
 #include "events.bpf.h"
 #include "freed.bpf.h"
+#include "freed_holders.bpf.h"
 #include "fronts.bpf.h"
 #include "locations.bpf.h"
 #include "maps.bpf.h"
@@ -189,12 +190,14 @@ INLINE void look_at_free(struct pt_regs *ctx, struct thread *thread, struct site
 	struct intent *intent = &thread->intent;
 	u64 given = given_with(argument, block);
 	u64 caller = 0, freed;
+	int is_looked_at;
 
 	bpf_probe_read_user(&caller, sizeof(caller), (void *)(STACK_POINTER(ctx) + site->return_distance));
 	freed = block_ended(thread, intent->address, site->group, block, caller ^ given << 48);
-	if (!is_worth_a_look(freed))
+	is_looked_at = is_worth_a_look(freed);
+	if (!find_held(thread, intent->address, block, freed, is_looked_at) && !is_looked_at)
 		return;
-	intent->object = block->stack;
+	intent->object = is_looked_at ? block->stack : 0;
 	intent->size = block->size;
 	intent->value = argument;
 	intent->count = given;
@@ -208,10 +211,12 @@ INLINE void look_at_described_free(struct thread *thread, struct site *site, str
 {
 	struct intent *intent = &thread->intent;
 	u64 caller = 0, freed;
+	int is_looked_at;
 
 	bpf_probe_read_user(&caller, sizeof(caller), (void *)slot);
 	freed = block_ended(thread, intent->address, site->group, block, caller);
-	if (!is_worth_a_look(freed))
+	is_looked_at = is_worth_a_look(freed);
+	if (!find_held(thread, intent->address, block, freed, is_looked_at) && !is_looked_at)
 		return;
 	intent->object = 0;
 	intent->flags = ERROR_NONE;

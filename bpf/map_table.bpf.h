@@ -61,6 +61,13 @@ DECLARE_MAP(RELEASED, LRU_HASH, struct key, struct released, 65536);
 /* Objects that other counters belong to. */
 DECLARE_MAP(BY_OBJECT, HASH, struct key, struct counters, OBJECTS);
 
+/* Counted objects, by a hash of the address, and their counters: what words of blocks that are freed are compared with. */
+DECLARE_ARRAY(COUNTED_AT, u64, 16384);
+DECLARE_ARRAY(COUNTER_OF, u64, 16384);
+
+/* By the stack of a birth: how many blocks were looked at and held none, up to HOLDS_NONE; or HOLDS_SOME. */
+DECLARE_ARRAY(HOLDER_MAKERS, u32, 4096);
+
 /* Sums by the id of a stack, and by the place that frees together with the stack that made. */
 DECLARE_MAP(STACKS, HASH, u64, struct stack_totals, STACKS);
 DECLARE_MAP(FREE_SITES, HASH, struct free_site, struct free_seen, STACKS);

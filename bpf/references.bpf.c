@@ -3,6 +3,7 @@
 
 #include "abi.h"
 #include "events.bpf.h"
+#include "freed_holders.bpf.h"
 #include "fronts.bpf.h"
 #include "locations.bpf.h"
 #include "maps.bpf.h"
@@ -170,6 +171,7 @@ INLINE int end_object(struct key *key, struct object *object, u64 stack, int by_
 
 	if (map_delete(OBJECTS, key))
 		return 0;
+	forget_counted(key, owner);
 	map_update(RELEASED, key, &released, ANY);
 	if (owner && !key->group)
 		link_counter(key, owner, 1);
@@ -219,6 +221,7 @@ INLINE void created(struct thread *thread, struct site *site, struct key *key, u
 		lose(LOSS_OBJECTS_FULL);
 		return;
 	}
+	note_counted(key, object.object);
 	if (object.object && !key->group)
 		link_counter(key, object.object, 0);
 	send_reference(thread, OP_CREATE, 0, key, stack, object.type, object.count, object.serial);
@@ -417,5 +420,17 @@ int reference_deleted(struct pt_regs *ctx)
 		if (key.address)
 			deleted(thread, &key, stack);
 	}
+	return 0;
+}
+
+/* A block that holds counted objects was freed: told of each that is alive. */
+int holder_freed(struct pt_regs *ctx)
+{
+	struct thread *thread = same_thread();
+
+	if (!thread)
+		return 0;
+	REPEAT(HOLDER_PIECES * PIECE_WORDS, tell_held, &thread);
+	thread->freed_holder.pieces = 0;
 	return 0;
 }

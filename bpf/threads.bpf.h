@@ -200,6 +200,21 @@ struct indirect_call {
 	u8 code[CALL_BYTES + 8]; /* 8 bytes are read at once */
 };
 
+#define PIECE_WORDS 8
+#define HOLDER_PIECES 4 /* with pointers to counted objects that are told of: few blocks have one of them */
+
+/* A block that is being freed, and what it holds. */
+struct freed_holder {
+	u64 address;
+	u64 size;
+	u64 birth; /* stacks */
+	u64 freed;
+	u64 pieces; /* with pointers to counted objects */
+	u64 offset[HOLDER_PIECES];
+	u64 word[HOLDER_PIECES][PIECE_WORDS];
+	u64 read[PIECE_WORDS]; /* the piece that is looked at */
+};
+
 struct thread {
 	u64 epoch;
 	u64 forked_ns;
@@ -217,6 +232,7 @@ struct thread {
 	u64 by_events; /* its process has events in place of links */
 	u64 is_preloaded; /* its process calls the heap through the library of --preload */
 	struct last_free last_free;
+	struct freed_holder freed_holder;
 	struct pending interrupted; /* what a signal came in the midst of; `pending` is its handler's then */
 	struct intent intent;
 	struct indirect_call indirect_call;

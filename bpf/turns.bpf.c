@@ -65,6 +65,16 @@ int turn_outer_frame(struct turn turn)
 	return bit(outer_frame_turn(*(struct thread **)turn.context));
 }
 
+int turn_find_held(struct turn turn)
+{
+	return bit(find_held_turn(*(struct thread **)turn.context, turn.index));
+}
+
+int turn_tell_held(struct turn turn)
+{
+	return bit(tell_held_turn(*(struct thread **)turn.context, turn.index));
+}
+
 int turn_find_ancestor(struct turn turn)
 {
 	return bit(find_ancestor_turn(turn.context));

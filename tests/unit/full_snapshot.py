@@ -19,6 +19,7 @@ from tracer.model.statistics import (
     CHECKPOINT_TOTALS,
     CONDENSED,
     DEATH,
+    FREED_HOLDER,
     HEAP_POINT,
     LIFE_BIN,
     LIFETIME,
@@ -65,6 +66,7 @@ def full_snapshot() -> tuple[Snapshot, dict[int, tuple[Frame, ...]]]:
         free_sites=records(FREED_RECORD, [{"made": 1, "freed": 7, "count": 38}]),
         history=np.concatenate([snapshot.history, events({"time_ns": 1, "count": -5, "serial": (1 << 32) - 1})]),
         condensed=records(CONDENSED, [{"address": 0x9000, "serial": 3, "count": 41, "exact": 2}]),
+        freed_holders=records(FREED_HOLDER, [{"address": 0x9000, "serial": 3, "offset": 48, "count": 2}]),
         balanced=BalancedStatistics(
             records(PAIR, [{"type": DSO, "get_stack": 6, "put_stack": 7, "count": 11}]),
             records(DEATH, [{"type": DSO, "create_stack": 5, "last_stack": 7, "count": 3}]),

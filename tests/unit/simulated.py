@@ -84,6 +84,12 @@ class Simulation:
         thing.ended_at = self.stack(calls)
         self._event(PUT, thing, calls, tid, value=holder, count=thing.count, flags=last)
 
+    def free_holder(self, thing: Thing, calls: str, made: str, offset: int, tid: int = 812) -> None:
+        """Free a block of 64 bytes that was made there and has a pointer to the thing."""
+        self._event(
+            Operation.HOLDER_FREED, thing, calls, tid, value=self.stack(made), count_read=offset, count=64
+        )  # fmt: skip
+
     def delete(self, thing: Thing, calls: str, tid: int = 812) -> None:
         thing.count = 0
         self._event(DELETE, thing, calls, tid, flags=EventFlag.LAST)
@@ -107,7 +113,8 @@ class Simulation:
         objects["pid"], objects["generation"] = 812, 1
         return snapshot(
             self.code, objects=objects, history=kept, condensed=book.condensed(), balanced=book.balanced,
-            errors=book.errors(), error_history=book.error_history(), type_totals=book.type_totals(),
+            freed_holders=book.freed_holders(), errors=book.errors(), error_history=book.error_history(),
+            type_totals=book.type_totals(),
         )  # fmt: skip
 
     def _error(self, thing: Thing, calls: str, tid: int, kind: ErrorKind) -> None:

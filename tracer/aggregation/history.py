@@ -13,6 +13,7 @@ from tracer.aggregation.broken_rules import BrokenRules
 from tracer.aggregation.condensed import Condensed
 from tracer.aggregation.courses import Courses
 from tracer.aggregation.fates import ABSENT, Fate, Fates, judge
+from tracer.aggregation.freed_holders import FreedHolders
 from tracer.aggregation.grouping import REORDER_NS, Grouping, Indices, chosen, group, in_time_order
 from tracer.aggregation.site_calls import SiteCalls
 from tracer.aggregation.suspects import Suspects
@@ -65,6 +66,7 @@ class History:
         self._suspects = Suspects()
         self._types = type_counts.type_tally()
         self.calls = SiteCalls()
+        self._freed_holders = FreedHolders()
         self.events_seen = 0
 
     def add(self, events: Records) -> None:
@@ -73,6 +75,7 @@ class History:
         broken = events[operation == Operation.ERROR].view(ERROR_EVENT)
         self._broken.add(broken)
         self._suspects.accuse(broken)
+        self._freed_holders.add(events[operation == Operation.HOLDER_FREED])
         counted = chosen(events, (operation >= Operation.CREATE) & (operation <= Operation.DELETE))
         self.events_seen += len(counted)
         self.calls.add(counted)
@@ -108,6 +111,11 @@ class History:
     def condensed(self) -> Records:
         """Return what `live_events` leaves out of busy objects, as rows of dtype CONDENSED."""
         return self._condensed.rows()
+
+    def freed_holders(self) -> Records:
+        """Return blocks that were freed with a pointer to an object, as dtype FREED_HOLDER; complete after
+        `live_events`."""
+        return self._freed_holders.rows()
 
     def errors(self) -> Records:
         """Return a sample of the errors as ERROR_EVENTs; `represented` is the number each stands for."""
@@ -157,6 +165,7 @@ class History:
         grouping = group(events)
         fates = judge(events, grouping, until_ns)
         gone = fates.fate != Fate.ALIVE
+        self._freed_holders.fold(events, grouping, fates, until_ns)
         self._types.add(type_counts.of_objects(events, grouping, fates)[gone])
         self._fold_ended(events, grouping, fates)
         superseded = fates.create[fates.fate == Fate.SUPERSEDED]

@@ -45,6 +45,7 @@ def merge_stacks(snapshot: Snapshot) -> Snapshot:
         free_sites=merged(numbers.columns(snapshot.free_sites, Column.STACK)),
         balanced=BalancedStatistics(**joined),
         condensed=merged(numbers.columns(snapshot.condensed, Column.STACK)),
+        freed_holders=merged(numbers.columns(snapshot.freed_holders, Column.STACK)),
         history=numbers.columns(snapshot.history, Column.STACK),
         errors=numbers.columns(snapshot.errors, Column.STACK),
         error_history=numbers.columns(snapshot.error_history, Column.STACK),

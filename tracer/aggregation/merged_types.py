@@ -32,6 +32,7 @@ def merge_types(snapshot: Snapshot, types: Mapping[int, int]) -> Snapshot:
         objects=numbers.columns(snapshot.objects, Column.TYPE),
         inherited_objects=numbers.columns(snapshot.inherited_objects, Column.TYPE),
         checkpoint_totals=merged(numbers.columns(snapshot.checkpoint_totals, Column.TYPE)),
+        freed_holders=merged(numbers.columns(snapshot.freed_holders, Column.TYPE)),
         balanced=BalancedStatistics(**joined),
         history=_events(numbers, snapshot.history),
         errors=numbers.columns(snapshot.errors, Column.TYPE),

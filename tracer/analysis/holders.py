@@ -182,7 +182,7 @@ class HoldersOfEntries:
         freed_at = self._stacks.get(int(row["released"])).frames if row["released"] else None
         return whole(
             module=module, stack=frames or None, offset=offset if offset >= 0 else None, freed_at=freed_at or None,
-            own_frame=self._own_frames.of(frames),
+            own_frame=self._own_frames.of(frames), freed_own_frame=self._own_frames.of(freed_at or ()),
         )
 
 

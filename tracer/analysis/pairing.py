@@ -36,7 +36,7 @@ def verdicts(
     if not groups:
         return {}
     snapshot = evidence.snapshot
-    slots = HeldSlots(snapshot.holders)
+    slots = HeldSlots(snapshot)
     representatives = Representatives(objects, snapshot.history, owner, calls, snapshot.condensed, slots)
     biggest = sorted(groups, key=lambda key: -len(groups[key]))[:_MOST_GROUPS]
     by_type: defaultdict[int, list[_Key]] = defaultdict(list)

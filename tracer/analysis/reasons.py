@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from tracer.analysis.reference_sites import Level
 from tracer.analysis.siblings import PutPlace, Siblings
+from tracer.analysis.slots import Keys
+from tracer.analysis.slots import member as slot
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.analysis.suspect import STRONG, WEAK, Suspect
 from tracer.model.frames import Frame
@@ -38,12 +40,15 @@ class Reasons:
             return f"taken for holder {holder:#x}, which never put it"
         return f"taken for holders such as {holder:#x}, which never put them"
 
-    def by_siblings(self, suspect: Suspect, count: int) -> str:
-        """Say what healthy objects did with such references, and what else could be meant."""
+    def by_siblings(self, suspect: Suspect, count: int, freed: Keys = frozenset()) -> str:
+        """Say what healthy objects did with such references, and what else could be meant.
+
+        `freed`: slots of blocks that were freed without a put."""
         parts = [self._comparison(suspect, count)]
-        member = self._siblings.unemptied(suspect.stack)
+        member = self._siblings.unemptied(suspect.stack, freed)
         if member is not None:
-            parts.append(f"it is stored {member:#x} bytes inside a struct, and no put is seen to take it from there")
+            went = "such a block was freed with it" if slot(member) in freed else "no put is seen to take it from there"
+            parts.append(f"it is stored {member:#x} bytes inside a struct, and {went}")
         if suspect.habitual:
             parts.append("order and nearness of the calls agree on that")
         elif suspect.confidence == WEAK:

@@ -47,6 +47,8 @@ class Representative:
     """False where events of it are missing."""
     slots: Keys = frozenset()
     """Keys of the slots of living blocks that hold it."""
+    freed_slots: Keys = frozenset()
+    """Keys of the slots of blocks that were freed without a put of it."""
 
 
 class Representatives:
@@ -87,7 +89,8 @@ class Representatives:
             one = _life(plain, pairs, record)
         made = len(events) + 2 * int(pairs["count"].sum())
         complete = made == int(record["gets"]) + int(record["puts"])
-        return Representative(one, held, _in_order(plain, one), objects, complete, self._slots.of(record))
+        slots, freed = self._slots.of(record), self._slots.freed(record)
+        return Representative(one, held, _in_order(plain, one), objects, complete, slots, freed)
 
 
 def _life(events: Records, pairs: Records, record: np.void) -> Life:

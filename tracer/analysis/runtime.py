@@ -39,6 +39,7 @@ _WRAPPER_FUNCTION = late_pattern(
     r"|NRT_(Allocate(_External)?|Reallocate|MemInfo_(varsize_)?(re)?alloc\w*|MemInfo_new(_varsize)?(_dtor)?)"
     r"|nrt_allocate_\w+|ngx_(alloc|calloc|memalign)|apr_(palloc|pcalloc)|bfd_(z?malloc|z?alloc|realloc)|php_?(m|c|re)alloc|_em?alloc"
     r"|g_(try_)?(malloc|malloc0|realloc|malloc_n|malloc0_n|realloc_n)|g_slice_alloc0?|g_str(n)?dup|g_memdup2?"
+    r"|g_(free(_sized)?|slice_free1|clear_pointer)|(__)?zfree|xfree|av_freep?|CRYPTO_free|sqlite3_?free|sqlite3DbFree(NN)?"
 )
 _JAVA_MODULE = "libjvm.so"
 _JAVA_WRAPPER = late_pattern(

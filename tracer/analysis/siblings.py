@@ -138,10 +138,10 @@ class Siblings:
         likelier: Floats = 1 + np.sum(shares, axis=0) / LEAST_NEVER
         return likelier
 
-    def unemptied(self, get: int) -> int | None:
-        """Return how far inside of a struct the member is that a get fills, where no put of the type is seen to empty
-        such a member; None elsewhere."""
-        return self._slots.unemptied(get, self._given)
+    def unemptied(self, get: int, freed: Keys) -> int | None:
+        """Return how far inside of a struct the member is that a get fills, if it is one of a block that was `freed`
+        without a put, or no put of the type is seen to empty such a member; None elsewhere."""
+        return self._slots.unemptied(get, self._given, freed)
 
     def tells_slot(self, get: int) -> bool:
         """Tell whether the code says where such a reference is kept."""

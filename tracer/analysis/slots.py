@@ -84,9 +84,13 @@ class Slots:
             self._of_put[stack] = frozenset(self._origins(stack))
         return self._of_put[stack]
 
-    def unemptied(self, get: int, puts: Collection[int]) -> int | None:
-        """Return how far inside of a struct a get fills a member that none of the puts is seen to empty; else None."""
-        members = [key for key in self.of_get(get).known - _VAGUE if key.startswith("@")]
+    def unemptied(self, get: int, puts: Collection[int], freed: Keys) -> int | None:
+        """Return how far inside of a struct a get fills a member that went with a block that was `freed`, or that none
+        of the puts is seen to empty; else None."""
+        kept = self.of_get(get)
+        if len(lost := (kept.known or kept.perhaps) & freed) == 1:
+            return int(next(iter(lost))[1:])
+        members = [key for key in kept.known - _VAGUE if key.startswith("@")]
         if len(members) != 1 or any(members[0] in self.of_put(put) for put in puts):
             return None
         return int(members[0][1:])

@@ -20,6 +20,7 @@ from tracer.analysis.reference_sites import Level
 from tracer.analysis.representatives import Representative, order_of_steps
 from tracer.analysis.scaling import Floats
 from tracer.analysis.siblings import Siblings
+from tracer.analysis.slots import Keys
 from tracer.analysis.stacks import Lines, same_lines
 from tracer.analysis.suspect import CONFIDENCES, EXACT, STRONG, WEAK, Suspect
 from tracer.analysis.unpaired_verdict import Verdict
@@ -80,6 +81,7 @@ def _group(
     for suspect, count in counts.items():
         totals[evidence.stacks.lines(suspect.stack)] += count
     merged: dict[Lines, UnpairedGet] = {}
+    freed = frozenset[str]().union(*(one.freed_slots for one in group))
     for suspect in ranked:
         lines = evidence.stacks.lines(suspect.stack)
         if lines in merged:
@@ -87,15 +89,16 @@ def _group(
         if suspect.confidence == EXACT:
             reason = reasons.exact(holders[suspect.stack], totals[lines])
         else:
-            reason = reasons.by_siblings(suspect, totals[lines])
+            reason = reasons.by_siblings(suspect, totals[lines], freed)
         get = UnpairedGet(evidence.stacks.get(suspect.stack).frames, totals[lines], suspect.confidence, reason)
-        merged[lines] = _placed(siblings, suspect, get, weights[suspect] / counts[suspect])
+        merged[lines] = _placed(siblings, suspect, get, weights[suspect] / counts[suspect], freed)
     ends = siblings.deaths(group[0].life.gets[0]) if group else {}
     return Verdict(tuple(merged.values())[:_MOST], same_lines(ends.items())), next(iter(ranked), None)
 
 
-def _placed(siblings: Siblings, suspect: Suspect, get: UnpairedGet, share: float) -> UnpairedGet:
-    """Say how likely it is, who took it, and where others put theirs."""
+def _placed(siblings: Siblings, suspect: Suspect, get: UnpairedGet, share: float, freed: Keys) -> UnpairedGet:
+    """Say how likely it is, who took it, where others put theirs, and where it was kept. `freed`: slots of blocks that
+    were freed without a put."""
     put = _usual_put(siblings, suspect)
     taken_by = siblings.said_of(suspect.stack, by_name=put is not None)
     return replace(
@@ -104,7 +107,7 @@ def _placed(siblings: Siblings, suspect: Suspect, get: UnpairedGet, share: float
         taken_by=taken_by,
         taken_for=call_into_library(get.stack, taken_by),
         put_at=None if put is None else siblings.put_places.telling(put),
-        kept_at=siblings.unemptied(suspect.stack),
+        kept_at=siblings.unemptied(suspect.stack, freed),
     )
 
 
@@ -123,7 +126,7 @@ def _suspects(siblings: Siblings, one: Representative) -> list[tuple[Suspect, in
     if one.life.remaining <= 0:
         return []
     whole, one = one, _beyond_calls(siblings, one)
-    kept = siblings.holding(one.life, one.slots)
+    kept = siblings.holding(one.life, one.slots | one.freed_slots)
     impartial = likely(siblings.weights(one.life), one.life, never=kept)[1]
     certain = not one.life.puts
     supported = certain or any(siblings.seen(get, row == 0)[1] for row, get in enumerate(one.life.gets))

@@ -27,6 +27,7 @@ class Aggregates:
     unmapped: Records
     history: Records
     condensed: Records
+    freed_holders: Records
     balanced: BalancedStatistics
     errors: Records
     error_history: Records
@@ -68,6 +69,6 @@ class AggregatedEvents(SpaceListener):
         # live_events folds all that ended, before the statistics are read
         events = history.so_far() if running else history.live_events()
         return Aggregates(
-            mapped, memory.unmapped(), events, history.condensed(), history.balanced, history.errors(),
-            history.error_history(),
+            mapped, memory.unmapped(), events, history.condensed(), history.freed_holders(), history.balanced,
+            history.errors(), history.error_history(),
         )  # fmt: skip

@@ -21,6 +21,7 @@ from tracer.capture.type_names import read_type_names
 from tracer.capture.wrapper_stacks import outside_wrappers
 from tracer.model.generated import GeneratedFrame
 from tracer.model.snapshot import Mapping, Process, Records, Snapshot
+from tracer.scanning.last_holders import with_last_holders
 from tracer.scanning.surroundings import ModuleTable
 from tracer.scanning.zeroed_data import with_zeroed_data
 
@@ -81,6 +82,7 @@ def take_snapshot(
         free_sites=walk.free_sites(),
         history=events.history,
         condensed=events.condensed,
+        freed_holders=events.freed_holders,
         balanced=events.balanced,
         errors=events.errors,
         error_history=events.error_history,
@@ -107,7 +109,7 @@ def _space_totals(walk: MapWalk, *, keeps_all: bool) -> tuple[Records, Records]:
 def _judged(session: Session, snapshot: Snapshot, freed: Records, mapped: Records) -> Snapshot:
     heaps = heaps_of(mapped, session.stacks.stacks, session.binaries.all)  # by the stacks as they were read
     modules = ModuleTable(snapshot, partial(asks_for_usable_size, session.binaries))
-    return session.endings.judged(snapshot, freed, modules, heaps)
+    return with_last_holders(session.endings.judged(snapshot, freed, modules, heaps))
 
 
 def _joined_up(session: Session, snapshot: Snapshot, classes: ClassTypes) -> Snapshot:

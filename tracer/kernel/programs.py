@@ -43,7 +43,7 @@ SLOW_SECONDS = 1.0
 longer than a process is held."""
 
 _TAIL_CALLED = ("unknown_free", "unwind", "dump_stack", "freed", "allocated", "mapped")
-_REFERENCES = ("reference", "reference_deleted")
+_REFERENCES = ("reference", "reference_deleted", "holder_freed")
 _ON_REFERENCE = "on_reference"
 """For counted objects: few targets have any."""
 _INTERPRETERS_TAIL_CALLED = ("interpreters", "interpreters_luajit", "interpreters_keep")
@@ -77,6 +77,7 @@ _TURNS = (
     "push_step", "outer_frame", "drop_stale", "find_call", "drop_returned", "is_within", "dump_instance", "mix_word",
     "keep_code", "find_state", "find_end", "python_frame", "leave_lua", "find_live", "lua_call", "luajit", "cut",
     "write_return", "drop_left", "find_operand", "find_ancestor", "find_around", "find_around_inherited",
+    "find_held", "tell_held",
 )  # fmt: skip
 """The turns of loops (bpf/turns.bpf.c)."""
 _TURN_NAMES = [f"turn_{name}" for name in _TURNS]

@@ -39,6 +39,9 @@ _ERROR = {"object": "release", "value": "birth", "extra": "broken_type", "flags"
 ERROR_EVENT = _view(**_ERROR, count_read="where", count="block_size")
 """A broken rule. `release`, `birth`: stacks; `represented`: how many errors a sampled one stands for. `serial` of a
 free of what is no block: 1 + the place in Snapshot.holder_names of the variable that it is, else 0."""
+HOLDER_FREED_EVENT = _view(value="birth", count_read="offset", count="block_size")
+"""A block was freed in which, `offset` bytes from its start, a pointer to a counted object stood. `stack`: of the free;
+`birth`: of the block."""
 COUNTED_EVENT = _view(**_ERROR)
 """The same of an object whose block was freed while it was counted; `count`: that it had."""
 

@@ -67,7 +67,7 @@ class UnpairedGet:
     taken_for: Frame | None = None
     """Of the stack, where `taken_by` is a library's of the distribution: the program's call into it."""
     kept_at: int | None = None
-    """Bytes inside of a struct where such a reference is stored, and from where no put is seen to take one."""
+    """Bytes inside of a struct where such a reference is stored, and no put is seen to take one or went with a free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ class Holder:
     interior: bool = False
     """It points into the middle."""
     own_frame: int | None = None
-    """Index in `stack` of the frame that says whose block it is: past the allocator and what wraps it."""
+    freed_own_frame: int | None = None
+    """Index in `stack` of the frame that says whose block it is, past the allocator and its wrappers; in `freed_at`."""
 
 
 @dataclass(frozen=True, slots=True)

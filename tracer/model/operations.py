@@ -29,6 +29,8 @@ class Operation(IntEnum):
     """The function enters an interpreter, whose state is its object."""
     CODE_END = 15
     """The function ends its object, code of an interpreter."""
+    HOLDER_FREED = 16
+    """A block that held a counted object was freed; of events only."""
 
 
 COUNTING = frozenset({Operation.CREATE, Operation.GET, Operation.PUT, Operation.DELETE})

@@ -215,6 +215,7 @@ SHARED = np.dtype(
         ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("pid_namespace", "<u8"),
         ("heartbeat_ns", "<u8"), ("behind", "<u8"), ("tracer", "<u8"),
         ("unknown_frees", "<u8"), ("tells_heap", "<u8"), ("freed_sets", "<u8"), ("last_generation", "<u8"),
+        ("counts_references", "<u8"),
         ("released", "<u8", (HOLD_SLOTS,)),
     ]
 )

@@ -31,7 +31,7 @@ from tracer.model.records import (
     StackStatus,
 )
 from tracer.model.selection import KEEPS_ALL, Selection
-from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, HEAP_POINT, LIFE_BIN, BalancedStatistics
+from tracer.model.statistics import CHECKPOINT_TOTALS, CONDENSED, FREED_HOLDER, HEAP_POINT, LIFE_BIN, BalancedStatistics
 from tracer.model.statistics import Records as Records
 
 ANONYMOUS = "anonymous"
@@ -273,6 +273,8 @@ class Snapshot:
     history: Records = field(default_factory=lambda: _empty(EVENT))
     condensed: Records = field(default_factory=lambda: _empty(CONDENSED))
     """What `history` leaves out of busy live objects: pairs of dtype CONDENSED."""
+    freed_holders: Records = field(default_factory=lambda: _empty(FREED_HOLDER))
+    """Blocks that were freed with a pointer to a counted object, of those left and of those that ended."""
     balanced: BalancedStatistics = field(default_factory=BalancedStatistics)
     """What the objects went through that ended."""
     errors: Records = field(default_factory=lambda: _empty(ERROR_EVENT))

@@ -68,6 +68,18 @@ CONDENSED = table(
 The pairs are by order where `exact` falls short of `count`; the sums per get stack and per put stack
 are exact in any case."""
 
+FREED_HOLDER = table(
+    ("address", "<u8", KEY), ("pid", "<u4", KEY), ("generation", "<u2", KEY), ("group", "<u2", KEY),
+    ("serial", "<u4", KEY), ("offset", "<u4", KEY), ("size", "<u8", KEY), ("type", "<u8", TYPE),
+    ("made", "<u8", STACK), ("freed", "<u8", STACK), ("put", "<u8", STACK), ("count", "<u8", SUM),
+    align=True,
+)  # fmt: skip
+"""Blocks that were freed while a pointer to a living counted object stood in them.
+
+`address` to `serial`: of an object that is left its identity as in its EVENTs, all 0 for those that ended since.
+`offset`, `size`: bytes, of the pointer in the block and of that. `made`, `freed`: stacks of the block. `put`: the stack
+of the last put of the object before that by the same thread, NEVER_PUT for none."""
+
 
 @dataclass(frozen=True)
 class BalancedStatistics:

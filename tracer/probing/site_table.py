@@ -12,7 +12,7 @@ from tracer.binaries.open_binaries import OpenBinary
 from tracer.interpreters.languages import layout_number
 from tracer.kernel.maps import Maps
 from tracer.model import records
-from tracer.model.operations import FunctionSpec, Location, Operation, Placement, SiteFlag
+from tracer.model.operations import COUNTING, FunctionSpec, Location, Operation, Placement, SiteFlag
 from tracer.model.preload_names import C_LIBRARY
 from tracer.model.snapshot import EVERY_KIND, Coverage, Loss, Records, SiteInfo, UncoveredInstances, Unresolved
 from tracer.probing.replacements import is_replacement
@@ -64,6 +64,8 @@ class SiteTable:
                 self.refused += 1
                 continue
             spec = placement.site.function
+            if spec.operation in COUNTING:
+                self._shared["counts_references"] = 1
             self._rows[index : index + 1] = self._row(placement)
             name, module = _shown(spec, binary)
             self.infos.append(SiteInfo(spec.operation, name, module, spec.type_name,

@@ -48,7 +48,7 @@ def _of_thread(holder: Holder, narrow: bool) -> str:
 def _block(holder: Holder, narrow: bool) -> str:
     if holder.kind == "mapping":
         return f"memory mapped{_at(' at', own_frames(holder), narrow)}" if holder.stack else "memory of unknown making"
-    made, freed = _at(" from", own_frames(holder), narrow), _at(", freed at", holder.freed_at, narrow)
+    made, freed = _at(" from", own_frames(holder), narrow), _at(", freed at", freeing_frames(holder), narrow)
     noun = "a freed block" if holder.kind == FREED and not freed else "a block"
     where = "" if holder.offset is None else f" + {holder.offset:#x}"
     if holder.name:
@@ -62,6 +62,12 @@ def own_frames(holder: Holder) -> FrameList | None:
     """Return the frame that says whose block it is; its whole stack, where none does."""
     own = holder.own_frame
     return holder.stack if own is None or holder.stack is None else holder.stack[own : own + 1]
+
+
+def freeing_frames(holder: Holder) -> FrameList | None:
+    """Return the same of who freed it."""
+    own = holder.freed_own_frame
+    return holder.freed_at if own is None or holder.freed_at is None else holder.freed_at[own : own + 1]
 
 
 def _at(word: str, stack: FrameList | None, narrow: bool) -> str:

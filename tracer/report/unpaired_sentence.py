@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracer.model.findings import Holder, Leak, UnpairedGet
 from tracer.model.frames import Frame
 from tracer.report.amounts import counted
-from tracer.report.holder_words import FREED, OTHER, own_frames
+from tracer.report.holder_words import FREED, OTHER, freeing_frames, own_frames
 from tracer.report.source_location import first_named
 from tracer.report.stack_lines import name, place
 
@@ -68,7 +68,7 @@ def _kept(leak: Leak, get: UnpairedGet) -> str:
     gone = next((holder for holder in leak.holders if _names(holder)), None)
     if gone is None:
         return "nothing holds it any more" if leak.count == 1 else "nothing holds them any more"
-    frame = first_named(gone.freed_at or ())
+    frame = first_named(freeing_frames(gone) or ())
     where = f" in {_place(frame)}" if frame is not None else ""
     return f"last held by {_names(gone)}, which was freed{where}"
 
@@ -78,7 +78,7 @@ def _lost_in(leak: Leak, get: UnpairedGet) -> str:
     for holder in leak.holders or ():
         if get.kept_at is None or holder.kind != FREED or holder.offset != get.kept_at or not holder.freed_at:
             continue
-        maker, freed = first_named(own_frames(holder) or ()), first_named(holder.freed_at)
+        maker, freed = first_named(own_frames(holder) or ()), first_named(freeing_frames(holder) or ())
         if maker is not None and freed is not None:
             block = f"{holder.offset:#x} bytes inside a block from {_place(maker)}"
             where = f"in {holder.name}" if holder.name else block

@@ -81,6 +81,23 @@ def test_the_member_that_still_holds_it(offset: int, line: int) -> None:
     assert accused(replace(snapshot, holders=holders), made) == ("fill", line)
 
 
+@pytest.mark.parametrize(("offset", "line"), [(8, 11), (16, 12)])
+def test_the_member_of_a_block_that_was_freed_without_a_put(offset: int, line: int) -> None:
+    made = Simulation()
+    for _ in range(3):
+        thing = made.create("main:5 make:7")
+        made.get(thing, FIRST)
+        made.get(thing, SECOND)
+        made.put(thing, "main:6")
+        made.put(thing, DROP)
+        made.free_holder(thing, "main:9 finish:30 other:31 delete:32 free:33", "main:1 new:2", offset)
+    tell(made, {"fill:11": passes("p1", "p0@8"), "fill:12": passes("p1", "p0@16"), "drop:21": passes("?")})
+    assert accused(made.snapshot(), made) == ("fill", line)
+    (leak,) = analyse(made.snapshot(), made.code.symbols).leaks
+    assert leak.unpaired[0].kept_at == offset
+    assert f"it is stored {offset:#x} bytes inside a struct, and such a block was freed" in leak.unpaired[0].reason
+
+
 def slots_of(made: Simulation, wrappers: int = 0) -> Slots:
     """`wrappers`: so many calls at the leaf of each stack."""
     snapshot = made.snapshot()

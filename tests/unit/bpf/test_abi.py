@@ -62,7 +62,7 @@ STRUCTS: dict[str, np.dtype[np.void]] = {
 }
 EVENTS = {
     "create": events.CREATE_EVENT, "change": events.CHANGE_EVENT, "map": events.MAP_EVENT,
-    "mapping": events.MAPPING_EVENT, "error": events.ERROR_EVENT,
+    "mapping": events.MAPPING_EVENT, "error": events.ERROR_EVENT, "holder freed": events.HOLDER_FREED_EVENT,
 }  # fmt: skip
 """What `struct event` is by its operation."""
 OWN_NAMES = {"value", "extra", "reserved", "represented"}
