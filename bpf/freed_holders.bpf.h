@@ -19,9 +19,11 @@
 /* Of a block, that are looked at: at each free, and where its stack is walked anyway. */
 #define HOLDER_BYTES 512
 #define HOLDER_BYTES_LOOKED_AT 8192
-/* Where so many blocks of one birth held none, one of sixteen is looked at, until one of these holds some. */
+/* By the births of blocks: so many held none, and one of sixteen is looked at until one of these holds some; or so many
+ * held some, and no more than one of sixteen is told of. */
 #define HOLDS_NONE 64
 #define HOLDS_SOME 1000
+#define HOLDS_OFTEN 2000
 #define ONE_OF 16
 
 /* What a place has of an object that is there: no empty one is like a word of zeros. */
@@ -84,6 +86,11 @@ INLINE int find_held_turn(struct thread *thread, u64 turn)
 	return holder->pieces == HOLDER_PIECES;
 }
 
+INLINE int is_sampled(u32 held)
+{
+	return held == HOLDS_NONE || held == HOLDS_OFTEN;
+}
+
 /*
  * Find counted objects that a block, which is freed now as one of so many, has
  * pointers to; returns whether it seems to have some.
@@ -92,14 +99,14 @@ INLINE int find_held(struct thread *thread, u64 address, struct allocation *bloc
 {
 	struct freed_holder *holder = &thread->freed_holder;
 	u64 bytes = block->size, most = is_looked_at ? HOLDER_BYTES_LOOKED_AT : HOLDER_BYTES, maker = block->stack;
-	u32 *held_none;
+	u32 *held;
 
 	if (!SHARED->counts_references)
 		return 0;
 	holder->pieces = 0;
 	MASK(maker, ENTRIES(HOLDER_MAKERS));
-	held_none = &VALUE(HOLDER_MAKERS)->at[maker];
-	if (bytes < 8 || (*held_none == HOLDS_NONE && freed & (ONE_OF - 1) && !is_looked_at))
+	held = &VALUE(HOLDER_MAKERS)->at[maker];
+	if (bytes < 8 || (is_sampled(*held) && freed & (ONE_OF - 1) && !is_looked_at))
 		return 0;
 	holder->address = address;
 	holder->size = bytes;
@@ -107,10 +114,10 @@ INLINE int find_held(struct thread *thread, u64 address, struct allocation *bloc
 	if (bytes > most)
 		bytes = most;
 	REPEAT((bytes + PIECE_BYTES - 1) / PIECE_BYTES, find_held, &thread);
-	if (holder->pieces)
-		*held_none = HOLDS_SOME;
-	else if (*held_none < HOLDS_NONE)
-		*held_none += 1;
+	if (holder->pieces && *held < HOLDS_SOME)
+		*held = HOLDS_SOME;
+	else if (!is_sampled(*held) && (holder->pieces || *held < HOLDS_NONE))
+		*held += 1;
 	return holder->pieces != 0;
 }
 

@@ -65,7 +65,7 @@ DECLARE_MAP(BY_OBJECT, HASH, struct key, struct counters, OBJECTS);
 DECLARE_ARRAY(COUNTED_AT, u64, 16384);
 DECLARE_ARRAY(COUNTER_OF, u64, 16384);
 
-/* By the stack of a birth: how many blocks were looked at and held none, up to HOLDS_NONE; or HOLDS_SOME. */
+/* By the stack of a birth: how many blocks were looked at and held none, up to HOLDS_NONE; or from HOLDS_SOME on, some. */
 DECLARE_ARRAY(HOLDER_MAKERS, u32, 4096);
 
 /* Sums by the id of a stack, and by the place that frees together with the stack that made. */

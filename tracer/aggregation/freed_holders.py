@@ -19,12 +19,14 @@ class FreedHolders:
 
     def __init__(self) -> None:
         self._waiting: list[Records] = []
+        self.waiting = 0
+        """Events that are not taken in yet."""
         self._tally = Tally(FREED_HOLDER)
 
     def add(self, events: Records) -> None:
         """Add EVENTs of freed holders."""
-        if len(events):
-            self._waiting.append(events)
+        self._waiting.append(events)
+        self.waiting += len(events)
 
     def fold(self, events: Records, grouping: Grouping, fates: Fates, until_ns: int) -> None:
         """Take in what was freed until then, by what the objects went through. `events`: EVENTs in order of time.
@@ -36,8 +38,8 @@ class FreedHolders:
             return
         waiting = np.concatenate(self._waiting)
         is_due = waiting["time_ns"] <= until_ns
-        self._waiting = [waiting[~is_due]] if not bool(is_due.all()) else []
-        due = waiting[is_due]
+        due, later = waiting[is_due], waiting[~is_due]
+        self._waiting, self.waiting = [later] if len(later) else [], len(later)
         owner = _owners(due, events, grouping)
         known = np.flatnonzero(owner >= 0)
         due, owner = due[known], owner[known]

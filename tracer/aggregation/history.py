@@ -75,7 +75,10 @@ class History:
         broken = events[operation == Operation.ERROR].view(ERROR_EVENT)
         self._broken.add(broken)
         self._suspects.accuse(broken)
-        self._freed_holders.add(events[operation == Operation.HOLDER_FREED])
+        freed = events[operation == Operation.HOLDER_FREED]
+        if len(freed):
+            self._newest_ns = max(self._newest_ns, int(freed["time_ns"].max()))
+            self._freed_holders.add(freed)
         counted = chosen(events, (operation >= Operation.CREATE) & (operation <= Operation.DELETE))
         self.events_seen += len(counted)
         self.calls.add(counted)
@@ -86,12 +89,11 @@ class History:
         idle = deletes & (counted["flags"] & EventFlag.LAST == 0)
         known = ~unknown & ~idle
         batch = in_time_order(counted if bool(known.all()) else chosen(counted, known))
-        if len(batch) == 0:
-            return
-        self._newest_ns = max(self._newest_ns, int(batch["time_ns"][-1]))
-        self._batches.append(batch)
-        self._buffered += len(batch)
-        if self._buffered >= self._fold_at:
+        if len(batch):
+            self._newest_ns = max(self._newest_ns, int(batch["time_ns"][-1]))
+            self._batches.append(batch)
+            self._buffered += len(batch)
+        if self._buffered + self._freed_holders.waiting >= self._fold_at:
             self._fold(max(0, self._newest_ns - self._reorder_ns))
             self._fold_at = max(self._buffer_events, 2 * self._buffered)
 

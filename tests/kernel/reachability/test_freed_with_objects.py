@@ -9,7 +9,12 @@ import pytest
 from conftest import CHECKOUT, Refleak
 from traced_report import functions
 
+import tracer
+from tracer.model.statistics import NEVER_PUT
+from tracer.recording.reader import read_recording
+
 HERE = Path(__file__).parent
+QUIET = tracer.TraceOptions(user="root")
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +49,11 @@ def test_only_the_first_large_ones_are_looked_at(refleak: Refleak, program: Path
     (leak,) = [leak for leak in run.leaks if leak["kind"] == "reference"]
     (holder,) = leak["holders"]
     assert leak["count"] == 100 and 3 <= holder["count"] < 100
+
+
+def test_of_a_birth_that_holds_some_often_a_part_is_told_of(program: Path, tmp_path: Path) -> None:
+    tracer.trace([str(program), "40", "32", "12000"], QUIET, recording=tmp_path / "run.refleak")
+    freed = read_recording(tmp_path / "run.refleak").snapshot.freed_holders
+    assert 1_000 < freed["count"].sum() < 4_000
+    lost = freed[(freed["serial"] != 0) & (freed["put"] == NEVER_PUT)]
+    assert 300 < lost["count"].sum() < 2_000

@@ -74,3 +74,13 @@ def test_what_lost_its_end_is_forgotten() -> None:
     assert rows(history) == [(5, 0x1000, 50, NEVER, 1)]
     history.add(batch(event(CREATE, 20, 6, stack=1)))  # at the same address
     assert rows(history) == []
+
+
+def test_many_are_taken_in_where_no_other_events_come() -> None:
+    """One object that all blocks of a program point at."""
+    history = History(buffer_events=100, reorder_ns=10)
+    history.add(batch(*LIFE))
+    for start in range(100, 10_000, 10):
+        history.add(batch(*(freed(start + number, 5, 50) for number in range(10))))
+        assert history._freed_holders.waiting < 120
+    assert rows(history) == [(5, 0x1000, 50, NEVER, 9_900)]
