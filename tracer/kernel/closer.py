@@ -118,7 +118,7 @@ def _work(tracer: int, handle: int, events: UprobeEvents, answer: int) -> None:
         os.eventfd_write(answer, 1)
         _wait_for_end(tracer, handle)
         close_all(events)
-        if events.are_listed:
+        if events.are_left:
             with events.turns.queue(math.inf):
                 is_done = events.remove_all()
             if not is_done:

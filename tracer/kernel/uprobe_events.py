@@ -233,9 +233,9 @@ class UprobeEvents:
         return True
 
     @property
-    def are_listed(self) -> bool:
-        """Whether there is one of this run."""
-        return any(group == self.group for group, _, _ in self._listed())
+    def are_left(self) -> bool:
+        """Whether there is a name of this run's, or of one that is over: this run may have been the last to use it."""
+        return any(group == self.group or not _is_kept(group) for group in {group for group, _, _ in self._listed()})
 
     @property
     def runs_that_close(self) -> int:

@@ -110,6 +110,18 @@ def test_runs_that_end_close_one_after_the_other(tracefs: FakeTracefs) -> None:
     assert first.close() and second.close()
 
 
+def test_names_are_left_while_a_run_that_is_over_has_some(tracefs: FakeTracefs) -> None:
+    """What it made and another run has taken over that one removes at its end, which has no names of its own."""
+    events, listed = UprobeEvents(), tracefs.folder / "uprobe_events"
+    listed.write_text(f"p:refleak_{os.getppid()}_0a/at1 /bin/true:0x1\n")
+    assert not events.are_left
+    listed.write_text("p:refleak_4194398_0a/at1 /bin/true:0x1\n")
+    assert events.are_left
+    listed.write_text(f"p:{events.group}/at1 /bin/true:0x1\n")
+    assert events.are_left
+    assert events.close()
+
+
 def test_runs_are_counted_that_have_ended_and_have_events(tracefs: FakeTracefs) -> None:
     own, parent, gone = os.getpid(), os.getppid(), 4194398
     groups = (f"refleak_{gone}_{parent}_0a", f"refleak_{own}_{parent}_0b", f"refleak_{gone}_{parent}_0cn1")
