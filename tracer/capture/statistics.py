@@ -31,8 +31,7 @@ def read_statistics(session: Session) -> RunStatistics:
 
 def _walks(counts: Sequence[int]) -> Iterator[WalkCounts]:
     table = np.array(counts[Count.WALKS :]).reshape(-1, WALK_OUTCOMES)
-    for operation in Operation:
-        row = table[operation]
+    for operation, row in zip(Operation, table, strict=False):  # what is of events alone has no walks
         if row.any():
             yield WalkCounts(
                 operation, int(row[WalkOutcome.REMEMBERED]), int(row[WalkOutcome.JOINED]), int(row[WalkOutcome.MADE])
