@@ -75,7 +75,7 @@ def give_way(options: CaptureOptions, events: UprobeEvents) -> None:
     deadline = began + (_WAY_SECONDS if had <= _FAR_TOO_MANY else _LONG_WAY_SECONDS)
     while events.runs_that_close > _MOST_CLOSING and time.monotonic() < deadline:
         time.sleep(_STEP_SECONDS)
-    events.look()
+        events.look()
 
 
 def has_events(options: CaptureOptions, events: UprobeEvents) -> bool:

@@ -14,7 +14,7 @@ import fcntl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from tracer.kernel.blocked_signals import block_signals
 
@@ -65,31 +65,32 @@ class EventTurns:
         if self._events is not None:
             fcntl.flock(self._events, fcntl.LOCK_UN)
 
-    @contextmanager
-    def turn(self, deadline: float) -> Iterator[None]:
+    def turn(self, deadline: float) -> AbstractContextManager[bool]:
         """Wait until no other run makes or opens events, or until then (time.monotonic), and have them wait while the
         body closes one."""
-        is_locked = self._events is not None and _is_locked(self._events, deadline)
-        try:
-            yield
-        finally:
-            if is_locked:
-                assert self._events is not None
-                fcntl.flock(self._events, fcntl.LOCK_UN)
+        return _locked(self._events, deadline, _STEP_SECONDS)
 
-    @contextmanager
-    def queue(self, deadline: float = 0.0) -> Iterator[bool]:
+    def queue(self, deadline: float = 0.0) -> AbstractContextManager[bool]:
         """Wait until no other run that has ended is closing events, or until then; tell the body whether that is so."""
-        is_locked = self._queue is None or _is_locked(self._queue, deadline, _LONG_STEP_SECONDS)
-        try:
-            yield is_locked
-        finally:
-            if is_locked and self._queue is not None:
-                fcntl.flock(self._queue, fcntl.LOCK_UN)
+        return _locked(self._queue, deadline, _LONG_STEP_SECONDS)
 
 
-def _is_locked(file: int, deadline: float, step: float = _STEP_SECONDS) -> bool:
-    """Lock a file for this run alone, if that can be done in time."""
+@contextmanager
+def _locked(file: int | None, deadline: float, step: float) -> Iterator[bool]:
+    """Lock a file for this run alone while the body runs, if that can be done in time; tell the body whether it is, or
+    there is none to wait for."""
+    if file is None:
+        yield True
+        return
+    is_locked = _is_locked(file, deadline, step)
+    try:
+        yield is_locked
+    finally:
+        if is_locked:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _is_locked(file: int, deadline: float, step: float) -> bool:
     while True:
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -69,6 +69,10 @@ class Place:
         return f"{self.file}_{self.version}_{self.code}_{self.file_offset:x}"
 
 
+_Listed = tuple[str, str, Place | None]
+"""Group, name and, where the name tells it, place."""
+
+
 def _file(version: FileVersion) -> str:
     return f"{version.device:x}_{version.inode:x}"
 
@@ -130,6 +134,8 @@ class UprobeEvents:
         closed."""
         self._of_others: dict[str, dict[str, Place]] = {}
         """Of these, by file, the places by the names."""
+        self.runs_that_close = 0
+        """How many runs had ended and had events to close still when it was looked last."""
         self.look()
 
     @property
@@ -223,7 +229,7 @@ class UprobeEvents:
             return True
         deadline, step = time.monotonic() + patience_seconds, _STEP_SECONDS
         listed = list(self._listed())
-        over = {self.group, *_dead_groups(listed)}
+        over = self._over(listed)
         left = {f"{group}/{name}" for group, name, _ in listed if group in over}
         while left := self._in_use(left):
             if time.monotonic() >= deadline:
@@ -235,12 +241,12 @@ class UprobeEvents:
     @property
     def are_left(self) -> bool:
         """Whether there is a name of this run's, or of one that is over: this run may have been the last to use it."""
-        return any(group == self.group or not _is_kept(group) for group in {group for group, _, _ in self._listed()})
+        listed = list(self._listed())
+        return not self._over(listed).isdisjoint(group for group, _, _ in listed)
 
-    @property
-    def runs_that_close(self) -> int:
-        """How many runs that have ended have events to close still."""
-        return sum(map(_is_closing, {group for group, _, _ in self._listed()}))
+    def _over(self, listed: Iterable[_Listed]) -> set[str]:
+        """Return this run's group, and those of runs that are over."""
+        return {self.group, *_dead_groups(listed)}
 
     def look(self) -> None:
         """Remove what runs that were killed left behind, but not while their events are still being closed; note what
@@ -248,6 +254,7 @@ class UprobeEvents:
         self.others = 0
         self._of_others.clear()
         listed = list(self._listed())
+        self.runs_that_close = sum(map(_is_closing, {group for group, _, _ in listed}))
         over = _dead_groups(listed)
         dead = {f"{group}/{name}" for group, name, _ in listed if group in over}
         gone = dead - self._in_use(dead)
@@ -269,7 +276,7 @@ class UprobeEvents:
                 in_use.add(name)
         return in_use
 
-    def _listed(self) -> Iterator[tuple[str, str, Place | None]]:
+    def _listed(self) -> Iterator[_Listed]:
         """Give (group, name, place) of every run's events; no place where the name does not tell it."""
         if self._root is None:
             return
@@ -313,16 +320,21 @@ class UprobeEvents:
         return True
 
 
-def _dead_groups(listed: Iterable[tuple[str, str, Place | None]]) -> set[str]:
+def _dead_groups(listed: Iterable[_Listed]) -> set[str]:
     """Return the groups that nobody keeps. Each is asked for once: it may have a hundred events."""
     return {group for group in {group for group, _, _ in listed} if not _is_kept(group)}
+
+
+def _named_for(group: str) -> tuple[list[str], int]:
+    """Return the numbers of the processes that a group is named for, and the inode of their pid namespace, or 0."""
+    *pids, token = group.removeprefix(_PREFIX).split("_")
+    return pids, int(token.partition(_OF_NAMESPACE)[2] or "0", 16)
 
 
 def _is_kept(group: str) -> bool:
     """Tell whether one of the processes that a group is named for lives. Those of another pid namespace are known to
     have ended where all namespaces are seen, and nobody lives in that one."""
-    *pids, token = group.removeprefix(_PREFIX).split("_")
-    theirs = int(token.partition(_OF_NAMESPACE)[2] or "0", 16)
+    pids, theirs = _named_for(group)
     if theirs in (0, own := _namespace("self")):
         return any(Path("/proc", pid).exists() for pid in pids)
     if own != _FIRST_NAMESPACE:
@@ -332,8 +344,8 @@ def _is_kept(group: str) -> bool:
 
 def _is_closing(group: str) -> bool:
     """Tell whether the run has ended, and the process that outlives it has not: of those of this pid namespace."""
-    *pids, token = group.removeprefix(_PREFIX).split("_")
-    if len(pids) != 2 or int(token.partition(_OF_NAMESPACE)[2] or "0", 16) not in (0, _namespace("self")):
+    pids, theirs = _named_for(group)
+    if len(pids) != 2 or theirs not in (0, _namespace("self")):
         return False
     tracer, closer = (Path("/proc", pid).exists() for pid in pids)
     return closer and not tracer

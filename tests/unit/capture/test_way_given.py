@@ -33,7 +33,7 @@ def test_it_waits_while_many_do_for_some_time(
 ) -> None:
     clock, told = Clock(), list[float]()
     monkeypatch.setattr(kernel_start, "time", clock)
-    monkeypatch.setattr(UprobeEvents, "runs_that_close", property(lambda _: closing(clock.now)))
+    monkeypatch.setattr(UprobeEvents, "look", lambda events: setattr(events, "runs_that_close", closing(clock.now)))
     options = CaptureOptions(tmp_path, on_give_way=lambda: told.append(clock.now))
     events = UprobeEvents()
     kernel_start.give_way(options, events)
