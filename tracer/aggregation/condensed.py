@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tracer.aggregation.grouping import Indices
+from tracer.aggregation.grouping import Indices, owners
 from tracer.aggregation.pairing import pair
-from tracer.aggregation.tally import Tally, changes
+from tracer.aggregation.tally import Tally
 from tracer.model.distinct_values import distinct, is_in
 from tracer.model.events import CREATE_EVENT, IDENTITY
 from tracer.model.snapshot import Records
@@ -50,8 +50,7 @@ class Condensed:
         gone = is_in(rows["serial"], creates["serial"])
         if not bool(gone.any()):
             return np.zeros(0, dtype=PAIR)
-        creates = creates[is_in(creates["serial"], rows["serial"])]
-        owner = _owners(rows, creates)
+        owner = owners(rows, creates)
         gone = owner >= 0
         pairs = np.zeros(int(gone.sum()), dtype=PAIR)
         for name in ("get_stack", "put_stack", "count", "exact"):
@@ -59,15 +58,3 @@ class Condensed:
         pairs["type"] = creates.view(CREATE_EVENT)["type"][owner[gone]]
         self._tally.drop(gone)
         return pairs
-
-
-def _owners(rows: Records, creates: Records) -> Indices:
-    """Return per row the index of the create with its identity, or -1."""
-    columns = [np.concatenate([creates[name], rows[name]]) for name in IDENTITY]
-    index = np.arange(len(creates) + len(rows))
-    order = np.lexsort([index, *columns])
-    begins = changes([column[order] for column in columns])
-    first = order[begins][np.cumsum(begins) - 1]
-    owner = np.empty(len(order), dtype=np.int64)
-    owner[order] = np.where(first < len(creates), first, -1)
-    return owner[len(creates) :]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tracer.aggregation.fates import ABSENT, Fate, Fates
-from tracer.aggregation.grouping import Grouping, Indices
+from tracer.aggregation.grouping import Grouping, Indices, owners
 from tracer.aggregation.tally import Tally, changes
 from tracer.model.events import CREATE_EVENT, HOLDER_FREED_EVENT, IDENTITY
-from tracer.model.hashing import Hashes, mixed
+from tracer.model.hashing import Hashes
 from tracer.model.operations import Operation
 from tracer.model.snapshot import Records
 from tracer.model.statistics import FREED_HOLDER, NEVER_PUT
@@ -33,14 +33,17 @@ class FreedHolders:
 
         What held one that is neither alive nor ended well is forgotten.
         """
-        self._end(events, grouping, fates)
+        if not self._waiting and not len(self._tally.unordered()):
+            return
+        first = events.take(grouping.order[grouping.starts])
+        self._end(first, fates)
         if not self._waiting:
             return
         waiting = np.concatenate(self._waiting)
         is_due = waiting["time_ns"] <= until_ns
         due, later = waiting[is_due], waiting[~is_due]
         self._waiting, self.waiting = [later] if len(later) else [], len(later)
-        owner = _owners(due, events, grouping)
+        owner = owners(due, first)
         known = np.flatnonzero(owner >= 0)
         due, owner = due[known], owner[known]
         fate = fates.fate[owner]
@@ -62,43 +65,17 @@ class FreedHolders:
         """Return rows of dtype FREED_HOLDER."""
         return self._tally.rows()
 
-    def _end(self, events: Records, grouping: Grouping, fates: Fates) -> None:
-        """Have what is known of objects that ended be of their types; forget that of others that are gone."""
+    def _end(self, first: Records, fates: Fates) -> None:
+        """Have what is known of objects that ended be of their types; forget that of others that are gone. `first`: of
+        each object an EVENT."""
         rows = self._tally.unordered()
-        gone = np.flatnonzero(fates.fate != Fate.ALIVE)
-        if not len(rows) or not len(gone):
-            return
-        first = events[grouping.order[grouping.starts[gone]]]
-        place = _places(rows, first)
-        ended = rows[(place >= 0) & (fates.fate[gone[place]] == Fate.ENDED)]
-        self._tally.drop(place >= 0)
+        owner = owners(rows, first)
+        gone = (owner >= 0) & (fates.fate[owner] != Fate.ALIVE)
+        ended = rows[gone & (fates.fate[owner] == Fate.ENDED)]
+        self._tally.drop(gone)
         for name in IDENTITY:
             ended[name] = 0
         self._tally.add(ended)
-
-
-def _keys(rows: Records) -> Hashes:
-    """Return a hash of the identity of each row's object."""
-    found = rows["serial"].astype(np.uint64)
-    for name in ("address", "pid", "generation", "group"):
-        found = mixed(found ^ mixed(rows[name].astype(np.uint64)))
-    return found
-
-
-def _places(rows: Records, others: Records) -> Indices:
-    """Return per row the first of the others of the same object, -1: none."""
-    wanted, keys = _keys(rows), _keys(others)
-    order = np.argsort(keys, kind="stable")
-    place = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    found: Indices = np.where(keys[order][place] == wanted, order[place], -1)
-    return found
-
-
-def _owners(rows: Records, events: Records, grouping: Grouping) -> Indices:
-    """Return which object of the grouping each row is of, -1: none."""
-    if not grouping.objects:
-        return np.full(len(rows), -1, np.int64)
-    return _places(rows, events[grouping.order[grouping.starts]])
 
 
 def _puts_before(rows: Records, owner: Indices, events: Records, grouping: Grouping) -> Hashes:

@@ -82,6 +82,19 @@ def group(events: Records) -> Grouping:
     return Grouping(order, np.flatnonzero(apart), owner)
 
 
+def owners(rows: Records, events: Records) -> Indices:
+    """Return per row the index of the first of some events of the same object, or -1."""
+    asked = np.flatnonzero(is_in(events["serial"], rows["serial"]))
+    columns = [np.concatenate([events[name][asked], rows[name]]) for name in IDENTITY]
+    index = np.arange(len(asked) + len(rows))
+    order = np.lexsort([index, *columns])
+    begins = changes([column[order] for column in columns])
+    first = order[begins][np.cumsum(begins) - 1]
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = np.append(asked, -1)[np.minimum(first, len(asked))]
+    return found[len(asked) :]
+
+
 def _separated(events: Records, order: Indices) -> npt.NDArray[np.bool_]:
     """Return where an identity begins; reorder, in place, the events whose serial has several."""
     serial_changes = changes([events["serial"][order]])

@@ -7,8 +7,8 @@ from collections import defaultdict
 import numpy as np
 
 from tracer.analysis.slots import Keys, member
-from tracer.model.freed_holders import FreedHolders
 from tracer.model.holders import SEVERAL, HolderKind
+from tracer.model.missing_puts import MissingPuts
 from tracer.model.reachability import KIND_REFERENCE
 from tracer.model.snapshot import Records, Snapshot
 
@@ -25,7 +25,7 @@ class HeldSlots:
         in_blocks = (holders["target_kind"] == KIND_REFERENCE) & (holders["kind"] == HolderKind.BLOCK)
         rows = holders[in_blocks & (holders["offset"] != SEVERAL)]
         self._living = _found(rows, "target")
-        self._freed = _found(FreedHolders(snapshot).lost(), "address")
+        self._freed = _found(MissingPuts(snapshot).lost(), "address")
 
     def of(self, record: np.void) -> Keys:
         """Return the keys of the slots of living blocks that hold an object now."""

@@ -40,7 +40,7 @@ class Reasons:
             return f"taken for holder {holder:#x}, which never put it"
         return f"taken for holders such as {holder:#x}, which never put them"
 
-    def by_siblings(self, suspect: Suspect, count: int, freed: Keys = frozenset()) -> str:
+    def by_siblings(self, suspect: Suspect, count: int, freed: Keys) -> str:
         """Say what healthy objects did with such references, and what else could be meant.
 
         `freed`: slots of blocks that were freed without a put."""

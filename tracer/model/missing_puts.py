@@ -1,4 +1,4 @@
-"""Freed holders that no put went with: there a reference went lost, unless such pointers are no references."""
+"""Missing puts: freed holders that no put went with, where a reference went lost unless they only borrowed it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Place = tuple[int, int, int, tuple[int, ...]]
 """Type, offset in the block, size of that, innermost frames of the free."""
 
 
-class FreedHolders:
+class MissingPuts:
     """`rows`: the FREED_HOLDERs of a snapshot."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -39,18 +39,20 @@ class FreedHolders:
         """Return those of the rows of objects that are left that tell of a lost reference: where others of their kind
         are put as the block is freed, or nothing says otherwise."""
         lacking = self.lack_put()
-        kinds = [self._place(row) for row in self.rows]
+        kinds = [
+            (type_, offset, size, self._frames(freed)[:_INNER])
+            for type_, offset, size, freed in self.rows[["type", "offset", "size", "freed"]].tolist()
+        ]
         ended, borrowed = Counter[_Place](), Counter[_Place]()
-        for kind, row, lacks in zip(kinds, self.rows, lacking.tolist(), strict=True):
-            if not row["serial"]:
-                ended[kind] += int(row["count"])
-                borrowed[kind] += int(row["count"]) * lacks
+        for kind, (serial, count), lacks in zip(
+            kinds, self.rows[["serial", "count"]].tolist(), lacking.tolist(), strict=True
+        ):
+            if not serial:
+                ended[kind] += count
+                borrowed[kind] += count * lacks
         is_trusted = [borrowed[kind] <= _BORROWED * ended[kind] for kind in kinds]
         chosen: Records = self.rows[(self.rows["serial"] != 0) & lacking & np.array(is_trusted, np.bool_)]
         return chosen
-
-    def _place(self, row: np.void) -> _Place:
-        return int(row["type"]), int(row["offset"]), int(row["size"]), self._frames(int(row["freed"]))[:_INNER]
 
     def _frames(self, stack: int) -> tuple[int, ...]:
         known = self._stacks.get(stack)

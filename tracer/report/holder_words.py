@@ -60,14 +60,16 @@ def _block(holder: Holder, narrow: bool) -> str:
 
 def own_frames(holder: Holder) -> FrameList | None:
     """Return the frame that says whose block it is; its whole stack, where none does."""
-    own = holder.own_frame
-    return holder.stack if own is None or holder.stack is None else holder.stack[own : own + 1]
+    return _from(holder.stack, holder.own_frame)
 
 
 def freeing_frames(holder: Holder) -> FrameList | None:
     """Return the same of who freed it."""
-    own = holder.freed_own_frame
-    return holder.freed_at if own is None or holder.freed_at is None else holder.freed_at[own : own + 1]
+    return _from(holder.freed_at, holder.freed_own_frame)
+
+
+def _from(stack: FrameList | None, own: int | None) -> FrameList | None:
+    return stack if own is None or stack is None else stack[own : own + 1]
 
 
 def _at(word: str, stack: FrameList | None, narrow: bool) -> str:

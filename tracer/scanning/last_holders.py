@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.model.distinct_values import begins_of, is_in
-from tracer.model.freed_holders import FreedHolders
 from tracer.model.hashing import Hashes
 from tracer.model.holders import HOLDER_RECORD, HolderKind
+from tracer.model.missing_puts import MissingPuts
 from tracer.model.reachability import KIND_REFERENCE
 from tracer.model.snapshot import Records, Snapshot
 from tracer.reachability.holder_rows import mixed
@@ -23,7 +23,7 @@ def with_last_holders(snapshot: Snapshot) -> Snapshot:
     the blocks that no put of what they held went with."""
     read = snapshot.holders
     of_objects = read["target_kind"] == KIND_REFERENCE
-    freed = FreedHolders(snapshot)
+    freed = MissingPuts(snapshot)
     is_left = freed.rows["serial"] != 0
     if not is_left.any() or not of_objects.any():
         return snapshot

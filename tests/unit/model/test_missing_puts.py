@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from hand_made import Code, snapshot
 
-from tracer.model.freed_holders import FreedHolders
+from tracer.model.missing_puts import MissingPuts
 from tracer.model.snapshot import Records
 from tracer.model.statistics import FREED_HOLDER, NEVER_PUT
 
 LEFT, ENDED = 5, 0
 
 
-def holders(code: Code, *rows: tuple[int, int, int, int]) -> FreedHolders:
+def holders(code: Code, *rows: tuple[int, int, int, int]) -> MissingPuts:
     """Rows of serial, stack of the free, stack of the put and count."""
     table: Records = np.zeros(len(rows), FREED_HOLDER)
     for name, values in zip(("serial", "freed", "put", "count"), zip(*rows, strict=True), strict=True):
         table[name] = values
-    return FreedHolders(snapshot(code, freed_holders=table))
+    return MissingPuts(snapshot(code, freed_holders=table))
 
 
 @pytest.mark.parametrize(("freed", "put", "lacks"), [
