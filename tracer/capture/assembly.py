@@ -20,7 +20,7 @@ from tracer.capture.session import Session
 from tracer.capture.type_names import read_type_names
 from tracer.capture.wrapper_stacks import outside_wrappers
 from tracer.model.generated import GeneratedFrame
-from tracer.model.snapshot import Mapping, Process, Records, Snapshot
+from tracer.model.snapshot import Mapping, Process, Records, Snapshot, Stack
 from tracer.scanning.last_holders import with_last_holders
 from tracer.scanning.surroundings import ModuleTable
 from tracer.scanning.zeroed_data import with_zeroed_data
@@ -68,7 +68,7 @@ def take_snapshot(
         sites=tuple(session.sites.infos),
         types={**names, **classes.names},
         type_totals=type_totals,
-        stacks=session.stacks.stacks,
+        stacks=_stacks(session, between),
         script_frames=tuple(session.stacks.script_frames.frames),
         allocations=live,
         objects=objects,
@@ -96,6 +96,12 @@ def take_snapshot(
     snapshot = with_freed_counters(snapshot, np.concatenate([without_moved(freed, snapshot), events.unmapped]))
     snapshot = _joined_up(session, snapshot, classes)
     return _judged(session, snapshot, freed, events.mapped) if judges else snapshot
+
+
+def _stacks(session: Session, between: Callable[[], None] | None) -> dict[int, Stack]:
+    if between is not None:
+        session.stacks.settle_all(between)
+    return session.stacks.stacks
 
 
 def _space_totals(walk: MapWalk, *, keeps_all: bool) -> tuple[Records, Records]:

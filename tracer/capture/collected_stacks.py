@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tracer.interpreters.frames import InterpreterFrames
 from tracer.jit.seen_frames import SeenFrames
@@ -15,6 +15,9 @@ from tracer.unwinding.stack_completion import StackCompletion
 
 _HEADER = struct.Struct("<QII")
 _AT_ONCE = 16
+_IN_A_PART = 512
+_MOST_ROUNDS = 4
+"""They may come faster than they are put together."""
 
 
 class CollectedStacks:
@@ -43,8 +46,17 @@ class CollectedStacks:
     def settle(self, seconds: float) -> None:
         """Put stacks of scripts together for so long at most."""
         deadline = time.monotonic() + seconds
-        while self.script_frames.has_waiting and time.monotonic() < deadline:
+        while self.script_frames.waiting and time.monotonic() < deadline:
             self._settle(_AT_ONCE)
+
+    def settle_all(self, between: Callable[[], None]) -> None:
+        """Put together what has come; call `between`, which takes what comes meanwhile, after each part of it."""
+        for _ in range(0, _MOST_ROUNDS * self.script_frames.waiting, _IN_A_PART):
+            if not self.script_frames.waiting:
+                break
+            self._settle(_IN_A_PART)
+            between()
+        self.script_frames.look_up(between)
 
     def _settle(self, most: int) -> None:
         with self._mishaps.attempt():
@@ -58,7 +70,7 @@ class CollectedStacks:
     @property
     def stacks(self) -> dict[int, Stack]:
         """All that have come."""
-        while self.script_frames.has_waiting:
+        while self.script_frames.waiting:
             self._settle(-1)
         return self._stacks
 

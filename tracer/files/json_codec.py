@@ -16,6 +16,7 @@ from tracer.model.recorded_names import recorded_name
 
 T = TypeVar("T")
 Reader = Callable[[object], object]
+_PLAIN = frozenset((int, str, bool, float, type(None)))
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 
 
@@ -25,13 +26,22 @@ class Malformed(ValueError):
 
 def to_json(value: object) -> object:
     """Return a value as `json` writes it: dataclasses become objects, mappings lists of pairs."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {recorded_name(field): to_json(getattr(value, field.name)) for field in fields(value)}
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if (names := _names(typing.cast(Any, kind))) is not None:
+        return {recorded: to_json(getattr(value, name)) for recorded, name in names}
     if isinstance(value, Mapping):
         return [[to_json(key), to_json(item)] for key, item in value.items()]
     if isinstance(value, tuple | list):
         return [to_json(item) for item in value]
     return value
+
+
+@cache
+def _names(kind: type) -> tuple[tuple[str, str], ...] | None:
+    """Return what the fields of a dataclass are called, in a file and here; None for another type."""
+    return tuple((recorded_name(field), field.name) for field in fields(kind)) if is_dataclass(kind) else None
 
 
 def sparse_json(value: object) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 
 from tracer.interpreters.code import frames_of, read_code
 from tracer.interpreters.languages import LANGUAGE_OF
@@ -29,6 +29,8 @@ _FRAME = struct.Struct("<QII")
 """INTERPRETER_FRAME: its code, where in it, and its place."""
 _MOST_RUNS = 1 << 17
 """Of those that are remembered, some 250 bytes each."""
+_CODES_AT_ONCE = 64
+"""Whose lines are looked up before somebody else has a turn."""
 _LOST = Frame(None, kind="guest", why_unknown="its code was not kept")
 _NONE: Mapping[int, tuple[int, ...]] = {}
 _HIDDEN = -1
@@ -68,8 +70,9 @@ class InterpreterFrames:
                 self._sent[number] = blob
 
     @property
-    def has_waiting(self) -> bool:
-        return bool(self._waiting)
+    def waiting(self) -> int:
+        """How many stacks are still to be merged."""
+        return len(self._waiting)
 
     def settle(
         self, stacks: MutableMapping[int, Stack], completed: Mapping[int, tuple[int, ...]] = _NONE, most: int = -1
@@ -156,18 +159,24 @@ class InterpreterFrames:
     @property
     def frames(self) -> Sequence[Frame]:
         """The frame of each key, in the order of their numbers."""
+        self.look_up()
+        return self._frames
+
+    def look_up(self, between: Callable[[], None] = lambda: None) -> None:
+        """Look up the lines of the frames that have come; call `between` after each part of them."""
         new = self._shown[len(self._frames) :]
         places: dict[int, list[int]] = defaultdict(list)
         for at, (number, _) in enumerate(new):
             places[number].append(at)
         made = [_LOST] * len(new)
-        for number, ats in places.items():
+        for index, (number, ats) in enumerate(places.items(), 1):
             code = self._code(number)
             if code is not None:
                 for at, frame in zip(ats, frames_of(code, [new[at][1] for at in ats]), strict=True):
                     made[at] = frame
+            if not index % _CODES_AT_ONCE:
+                between()
         self._frames += made
-        return self._frames
 
     @property
     def notes(self) -> tuple[str, ...]:

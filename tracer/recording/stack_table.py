@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 import numpy as np
 
@@ -13,17 +14,15 @@ from tracer.model.snapshot import Stack
 _HEAD = np.dtype([("id", "<u8"), ("status", "<u2"), ("depth", "<u2")])
 _COUNT_BYTES = 4
 _DEEPEST = MAX_FRAMES + INTERPRETER_FRAMES
-STACKS = 1 << 16
-"""Most stacks in one chunk."""
 
 
 def encode_stacks(stacks: Mapping[int, Stack]) -> bytes:
-    """Return at most STACKS stacks as a payload; a frame key is stored as its difference to the one before."""
+    """Return stacks as a payload; a frame key is stored as its difference to the one before."""
     heads = np.zeros(len(stacks), _HEAD)
     heads["id"] = np.fromiter(stacks, np.uint64, len(stacks))
     heads["status"] = [stack.status for stack in stacks.values()]
     heads["depth"] = [len(stack.frames) for stack in stacks.values()]
-    keys = np.fromiter((key for stack in stacks.values() for key in stack.frames), np.uint64)
+    keys = np.fromiter(chain.from_iterable([stack.frames for stack in stacks.values()]), np.uint64)
     keys[1:] -= keys[:-1].copy()
     columns = [heads[name].tobytes() for name in _HEAD.names or ()]
     return b"".join([len(stacks).to_bytes(_COUNT_BYTES, "little"), *columns, keys.tobytes()])

@@ -20,9 +20,12 @@ from tracer.recording.chunks import PLAIN_VERSION, VERSION, ChunkType, encode_ch
 from tracer.recording.columns import encode_records
 from tracer.recording.output_place import is_in_place, output_place
 from tracer.recording.recording import BULK, Info, arrays_of
-from tracer.recording.stack_table import STACKS, encode_stacks
+from tracer.recording.stack_table import encode_stacks
 from tracer.recording.symbol_table import encode_symbols
 
+_STACKS_AT_ONCE = 2048
+"""In one chunk: some ten milliseconds, in which whoever is held waits."""
+_FACTS_AT_ONCE = 1024
 _SPARE_BYTES = 32 << 20
 """Checkpoints that were overtaken may take so much room before the file is written anew without them."""
 
@@ -65,18 +68,21 @@ class RecordingWriter:
         """Write those that were not yet written. A stack's id stands for the same frames throughout a trace."""
         fresh = ((id_, stack) for id_, stack in stacks.items() if id_ not in self._stacks_written)
         try:
-            while part := dict(islice(fresh, STACKS)):
+            while part := dict(islice(fresh, _STACKS_AT_ONCE)):
                 self._keep(ChunkType.STACKS, encode_stacks(part))
                 self._stacks_written.update(part)
+                self._between()
         except OSError as error:
             raise cannot_write(self._path, error, self._holds) from None
 
     def checkpoint(self, snapshot: Snapshot, between: Callable[[], None] = _nothing) -> None:
         """Write what is known while the target runs on: what a reader gets if nothing follows.
 
-        `between` is called after each chunk, so that the caller can see to what does not wait.
+        `between` is called after each chunk, so that the caller can see to what does not wait; it may add stacks, which
+        the next checkpoint has.
         """
         self._between = between
+        snapshot = replace(snapshot, stacks=dict(snapshot.stacks))
         self.append_stacks(snapshot.stacks)
         self._write(snapshot, None, partial=True, anew=self._overtaken_bytes > max(_SPARE_BYTES, 3 * self._group_bytes))
         self._holds = f"the trace up to {snapshot.duration_ns / 1e9:.1f} s"
@@ -94,7 +100,7 @@ class RecordingWriter:
         if anew and self._write_anew(snapshot, symbols, partial):
             return
         try:
-            size = _append_group(self._file, _group(snapshot, symbols, partial), self._between)
+            size = _append_group(self._file, _group(snapshot, symbols, partial, self._between), self._between)
         except OSError as error:
             raise cannot_write(self._path, error, self._holds) from None
         self._overtaken_bytes += self._group_bytes
@@ -112,7 +118,7 @@ class RecordingWriter:
             for start, end in self._kept:
                 kept.append((fresh.size_bytes, fresh.size_bytes + end - start))
                 fresh.copy_from(self._file, start, end)
-            size = _append_group(fresh, _group(snapshot, symbols, partial), self._between)
+            size = _append_group(fresh, _group(snapshot, symbols, partial, self._between), self._between)
             fresh.move_to(self._place)
         except OSError:
             if fresh is not None:
@@ -140,14 +146,16 @@ def _append_group(file: ChunkFile, group: Iterator[tuple[ChunkType, bytes]], bet
     return file.size_bytes - start
 
 
-def _group(snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> Iterator[tuple[ChunkType, bytes]]:
+def _group(
+    snapshot: Snapshot, symbols: Symbols | None, partial: bool, between: Callable[[], None]
+) -> Iterator[tuple[ChunkType, bytes]]:
     # An open path is one of this process; elsewhere it may name another file.
     binaries = tuple(replace(binary, open_path=None) for binary in snapshot.binaries)
     portable = replace(snapshot, binaries=binaries)
     arrays = arrays_of(snapshot)
     begin = {
         "facts": {
-            recorded_name(f): to_json(getattr(portable, f.name)) for f in fields(Snapshot) if f.name not in BULK
+            recorded_name(f): _fact(getattr(portable, f.name), between) for f in fields(Snapshot) if f.name not in BULK
         },
         "partial": partial,
         "stacks": len(snapshot.stacks),
@@ -160,3 +168,14 @@ def _group(snapshot: Snapshot, symbols: Symbols | None, partial: bool) -> Iterat
     if symbols is not None:
         yield ChunkType.SYMBOLS, encode_symbols(symbols)
     yield ChunkType.END, b"{}"
+
+
+def _fact(value: object, between: Callable[[], None]) -> object:
+    """Return a value as `to_json` does; of many things some at a time, with a call of `between` after each part."""
+    if not isinstance(value, tuple):
+        return to_json(value)
+    made = []
+    for at in range(0, len(value), _FACTS_AT_ONCE):
+        made += [to_json(one) for one in value[at : at + _FACTS_AT_ONCE]]
+        between()
+    return made

@@ -290,3 +290,11 @@ def test_a_recording_keeps_the_frames_of_a_script(targets: Path, tmp_path: Path)
     all_leaks = json.loads(again.read_text())["leaks"]
     leaks = [leak for leak in all_leaks if (leak["bytes"], leak["state"]) == (6009, "leaked")]
     assert [script_calls(leak) for leak in leaks] == [[LOAD, EACH, python_line("<module>", "each(2003)")]]
+
+
+def test_a_checkpoint_of_many_stacks_of_a_script_loses_none(tmp_path: Path) -> None:
+    recording, again = tmp_path / "run.refleak", tmp_path / "again.json"
+    command = [REFLEAK, "-o", recording, "--exec", "/usr/bin/python3", "-I", SCRIPTS / "many_stacks.py", "2.5"]
+    made = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    subprocess.run([REFLEAK, "report", recording, "--format", "json", "-o", again], check=True)
+    assert int(made) > 20_000 and json.loads(again.read_text())["lost"] == []

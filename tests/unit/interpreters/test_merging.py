@@ -113,11 +113,22 @@ def test_what_comes_is_only_kept_until_it_is_asked_for(monkeypatch: pytest.Monke
     monkeypatch.setattr(frames, "read_code", lambda blob: read.append(blob) or read_code(blob))
     book, stacks = InterpreterFrames(), {5: Stack(NATIVE)}
     book.add([code(77), code(78), *(stack(number, 5, [(77, 1, 73)]) for number in (11, 12, 13))])
-    assert (stacks, read, book.has_waiting) == ({5: Stack(NATIVE)}, [], True)
+    assert (stacks, read, book.waiting) == ({5: Stack(NATIVE)}, [], 3)
     book.settle(stacks, most=2)
-    assert (stacks.keys(), book.has_waiting) == ({5, 11, 12}, True)
+    assert (stacks.keys(), book.waiting) == ({5, 11, 12}, 1)
     book.settle(stacks)
-    assert (stacks.keys(), book.has_waiting, len(read)) == ({5, 11, 12, 13}, False, 1)
+    assert (stacks.keys(), book.waiting, len(read)) == ({5, 11, 12, 13}, 0, 1)
+
+
+def test_lines_are_looked_up_in_parts() -> None:
+    """Somebody may be held meanwhile."""
+    turns: list[int] = []
+    book, stacks = InterpreterFrames(), {5: Stack(NATIVE)}
+    book.add([*map(code, range(1, 1001)), stack(9, 5, [(1, 1, 73)])])
+    book.add([stack(1000 + number, 5, [(number, 1, 73)]) for number in range(1, 1001)])
+    book.settle(stacks)
+    book.look_up(lambda: turns.append(len(turns)))
+    assert len(turns) > 8 and len(book.frames) == 1000
 
 
 def test_a_code_that_comes_behind_its_stack_has_its_name_too() -> None:

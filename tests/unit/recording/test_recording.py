@@ -130,10 +130,29 @@ def test_a_checkpoint_lets_its_caller_work_between_chunks(tmp_path: Path) -> Non
     sizes = []
     writer = RecordingWriter(tmp_path / "run.refleak", INFO)
     writer.checkpoint(snapshot, lambda: sizes.append((tmp_path / "run.refleak").stat().st_size))
-    assert len(sizes) > 5 and sizes == sorted(set(sizes))
+    assert len(set(sizes)) > 5 and sizes == sorted(sizes)
     said = len(sizes)
     writer.write_snapshot(snapshot, None)
     assert len(sizes) == said
+
+
+def test_what_comes_while_a_checkpoint_is_written_is_in_the_next_one(tmp_path: Path) -> None:
+    """Of many stacks some are written at a time: whoever is held meanwhile waits for those alone."""
+    snapshot, _ = server()
+    stacks = dict(snapshot.stacks) | {1 << 60 | number: Stack((number, number + 1)) for number in range(9000)}
+    snapshot = replace(snapshot, stacks=stacks)
+    writer = RecordingWriter(path := tmp_path / "run.refleak", INFO)
+    shown = []
+
+    def another_comes() -> None:
+        shown.append(path.stat().st_size)
+        stacks[1 << 61 | len(shown)] = Stack((7,))
+
+    writer.checkpoint(snapshot, another_comes)
+    during = len(stacks) - len(shown)
+    assert len(set(shown)) > 8 and len(read_recording(path).snapshot.stacks) == during
+    writer.checkpoint(snapshot)
+    assert read_recording(path).snapshot.stacks == stacks
 
 
 def test_overtaken_checkpoints_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
