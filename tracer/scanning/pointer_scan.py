@@ -23,6 +23,8 @@ _IN_CACHE = 1 << 15
 _MOST_WORDS = 1 << 25
 _MOST_MAPPED = 1 << 38
 _MOST_HEADS = 1 << 20
+_LEAST_ADDRESS, _MOST_ADDRESS = np.uint64(1 << 12), np.uint64(1 << 47)
+"""Of a program's memory (Documentation/arch/x86/x86_64/mm.rst)."""
 _MOST_VTABLES = 1 << 16
 _VTABLE_WORDS, _LEAST_FUNCTIONS = 20, 2
 """As memcheck looks at what may be a table of virtual functions (memcheck/mc_leakcheck.c)."""
@@ -172,7 +174,8 @@ class PointerScan:
     def _heads(self, values: Addresses) -> Records:
         """Keep what stands before the pointers that may be a container's: those to the second word of a block, or the
         fourth, since malloc gives blocks at multiples of 16."""
-        chosen = distinct(values[values % np.uint64(16) == 8])[:_MOST_HEADS]
+        is_address = values - _LEAST_ADDRESS < _MOST_ADDRESS - _LEAST_ADDRESS  # a register may hold any number
+        chosen = distinct(values[is_address & (values % np.uint64(16) == 8)])[:_MOST_HEADS]
         heads = np.zeros(len(chosen), HEAD)
         heads["address"] = chosen
         heads["before"] = self._memory.gather(chosen - np.uint64(8 * HEAD_WORDS), HEAD_WORDS)

@@ -59,3 +59,18 @@ def test_no_more_is_read_than_is_permitted(most_pages: int | None, is_read: bool
                 scan.run(np.zeros(0, WORD), np.zeros(0, REGION))
             assert memory.bytes_read == 0
         del word
+
+
+def test_registers_may_hold_any_number() -> None:
+    """Of -8 the words before it are at the end of all addresses, of 8 they are before the first."""
+    with mmap.mmap(-1, PAGE) as room, closing(ProcessMemory(os.getpid())) as memory:
+        words = (ctypes.c_uint64 * (PAGE // 8)).from_buffer(room)
+        start = ctypes.addressof(words)
+        for index in range(4, len(words)):
+            words[index] = start + 8 * (index | 1)
+        plan = Layout((Range(start, start + PAGE, RegionKind.MAPPING),), ((start, start + PAGE),), (), ())
+        registers = np.array([(0, (1 << 64) - 8), (8, 8), (16, 24), (24, (1 << 47) - 8)], WORD)
+        read = PointerScan(memory, plan, time.monotonic() + 100).run(registers, np.zeros(0, REGION))
+        last = read.heads[read.heads["address"] == start + PAGE - 8]
+        assert last["before"].tolist() == [[start + PAGE - 24, start + PAGE - 24, start + PAGE - 8]]
+        del words
