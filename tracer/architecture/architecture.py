@@ -111,6 +111,11 @@ class Architecture(Protocol):
     def system_calls(self) -> Mapping[str, int]: ...
 
     @property
+    def exit_of_go(self) -> tuple[bytes, int]:
+        """The code of the function of Go's runtime that ends a process, and where in it the number is loaded."""
+        ...
+
+    @property
     def timed_code(self) -> TimedCode: ...
 
     def name_of(self, register: int) -> str:

@@ -78,6 +78,7 @@ class Line:
 class NumberedCall:
     """A system call whose number stands in the code: by the instruction, or by libc's function for any of them."""
 
+    number: int
     loads_at: int
     """Where its number is loaded."""
     behind: int

@@ -23,6 +23,7 @@ from tracer.errors import RefleakError
 from tracer.files.plain_file import open_plain
 from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Placement
+from tracer.model.raw_calls import RawCalls
 from tracer.model.snapshot import Binary, Unresolved
 from tracer.model.unwinding import UnwinderPlace
 from tracer.procfs.maps import MapsEntry
@@ -48,8 +49,8 @@ class OpenBinary:
     placements: list[tuple[int, Placement]] = field(default_factory=list)
     """With the index of each site."""
     unwinders: Sequence[UnwinderPlace] = ()
-    raw_forks: Sequence[int] = ()
-    """File offsets where children begin that it makes past libc's fork and vfork."""
+    raw_calls: RawCalls = RawCalls()
+    """Where children begin that it makes past libc's fork and vfork, and where it ends past libc's _exit."""
     unresolved: Sequence[Unresolved] = ()
     start_up: dict[tuple[str, ...], list[OpenBinary]] = field(default_factory=dict)
     """Of a program: what its loader maps before it starts, by what that depends on."""

@@ -19,6 +19,7 @@ from tracer.files.json_codec import from_json, parse, sparse_json
 from tracer.files.sealed_files import digest, name_of, read_sealed, write_sealed
 from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Placement
+from tracer.model.raw_calls import RawCalls
 from tracer.model.snapshot import UncoveredInstances, Unresolved
 from tracer.model.unwinding import UnwinderPlace
 
@@ -33,8 +34,7 @@ class FoundSites:
     unresolved: tuple[Unresolved, ...] = ()
     uncovered: tuple[UncoveredInstances, ...] = ()
     unwinders: tuple[UnwinderPlace, ...] = ()
-    raw_forks: tuple[int, ...] = ()
-    """File offsets of the first steps of children."""
+    raw_calls: RawCalls = RawCalls()
 
 
 @dataclass(frozen=True)
@@ -85,5 +85,5 @@ def _ranges(found: FoundSites) -> Iterator[tuple[int, int]]:
         yield placement.return_offset, _LEAST_CODE
     for place in found.unwinders:
         yield place.file_offset, _LEAST_CODE
-    for behind in found.raw_forks:
-        yield behind - _LEAST_CODE, 2 * _LEAST_CODE
+    for offset in (*found.raw_calls.forks, *found.raw_calls.ends):
+        yield offset - _LEAST_CODE, 2 * _LEAST_CODE

@@ -109,7 +109,8 @@ def holds_of(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
     if is_libc(binary) or (binary.is_static and not binary.image.soname):  # of a program's libc there is what it calls
         found += _fork_holds(binary) + _exec_holds(binary) + _dispatch_hold(binary) + _leave_hold(binary)
         found += _end_holds(binary) if ends else []
-    found += [Hold(offset, ControlKind.FORKED) for offset in binary.raw_forks]
+    found += [Hold(offset, ControlKind.FORKED) for offset in binary.raw_calls.forks]
+    found += [Hold(offset, ControlKind.ENDING) for offset in binary.raw_calls.ends] if ends else []
     return found + _start_hold(binary) + _jit_hold(binary) + _frame_holds(binary)
 
 

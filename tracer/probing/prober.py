@@ -74,7 +74,7 @@ class Prober:
         found = None
         with self._mishaps.attempt():
             found = self._site_finder.find(binary.image, binary.version)
-            binary.unwinders, binary.raw_forks = found.unwinders, found.raw_forks
+            binary.unwinders, binary.raw_calls = found.unwinders, found.raw_calls
         with self._mishaps.attempt():
             self._holds[binary.id] = holds_of(binary, ends=self._holds_ends)
             if binary.is_static or is_libc(binary):

@@ -16,7 +16,7 @@ from tracer.probing.found_sites import FoundSites, KeptSites
 from tracer.sites.costs import CostModel
 from tracer.sites.mentions import mentions
 from tracer.sites.placement import place
-from tracer.sites.raw_forks import find_raw_forks
+from tracer.sites.raw_calls import find_raw_calls
 from tracer.sites.resolve import functions_for, resolve
 from tracer.sites.unwinders import find_unwinders, refused_returns
 from tracer.specs.allocators import HEAP, MAPPINGS
@@ -77,7 +77,7 @@ class SiteFinder:
                                   p.site.function.function, reason) for p, reason in refused.items()]  # fmt: skip
         return FoundSites(
             tuple(p for p in placements if p not in refused), tuple(unresolved), tuple(uncovered),
-            tuple(find_unwinders(image, self._costs)), find_raw_forks(image),
+            tuple(find_unwinders(image, self._costs)), find_raw_calls(image),
         )  # fmt: skip
 
     def _entries(self, image: Image) -> list[Spec]:

@@ -1,7 +1,8 @@
-"""Raw forks: where a program makes a process itself, past libc's fork and vfork.
+"""Raw calls: where a program makes a process itself, past libc's fork and vfork, or ends past its _exit.
 
-By `syscall(SYS_clone, ...)`, or by the instruction: what runs behind it is the child's first step. A place counts only
-if it is certain that an instruction begins there, since a probe in the midst of one would break the program.
+By `syscall(SYS_clone, ...)`, or by the instruction: what runs behind it is the child's first step. An end is where its
+number is loaded (Go's runtime ends so). A place counts only if it is certain that an instruction begins there, since a
+probe in the midst of one would break the program.
 """
 
 from __future__ import annotations
@@ -13,23 +14,36 @@ from tracer.architecture.instruction import NumberedCall
 from tracer.elf.image import PF_X, PT_LOAD, Image
 from tracer.elf.imported_slots import imported_slots
 from tracer.elf.symbol_table import SymbolTable, read_symbol_table
+from tracer.model.raw_calls import RawCalls
 from tracer.sites.placement import LARGEST_FUNCTION
 
 _FUNCTION = "syscall"
-_CALLS = ("clone", "clone3")
+_FORKS, _END = ("clone", "clone3"), "exit_group"
 _PIECE, _OVERLAP = 1 << 24, 128
 _STUB_BYTES = 32
 _LONGEST_INSTRUCTION = 15
+_ALIGNMENT_OF_GO = 16
 
 
-def find_raw_forks(image: Image) -> tuple[int, ...]:
-    """Return the file offsets behind these calls; none of a libc's own."""
+def find_raw_calls(image: Image) -> RawCalls:
+    """Return where a binary makes these calls; none of a libc's own."""
     table = read_symbol_table(image)
     is_of_libc = bool(table.find("fork")) and bool(table.find("execve"))
     if image.machine != ARCHITECTURE.elf_machine or (is_of_libc and image.soname):
-        return ()
+        return RawCalls()
     finder = _Finder(image, table, by_function=table.mentions(_FUNCTION), by_instruction=not is_of_libc)
-    return tuple(sorted(set(finder.places())))
+    forks: set[int | None] = set()
+    ends: set[int | None] = set()
+    for call in finder.calls():
+        if _is_end(call):
+            ends.add(image.file_offset_of(call.loads_at))
+        else:
+            forks.add(image.file_offset_of(call.behind))
+    return RawCalls(*(tuple(sorted(offset for offset in found if offset is not None)) for found in (forks, ends)))
+
+
+def _is_end(call: NumberedCall) -> bool:
+    return call.number == ARCHITECTURE.system_calls[_END]
 
 
 class _Finder:
@@ -38,12 +52,12 @@ class _Finder:
         self._by_function, self._by_instruction = by_function, by_instruction
         self._slots: Mapping[int, str] | None = None
 
-    def places(self) -> Iterator[int]:
-        numbers = tuple(ARCHITECTURE.system_calls[name] for name in _CALLS)
+    def calls(self) -> Iterator[NumberedCall]:
+        """Yield those whose places are certain, and may be probed."""
+        numbers = tuple(ARCHITECTURE.system_calls[name] for name in (*_FORKS, _END))
         for call in self._calls(numbers):
-            offset = self._image.file_offset_of(call.behind)
-            if offset is not None and self._is_certain(call) and self._may_be_probed(call.behind):
-                yield offset
+            if self._is_certain(call) and (_is_end(call) or self._may_be_probed(call.behind)):
+                yield call
 
     def _calls(self, numbers: tuple[int, ...]) -> Iterator[NumberedCall]:
         for segment in self._image.segments:
@@ -62,10 +76,16 @@ class _Finder:
         if call.is_function and not self._leads_to_function(call):
             return False
         if function is None:  # a call of what is far away, at just its distance, is no accident
-            return call.is_function
+            return call.is_function or self._is_of_go(call)
         code = self._code(function.address, min(function.size, LARGEST_FUNCTION))
         places = {line.address for line in ARCHITECTURE.lines_of(code, function.address)}
         return {call.loads_at, call.behind} <= places
+
+    def _is_of_go(self, call: NumberedCall) -> bool:
+        """Tell whether this is the whole of the function of Go's runtime that ends a process."""
+        whole, before = ARCHITECTURE.exit_of_go
+        start = call.loads_at - before
+        return not start % _ALIGNMENT_OF_GO and self._code(start, len(whole)) == whole
 
     def _leads_to_function(self, call: NumberedCall) -> bool:
         if call.target is None:

@@ -1,4 +1,4 @@
-"""Where programs make processes themselves, in functions that are assembled here."""
+"""Where programs make processes themselves, and where they end, in functions that are assembled here."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from tracer.elf.image import Image
-from tracer.sites.raw_forks import find_raw_forks
+from tracer.sites.raw_calls import find_raw_calls
 
 CALL = "call syscall@plt"
 SLOT = "call *syscall@gotpcrel(%rip)"
 
 
-def offsets(folder: Path, code: str, *, size: str = ".-make") -> list[int]:
-    """Return the places by their distance from the function's start, in a library with this function only."""
+def raw_calls(folder: Path, code: str, *, size: str = ".-make") -> tuple[list[int], list[int]]:
+    """Return the places of forks and of ends by their distance from the function's start, in a library with this
+    function only."""
     text = f".globl make\n.type make,@function\nmake:\n{code}\n.size make,{size}\n"
     (folder / "a.s").write_text(text + '.section .note.GNU-stack,"",@progbits\n')
     subprocess.run(["gcc", "-shared", "-nostdlib", "-o", "a.so", "a.s"], cwd=folder, check=True)
@@ -24,7 +25,16 @@ def offsets(folder: Path, code: str, *, size: str = ".-make") -> list[int]:
     image = Image.open(folder / "a.so")
     offset = image.file_offset_of(start)
     assert offset is not None
-    return [place - offset for place in find_raw_forks(image)]
+    found = find_raw_calls(image)
+    return [place - offset for place in found.forks], [place - offset for place in found.ends]
+
+
+def offsets(folder: Path, code: str, *, size: str = ".-make") -> list[int]:
+    return raw_calls(folder, code, size=size)[0]
+
+
+def ends(folder: Path, code: str, *, size: str = ".-make") -> list[int]:
+    return raw_calls(folder, code, size=size)[1]
 
 
 @pytest.mark.parametrize(("call", "size"), [(CALL, 5), (SLOT, 6)])
@@ -63,3 +73,31 @@ def test_where_no_function_is_known_a_call_counts_and_an_instruction_does_not(tm
     code = f"mov $56,%edi\n{CALL}\nmov %eax,%ebx\nmov $56,%eax\nsyscall\nret"
     assert offsets(tmp_path, code) == [10, 19]
     assert offsets(tmp_path, code, size="0") == [10]
+
+
+@pytest.mark.parametrize("code", [
+    "push %rbx\nmov $231,%eax\nsyscall\nhlt", f"push %rbx\nmov $231,%edi\nxor %eax,%eax\n{CALL}\nhlt",
+])  # fmt: skip
+def test_a_process_ends_where_the_number_is_loaded(tmp_path: Path, code: str) -> None:
+    assert raw_calls(tmp_path, code) == ([], [1])
+
+
+@pytest.mark.parametrize("code", [
+    "mov $60,%eax\nsyscall\nhlt",  # of a thread
+    "mov $231,%eax\nmov %edi,%eax\nsyscall\nhlt",
+    "mov $231,%edi\ncall other@plt\nhlt",
+    "movabs $0x90050f000000e7b8,%rbx\nret",  # in the midst of an instruction
+])  # fmt: skip
+def test_what_may_be_no_end_is_none(tmp_path: Path, code: str) -> None:
+    assert ends(tmp_path, code) == []
+
+
+GO = "mov 8(%rsp),%edi\nmov $231,%eax\nsyscall\nret"
+
+
+@pytest.mark.parametrize(("code", "places"), [
+    (GO, [4]), (f".balign 16\nnop\n.balign 16\n{GO}", [20]), (f".balign 16\nnop\n{GO}", []), (GO[:-3] + "hlt", []),
+])  # fmt: skip
+def test_the_end_of_go_is_known_without_its_name(tmp_path: Path, code: str, places: list[int]) -> None:
+    """`go build -ldflags=-s` leaves no symbol, but the function itself, at a multiple of 16."""
+    assert ends(tmp_path, f".balign 16\nmake2:{code}", size="0") == places

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tracer.architecture.x86_64 import frames, instruction_classes, instructions, passed_values, registers, timed_code
 from tracer.architecture.x86_64.registers import Register
-from tracer.architecture.x86_64.system_calls import NUMBERS, behind_system_call, numbered_calls
+from tracer.architecture.x86_64.system_calls import EXIT_OF_GO, NUMBERS, behind_system_call, numbered_calls
 
 
 class X86:
@@ -41,6 +41,7 @@ class X86:
     is_refused = staticmethod(instruction_classes.is_refused)
     behind_system_call = staticmethod(behind_system_call)
     numbered_calls = staticmethod(numbered_calls)
+    exit_of_go = EXIT_OF_GO
 
     def name_of(self, register: int) -> str:
         return Register(register).name.lower()

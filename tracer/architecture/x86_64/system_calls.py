@@ -9,7 +9,10 @@ from tracer.architecture.instruction import NumberedCall
 from tracer.architecture.x86_64.instructions import lines_of, place_beside_code
 from tracer.late_patterns import late_pattern
 
-NUMBERS = {"mmap": 9, "mprotect": 10, "munmap": 11, "mremap": 25, "clone": 56, "fork": 57, "vfork": 58, "clone3": 435}
+NUMBERS = {
+    "mmap": 9, "mprotect": 10, "munmap": 11, "mremap": 25, "clone": 56, "fork": 57, "vfork": 58, "exit_group": 231,
+    "clone3": 435,
+}  # fmt: skip
 """arch/x86/entry/syscalls/syscall_64.tbl."""
 _COMPARISON = rb"(?:\x48\x3d....|\x48\x85\xc0)?"
 """cmp $..., %rax, or test %rax, %rax: a probe on it would be single-stepped, on the jump behind it is not."""
@@ -18,6 +21,9 @@ _TO_FUNCTION, _TO_KERNEL = b"\xbf", b"\xb8"
 _LOADED = {_TO_FUNCTION: late_pattern(r"[er]?di[l]?\b"), _TO_KERNEL: late_pattern(r"[er]?a[xlh]\b")}
 _BETWEEN_BYTES = 96
 _SYSTEM_CALL = b"\x0f\x05"
+EXIT_OF_GO = bytes.fromhex("8b7c2408 b8e7000000 0f05 c3"), 4
+"""The code of Go's runtime.exit (sys_linux_amd64.s), of which programs that are linked with -s have no name, and where
+in it the number is loaded: mov 8(%rsp), %edi; mov $231, %eax; syscall; ret."""
 _ENDS = ("call", "ret", "hlt", "ud2", "int3", "syscall")
 
 
@@ -60,7 +66,8 @@ def _call_behind(code: bytes, address: int, at: int, load: bytes) -> Iterator[Nu
     for line in lines:
         if line.name.startswith(("j", "loop")) or line.name in _ENDS:
             if line.name == ("call" if load == _TO_FUNCTION else "syscall"):
-                yield NumberedCall(start, line.end, load == _TO_FUNCTION, line.target, place_beside_code(line))
+                number = int.from_bytes(code[at + 1 : at + 5], "little")
+                yield NumberedCall(number, start, line.end, load == _TO_FUNCTION, line.target, place_beside_code(line))
             return
         if _LOADED[load].match(line.operands):
             return
