@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import struct
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from tracer.kernel import bpf
 from tracer.kernel.bpf import ProgramType
-from tracer.kernel.btf import VMLINUX, Btf
+from tracer.kernel.known_offsets import TASK_ITERATOR, function_number
 
 REGISTER_WORDS = 21
 """Of struct pt_regs (arch/x86/include/asm/ptrace.h)."""
 _BYTES = 8 * REGISTER_WORDS
-_ITERATED = "bpf_iter_task"
 _PROBE_READ_KERNEL, _SEQ_WRITE, _TASK_PT_REGS = 113, 127, 175
 """Helpers of include/uapi/linux/bpf.h; the last is of Linux 5.15."""
 _MOVE, _MOVE_IMMEDIATE, _ADD_IMMEDIATE, _LOAD, _JUMP_IF_EQUAL, _CALL, _EXIT = 0xBF, 0xB7, 0x07, 0x79, 0x15, 0x85, 0x95
@@ -30,7 +28,7 @@ class TaskRegisters:
     def __init__(self) -> None:
         self._program = bpf.load_program(
             ProgramType.TRACING, "registers", _code(), attach_type=bpf.TRACE_ITERATOR,
-            traced_function=_iterated_function(),
+            traced_function=function_number(TASK_ITERATOR),
         )[0]  # fmt: skip
 
     def close(self) -> None:
@@ -43,12 +41,6 @@ class TaskRegisters:
         except OSError:
             return None
         return np.frombuffer(data, np.uint64).copy() if len(data) == _BYTES else None
-
-
-@cache
-def _iterated_function() -> int:
-    """Return the number of the iterator's function; 0 where this kernel has none."""
-    return Btf(VMLINUX.read_bytes()).function(_ITERATED) or 0
 
 
 def _instruction(operation: int, to: int = 0, source: int = 0, offset: int = 0, immediate: int = 0) -> bytes:

@@ -9,14 +9,20 @@ import pytest
 
 from tracer.kernel import known_offsets as module
 from tracer.kernel.btf import MEMBERS
-from tracer.kernel.known_offsets import known_offsets
+from tracer.kernel.known_offsets import TASK_ITERATOR, function_number, known_offsets
 
 OFFSETS = {macro: 8 * index for index, macro in enumerate(MEMBERS)}
+ASKED = {"boot": "first", "members": dict(MEMBERS), "functions": [TASK_ITERATOR]}
+FUNCTIONS = {TASK_ITERATOR: 64_247}
 
 
 class _Kernel:
     def __init__(self) -> None:
-        self.asked = 0
+        self.asked = self.asked_for_functions = 0
+
+    def function(self, name: str) -> int:
+        self.asked_for_functions += 1
+        return FUNCTIONS[name]
 
     def offsets(self) -> dict[str, int]:
         self.asked += 1
@@ -27,6 +33,8 @@ class _Kernel:
 def kernel(monkeypatch: pytest.MonkeyPatch) -> _Kernel:
     made = _Kernel()
     monkeypatch.setattr(module, "kernel_offsets", made.offsets)
+    monkeypatch.setattr(module, "_numbers", {})
+    monkeypatch.setattr(module, "Btf", lambda _: made)
     return made
 
 
@@ -57,6 +65,16 @@ def test_they_are_read_once(kernel: _Kernel, boot: Path, cache: Path) -> None:
     assert kernel.asked == 1
 
 
+def test_so_are_the_numbers_of_functions(
+    kernel: _Kernel, boot: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody is held when one of them is asked for."""
+    known_offsets(cache, boot)
+    monkeypatch.setattr(module, "_numbers", {})
+    known_offsets(cache, boot)
+    assert (function_number(TASK_ITERATOR), kernel.asked_for_functions) == (64_247, 1)
+
+
 def test_another_start_of_the_kernel_may_be_of_another_kernel(kernel: _Kernel, boot: Path, cache: Path) -> None:
     known_offsets(cache, boot)
     boot.write_text("second\n")
@@ -66,9 +84,10 @@ def test_another_start_of_the_kernel_may_be_of_another_kernel(kernel: _Kernel, b
 
 @pytest.mark.parametrize("damage", [
     "", "[]", "{}", "null", '{"asked": 1, "offsets": {}}',
-    json.dumps({"asked": {"boot": "first", "members": dict(MEMBERS)}, "offsets": {}}),
-    json.dumps({"asked": {"boot": "first", "members": dict(MEMBERS)}, "offsets": dict.fromkeys(MEMBERS, 1.5)}),
-    json.dumps({"asked": {"boot": "first", "members": {"TASK_MM": "task_struct.mm"}}, "offsets": OFFSETS}),
+    json.dumps({"asked": ASKED, "offsets": {}, "functions": FUNCTIONS}),
+    json.dumps({"asked": ASKED, "offsets": dict.fromkeys(MEMBERS, 1.5), "functions": FUNCTIONS}),
+    json.dumps({"asked": ASKED, "offsets": OFFSETS, "functions": {TASK_ITERATOR: None}}),
+    json.dumps({"asked": {"boot": "first", "members": dict(MEMBERS)}, "offsets": OFFSETS}),
 ])  # fmt: skip
 def test_what_is_not_whole_is_read_anew(kernel: _Kernel, boot: Path, cache: Path, damage: str) -> None:
     (cache / "kernel-offsets.json").write_text(damage)
