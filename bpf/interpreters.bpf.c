@@ -90,12 +90,18 @@ int interpreters_luajit(struct pt_regs *ctx)
 /* Send what is not yet known of the code that a frame runs. */
 INLINE void keep_code(struct thread *thread, struct interpreter *interpreter, u64 index)
 {
-	u64 object, size, id, yes = 1;
+	u64 object, size, slot, id, yes = 1;
 
 	MASK(index, INTERPRETER_FRAMES);
 	id = interpreter->stack.frames[index].code;
-	if (!id || map_lookup(INTERPRETER_CODES, &id))
+	slot = id;
+	MASK(slot, KNOWN_CODES);
+	if (!id || interpreter->sent[slot] == id)
 		return;
+	if (map_lookup(INTERPRETER_CODES, &id)) {
+		interpreter->sent[slot] = id;
+		return;
+	}
 	object = interpreter->objects[index];
 	interpreter->record.id = id;
 	if (object & 7)

@@ -17,6 +17,9 @@
 #define LUA_ENTRIES 64
 #define CONTENT_BYTES 64
 #define OBJECT_WORDS 32
+#define WINDOW_WORDS 256
+#define APART 240 /* from which word on a frame is read that is near no other */
+#define KNOWN_CODES 128
 
 enum interpreter_kind {
 	RUNS_PYTHON = 1,
@@ -48,6 +51,21 @@ struct luajit {
 	u64 is_pseudo; /* of a vararg function, whose arguments it holds: the one above was the function's own */
 };
 
+/* A code object that was looked at, and what tells it from all others. */
+struct known_code {
+	u64 code;
+	u64 id;
+};
+
+/* Memory that frames of Python lie in, one behind the other mostly: read at once for many of them. */
+struct window {
+	u64 start;
+	u64 end;
+	u64 last; /* address of the frame that is looked at */
+	u64 frame; /* and its first word */
+	u64 words[WINDOW_WORDS];
+};
+
 struct interpreter {
 	u64 state; /* PyThreadState */
 	u64 missed; /* number of thread states when this thread was last seen to have none */
@@ -65,6 +83,12 @@ struct interpreter {
 	u64 lua_lost; /* slot of the outermost entry for which there was no room; 0: none */
 	u64 words[OBJECT_WORDS]; /* the object that is looked at */
 	u64 content[CONTENT_BYTES / 8];
+	u32 pid; /* whose code `known` is of, as the count of ended ones was: */
+	u32 generation;
+	u64 code_ends;
+	struct known_code known[KNOWN_CODES];
+	u64 sent[KNOWN_CODES]; /* codes that the tracer was told of lately */
+	struct window window;
 	u64 objects[INTERPRETER_FRAMES]; /* code object of each frame; in the low bits the Lua layout, 0: Python */
 	struct lua_entry lua[LUA_ENTRIES];
 	struct luajit luajit;

@@ -32,7 +32,7 @@ struct true_return;
 ROOM(thread, 56000);
 ROOM(cached_walk, 4352);
 ROOM(calls, 3328);
-ROOM(interpreter, 33280);
+ROOM(interpreter, 38656);
 ROOM(true_return, 16);
 
 /* Told before the programs are loaded, and fixed: the verifier drops what they turn off. */
@@ -123,6 +123,7 @@ DECLARE_MAP(PROGRAMS, PROG_ARRAY, u32, u32, 16);
 DECLARE_VALUE(SHARED, struct shared);
 DECLARE_ARRAY(SITES, struct site, MAX_SITES);
 DECLARE_ARRAY(PYTHONS, struct python, TABLES);
+DECLARE_ARRAY(CODE_ENDS, u64, 256);
 DECLARE_ARRAY(LUAS, struct lua, LUA_LAYOUTS);
 
 /* Tables of mappings; where unwinding rules begin, by page and by address in it; and the rules. */

@@ -19,6 +19,9 @@
 
 #define THREAD_STATES 512
 #define FRAMES_PASSED_OVER 1024
+#define PAGE_MASK 4095ULL
+#define CODE_END_SLOTS 256 /* of CODE_ENDS */
+#define NEAR_FRAME 1024 /* bytes: the next frame lies below this one on the thread's stack of frames */
 #define MISSES_IN_A_ROW 16 /* then only the 32nd, the 64th, ... */
 #define IDENTITY_FIRST 8 /* words of a code object that stay as they are: counts, line, names, tables */
 #define IDENTITY_LAST 17
@@ -96,14 +99,55 @@ INLINE struct key code_key(struct thread *thread, u64 code)
 	return key;
 }
 
+/* How many code objects have ended: of some processes together. */
+INLINE u64 *code_ends_of(u32 pid)
+{
+	u64 slot = pid;
+
+	MASK(slot, CODE_END_SLOTS);
+	return &VALUE(CODE_ENDS)->at[slot];
+}
+
+/* Forget the code objects that the thread knows, where one has ended meanwhile, or they are another program's. */
+INLINE void check_known_codes(struct thread *thread, struct interpreter *interpreter)
+{
+	u64 ends = *(volatile u64 *)code_ends_of(thread->pid);
+
+	if (interpreter->code_ends == ends && interpreter->pid == thread->pid &&
+	    interpreter->generation == thread->generation)
+		return;
+	interpreter->code_ends = ends;
+	interpreter->pid = thread->pid;
+	interpreter->generation = thread->generation;
+	bpf_probe_read_kernel(interpreter->known, sizeof(interpreter->known), BLANK(INTERPRETERS));
+}
+
+INLINE struct known_code *known_code(struct interpreter *interpreter, u64 code)
+{
+	u64 slot = code >> 4 ^ code >> 11;
+
+	MASK(slot, KNOWN_CODES);
+	return &interpreter->known[slot];
+}
+
 /* What tells this code object from every other that stands or stood here; 0 if it is none. */
 INLINE u64 python_code(struct thread *thread, struct interpreter *interpreter, struct python *python, u64 code)
 {
-	u64 hash = mixed((u64)thread->pid << 16 ^ thread->generation, code), *known;
+	struct known_code *here = known_code(interpreter, code);
 	struct key key = code_key(thread, code);
+	u64 hash, *known;
 
-	if (python->ends_seen && (known = map_lookup(PYTHON_CODES, &key)))
-		return *known;
+	if (python->ends_seen) {
+		if (here->code == code)
+			return here->id;
+		known = map_lookup(PYTHON_CODES, &key);
+		if (known) {
+			here->code = code;
+			here->id = *known;
+			return *known;
+		}
+	}
+	hash = mixed((u64)thread->pid << 16 ^ thread->generation, code);
 	if (bpf_probe_read_user(interpreter->words, (IDENTITY_LAST + 1) * 8, (void *)code))
 		return 0;
 	if (interpreter->words[OBJECT_TYPE_WORD] != python->code_type)
@@ -119,8 +163,11 @@ INLINE u64 python_code(struct thread *thread, struct interpreter *interpreter, s
 		hash = mixed_content(interpreter, hash, file + python->ascii_text, user_word(file + STR_LENGTH));
 	}
 	hash |= !hash;
-	if (python->ends_seen)
+	if (python->ends_seen) {
 		map_update(PYTHON_CODES, &key, &hash, ANY);
+		here->code = code;
+		here->id = hash;
+	}
 	return hash;
 }
 
@@ -130,6 +177,56 @@ INLINE void python_code_ends(struct thread *thread, u64 code)
 	struct key key = code_key(thread, code);
 
 	map_delete(PYTHON_CODES, &key);
+	__sync_fetch_and_add(code_ends_of(thread->pid), 1);
+}
+
+/* The word at a byte offset of the frame that is looked at. */
+INLINE u64 frame_word(struct interpreter *interpreter, u32 offset)
+{
+	u64 index = interpreter->window.frame + (offset >> 3);
+
+	MASK(index, WINDOW_WORDS);
+	return interpreter->window.words[index];
+}
+
+INLINE u8 frame_byte(struct interpreter *interpreter, u32 offset)
+{
+	return frame_word(interpreter, offset) >> ((offset & 7) << 3);
+}
+
+/*
+ * Look at a frame, which is there already, or is read: where the one before is
+ * near, with those that lie below it, as far as its page goes. Returns whether
+ * it could be read.
+ */
+INLINE int look_at_frame(struct interpreter *interpreter, u64 own)
+{
+	struct window *window = &interpreter->window;
+	u64 end = own + FRAME_BYTES, before = window->last, first, size;
+
+	if (own & 7)
+		return 0;
+	window->last = own;
+	if (own >= window->start && end <= window->end) {
+		window->frame = (own - window->start) >> 3;
+		return 1;
+	}
+	if (before - own >= NEAR_FRAME) {
+		window->frame = APART;
+		return !bpf_probe_read_user(&window->words[APART], FRAME_BYTES, (void *)own);
+	}
+	first = own & ~PAGE_MASK;
+	if (end - first > 8 * APART)
+		first = end - 8 * APART;
+	window->start = window->end = 0;
+	size = end - first;
+	BARRIER(size);
+	if (size > 8 * APART || bpf_probe_read_user(window->words, size, (void *)first))
+		return 0;
+	window->start = first;
+	window->end = end;
+	window->frame = (own - first) >> 3;
+	return 1;
 }
 
 INLINE int find_end_turn(struct interpreter_walk *walk)
@@ -137,13 +234,13 @@ INLINE int find_end_turn(struct interpreter_walk *walk)
 	struct python *python = python_of(walk->thread);
 	struct interpreter *interpreter = walk->interpreter;
 
-	if (!interpreter->at || bpf_probe_read_user(interpreter->words, FRAME_BYTES, (void *)interpreter->at))
+	if (!interpreter->at || !look_at_frame(interpreter, interpreter->at))
 		return 1;
-	if (byte_of(interpreter, python->mark) == python->mark_value) {
+	if (frame_byte(interpreter, python->mark) == python->mark_value) {
 		interpreter->stack.frames[INTERPRETER_FRAMES - 1].place = place_of(interpreter, interpreter->at);
 		return 1;
 	}
-	interpreter->at = word_of(interpreter, python->previous);
+	interpreter->at = frame_word(interpreter, python->previous);
 	return 0;
 }
 
@@ -168,12 +265,12 @@ INLINE int python_frame_turn(struct interpreter_walk *walk)
 	int is_last;
 
 	walk->is_over = !own;
-	if (!own || bpf_probe_read_user(interpreter->words, FRAME_BYTES, (void *)own))
+	if (!own || !look_at_frame(interpreter, own))
 		return 1;
-	is_last = byte_of(interpreter, python->mark) == python->mark_value;
-	code = word_of(interpreter, python->code) & ~7ULL;
-	instruction = word_of(interpreter, python->instruction);
-	previous = word_of(interpreter, python->previous);
+	is_last = frame_byte(interpreter, python->mark) == python->mark_value;
+	code = frame_word(interpreter, python->code) & ~7ULL;
+	instruction = frame_word(interpreter, python->instruction);
+	previous = frame_word(interpreter, python->previous);
 	BARRIER(is_last);
 	if (!is_last && !previous) { /* of no run: 3.15 begins each thread's frames with one like that */
 		walk->is_over = 1;
@@ -209,6 +306,8 @@ INLINE void walk_python(struct thread *thread, struct interpreter *interpreter)
 		interpreter->place = interpreter->at;
 		interpreter->at = user_word(interpreter->at + python->c_frame_current);
 	}
+	check_known_codes(thread, interpreter);
+	interpreter->window.start = interpreter->window.end = interpreter->window.last = 0;
 	REPEAT(INTERPRETER_FRAMES, python_frame, &walk);
 	if (!walk.is_over)
 		find_end(&walk, interpreter, python);

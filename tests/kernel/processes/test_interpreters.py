@@ -108,7 +108,15 @@ def test_a_name_that_is_not_ascii(python_run: Run) -> None:
 def test_code_objects_that_take_each_others_place(python_run: Run) -> None:
     outer = (python_line("recycled", 'exec(code, {"leak": library.leak_block})'), python_line("<module>", "recycled()"))
     assert calls(python_run, 5003) == {
-        (("<module>", f"<made {blank}>", blank + 1), *outer): 1 for blank in range(31)
+        (("<module>", f"<made {blank}>", blank + 1), *outer): 1 for blank in range(20)
+    }
+
+
+def test_code_objects_that_another_thread_replaces(python_run: Run) -> None:
+    found = calls(python_run, 5009)
+    execute = python_line("recycled_by_another.<locals>.execute", 'exec(box[0], {"leak": library.leak_block})')
+    assert {frames[:2]: count for frames, count in found.items()} == {
+        (("<module>", f"<sent {blank}>", blank + 1), execute): 1 for blank in range(20)
     }
 
 

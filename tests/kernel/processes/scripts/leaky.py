@@ -37,11 +37,39 @@ def größe(size):
     library.leak_block(size)
 
 
+def made_codes(size, word):
+    """Yield ten code objects, twice; the latter take places of the former, which have ended by then."""
+    places = set()
+    for first in (0, 10):
+        codes = [compile("\n" * n + f"leak({size})", f"<{word} {n}>", "exec") for n in range(first, first + 10)]
+        places.update(map(id, codes))
+        while codes:
+            yield codes.pop(0)
+    assert len(places) < 20
+
+
 def recycled():
-    for blank in range(31):
-        code = compile("\n" * blank + "leak(5003)", f"<made {blank}>", "exec")
+    for code in made_codes(5003, "made"):
         exec(code, {"leak": library.leak_block})
-        del code
+
+
+def recycled_by_another():
+    """A thread executes what this one makes, and takes away."""
+    box, ready, done = [None], threading.Semaphore(0), threading.Semaphore(0)
+
+    def execute():
+        while not ready.acquire() or box[0]:
+            exec(box[0], {"leak": library.leak_block})
+            done.release()
+
+    thread = threading.Thread(target=execute)
+    thread.start()
+    for box[0] in made_codes(5009, "sent"):
+        ready.release()
+        done.acquire()
+        box[0] = None
+    ready.release()
+    thread.join()
 
 
 def deep(levels, size):
@@ -72,6 +100,7 @@ for _ in generated(4001):
     pass
 größe(6007)
 recycled()
+recycled_by_another()
 made(9011)
 deep(150, 7001)
 if os.fork() == 0:
