@@ -74,6 +74,8 @@ class Follower:
         """Processes that are about to exec by another thread than the first, by which the kernel knows their links."""
         self._expected: set[int] = set()
         """Processes that are about to exec what has been linked."""
+        self._with_rights: set[int] = set()
+        """Processes that have executed a program with rights of its own, and are still to begin it."""
         self._started: set[int] = set()
         """Processes that are held at their program's first step, by what is handled now."""
         self._begun: set[int] = set()
@@ -263,6 +265,7 @@ class Follower:
         self._binaries.recheck()
         if has_other_rights(pid):
             self._prober.gained_rights(pid)
+            self._with_rights.add(pid)
         if pid in self._started:  # it stands in the loader by now: what it maps is read for that, once
             self._begun.add(pid)
         else:
@@ -275,9 +278,10 @@ class Follower:
         is_expected = pid in self._expected
         is_held = self._can_hold and self._prober.holds_start(pid, binaries)
         if not (is_held and (binaries or is_expected)) and not (is_expected and not self._can_hold):
-            self.unfollowed.begins((pid, generation), binaries)
+            self.unfollowed.begins((pid, generation), binaries, with_rights=pid in self._with_rights)
             self._link(pid, generation, binaries)
         self._expected.discard(pid)
+        self._with_rights.discard(pid)
 
     def _link(self, pid: int, generation: int, binaries: Sequence[OpenBinary]) -> None:
         """Give a process the probes of what it maps; none where its probes were taken out, or code of another program
@@ -355,7 +359,7 @@ class Follower:
         self.unfollowed.exits(space[0], int(control["wait_status"]))
         self._unheld.pop(space, None)
         self._headless.discard(space)
-        for pids in (self._renumbered, self._expected, self._begun):
+        for pids in (self._renumbered, self._expected, self._begun, self._with_rights):
             pids.discard(space[0])
         self._processes.exited(space[0], int(control["wait_status"]), moment.trace_ns)
         self._ended(space, moment)

@@ -26,6 +26,8 @@ class Unfollowed:
         """Children that share their maker's memory, and were not held at their first step or an exec so far."""
         self.programs: list[int] = []
         """Processes that executed a program without its loader's, or if static its own, first step being held."""
+        self.with_rights: list[int] = []
+        """The same, of a program with rights of its own: the kernel takes the breakpoints that they inherited."""
         self.lapses = 0
         """Processes that ran on without probes, for a moment or for good, when their first thread had ended."""
         self.copies = 0
@@ -74,11 +76,13 @@ class Unfollowed:
         if path and (why := why_foreign(path)):
             self._next[pid] = why
 
-    def begins(self, space: Space, binaries: Sequence[OpenBinary]) -> None:
-        """A process has begun a program without being held, and maps these."""
+    def begins(self, space: Space, binaries: Sequence[OpenBinary], *, with_rights: bool) -> None:
+        """A process has begun a program without being held, and maps these. `with_rights`: it has rights of its own."""
         executed = self._next.pop(space[0], None)
         if not binaries and (why := why_foreign(f"/proc/{space[0]}/exe") or executed):
             self.foreign[space] = why
+        elif with_rights:
+            self.with_rights.append(space[0])
         else:
             self.programs.append(space[0])
 
@@ -97,6 +101,9 @@ class Unfollowed:
             why = "its exec was not seen, or is of a kind unknown here" if self._can_hold else cannot
             reason = f"program that was not traced from its start: {why}"
             yield Loss(reason, len(self.programs), "none", pids=_each(self.programs))
+        if self.with_rights:
+            reason = "program that was not traced from its start: it has rights of its own (setuid, setgid)"
+            yield Loss(reason, len(self.with_rights), "none", pids=_each(self.with_rights))
         if self.lapses:
             reason = "process that ran on without all of its probes, when its first thread had ended before others"
             yield Loss(reason, self.lapses, "none", EVERY_KIND)

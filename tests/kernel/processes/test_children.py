@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +164,13 @@ def test_children_are_left_alone_when_forks_are_not_followed(refleak: Refleak) -
     assert of(run, "before_fork") == [(parent["pid"], "leaked", 11, 407)]
     assert of(run, "in_child") == []
     assert run.blocks == (13, 2, 11, 407)
+
+
+def test_a_program_with_rights_of_its_own_is_told(refleak: Refleak, targets: Path, tmp_path: Path) -> None:
+    """The kernel takes what it would be held by from it."""
+    program = shutil.copy(targets / "clean", tmp_path / "program")
+    os.chown(program, 0, 1)
+    program.chmod(0o2755)
+    run = refleak(target=("/bin/sh", "-c", f"{program}; true"))
+    [(reason, count)] = run.lost.items()
+    assert count == 1 and reason.endswith("it has rights of its own (setuid, setgid)")
