@@ -16,6 +16,7 @@ _STATE_IN_R_DEBUG = 24
 _FORK_BYTES = 512
 _FORKS = ("clone", "fork", "vfork")
 _AND_ITS_MAKER = 1
+_OF_GO = (ControlKind.STARTED, ControlKind.FORKED, ControlKind.ENDING)
 _ENDS = (("_exit", "_Exit"), ("abort",))
 """Of each the first name that is there: whatever ends a process by itself comes to one of them."""
 _EXECS = (("execve", ControlKind.EXECUTES), ("execveat", ControlKind.EXECUTES_AT))
@@ -116,7 +117,7 @@ def holds_of(binary: OpenBinary, *, ends: bool = False) -> list[Hold]:
 
 def lead_further(holds: Iterable[Hold]) -> bool:
     """Return whether more may be seen after these holds: the children of a Go program exec where it is not seen."""
-    return any(hold.kind not in (ControlKind.STARTED, ControlKind.FORKED) for hold in holds)
+    return any(hold.kind not in _OF_GO for hold in holds)
 
 
 def is_libc(binary: OpenBinary) -> bool:
