@@ -204,9 +204,9 @@ class Maps:
         return mmap.mmap(self.fds[name], pages, mmap.MAP_SHARED, offset=start)
 
     def close(self) -> None:
-        for view in self._views.values():
+        for view in list(self._views.values()):
             view.close()
-        for fd in self.fds.values():
+        for fd in list(self.fds.values()):  # after an interrupt a thread may still make some
             os.close(fd)
 
 

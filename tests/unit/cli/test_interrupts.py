@@ -6,10 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from built_program import build
+
+from tracer.cli import main as main_module
 
 ROOT = Path(__file__).parents[3]
 WITHIN = """\
@@ -101,3 +105,31 @@ def test_who_ignores_or_blocks_interrupts_is_not_ended_by_one(tmp_path: Path, ho
     before = build(tmp_path, BEFORE, "-shared", "-fPIC")
     status, said = ended("env", how, str(ROOT / "refleak"), "--version", preload=before)
     assert (status, said.startswith("refleak ")) == (0, True)
+
+
+def of_a_class(_: object) -> int:
+    """Python 3.11 makes an interrupt in the midst of a class another error."""
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt as interrupt:
+        raise RuntimeError("Error calling __set_name__ on 'Field' instance") from interrupt
+
+
+def of_what_was_half_done(_: object) -> int:
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise RuntimeError("dictionary changed size during iteration")
+
+
+def of_its_own(_: object) -> int:
+    raise RuntimeError("of its own")
+
+
+@pytest.mark.parametrize(("run", "status"), [(of_a_class, 130), (of_what_was_half_done, 130), (of_its_own, 70)])
+def test_what_an_interrupt_becomes_is_an_interrupt(
+    run: Callable[[object], int], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main_module, "_parsed", lambda name, words: (SimpleNamespace(run=run), None))
+    assert main_module.main(["report"]) == status
+    assert ("failed by itself" in capsys.readouterr().err) == (status == 70)
