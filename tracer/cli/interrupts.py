@@ -25,9 +25,10 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def check_interrupts() -> None:
-    """Raise KeyboardInterrupt where one was raised before: whatever was under way took it for an error of its own."""
+    """Raise KeyboardInterrupt where one was raised before: whatever was under way took it for an error of its own, as
+    Python does in the midst of a class (up to 3.11), or met what it had left half done."""
     if _raised:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt from None
 
 
 def _unraisable(what: Any) -> None:

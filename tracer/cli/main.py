@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from tracer import __version__
-from tracer.cli.interrupts import interruptible, last_words
+from tracer.cli.interrupts import check_interrupts, interruptible, last_words
 from tracer.cli.standard_streams import flush_streams, give_up_streams, open_missing_streams
 from tracer.errors import (
     CannotWrite,
@@ -122,8 +122,7 @@ def _run(words: Sequence[str]) -> int:
             return _print_error(broken, words)
         return _print_error(PackageMissing(f"the Python package {error.name} is missing"), words)
     except Exception as error:
-        if _is_of_interrupt(error):
-            raise KeyboardInterrupt from None
+        check_interrupts()
         return _print_failure(error, words)
     finally:
         for reason in refusals:
@@ -147,14 +146,6 @@ def _without_packages() -> int:
 
         write_checks(checks, sys.stdout)
     return next((check.exit_code for check in checks if check.is_obstacle), 0)
-
-
-def _is_of_interrupt(error: BaseException | None) -> bool:
-    """Tell whether an error is what an interrupt has become, as in the midst of a class that is made (Python makes it a
-    RuntimeError up to 3.11), or met things that it had left half done."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def _is_verbose(words: Sequence[str]) -> bool:
