@@ -7,7 +7,7 @@ probe in the midst of one would break the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tracer.architecture.current import ARCHITECTURE
 from tracer.architecture.instruction import NumberedCall
@@ -32,14 +32,16 @@ def find_raw_calls(image: Image) -> RawCalls:
     if image.machine != ARCHITECTURE.elf_machine or (is_of_libc and image.soname):
         return RawCalls()
     finder = _Finder(image, table, by_function=table.mentions(_FUNCTION), by_instruction=not is_of_libc)
-    forks: set[int | None] = set()
-    ends: set[int | None] = set()
-    for call in finder.calls():
-        if _is_end(call):
-            ends.add(image.file_offset_of(call.loads_at))
-        else:
-            forks.add(image.file_offset_of(call.behind))
-    return RawCalls(*(tuple(sorted(offset for offset in found if offset is not None)) for found in (forks, ends)))
+    calls = list(finder.calls())
+    return RawCalls(
+        forks=_offsets(image, (call.behind for call in calls if not _is_end(call))),
+        ends=_offsets(image, (call.loads_at for call in calls if _is_end(call))),
+    )
+
+
+def _offsets(image: Image, addresses: Iterable[int]) -> tuple[int, ...]:
+    found = {image.file_offset_of(address) for address in addresses}
+    return tuple(sorted(offset for offset in found if offset is not None))
 
 
 def _is_end(call: NumberedCall) -> bool:
