@@ -1,4 +1,4 @@
-"""Real programs as loads: git, sqlite3, Python, perf."""
+"""Real programs as loads: git, sqlite3, Python, perf, jq, a compiler."""
 
 from __future__ import annotations
 
@@ -12,6 +12,21 @@ from benchmarks.commands import Unmeasured, run
 from benchmarks.settings import CHECKOUT, Settings
 
 _PREPARE_SECONDS = 60
+_CPP = """\
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+int main(int count, char **words)
+{
+    std::map<std::string, std::vector<int>> places;
+    for (int i = 0; i < count; i++)
+        places[words[i]].push_back(i);
+    for (auto &place : places)
+        std::sort(place.second.begin(), place.second.end());
+    return places.size() & 1;
+}
+"""
 _PYTHON = """\
 import json, sys
 path, times = sys.argv[1], int(sys.argv[2])
@@ -102,6 +117,26 @@ def perf_report(settings: Settings) -> Load:
     return Load("perf report", "perf", (program, "report", "--stdio", "-i", data), environment)
 
 
+def jq_sum(settings: Settings) -> Load:
+    """Read a JSON document of nested objects, and sum up one of their numbers."""
+    document = settings.folder / "entries.json"
+    entry = '{"name": "entry %d", "tags": ["a", "b%d", "c"], "value": %d.25, "inner": {"x": [1, 2, 3, %d]}}'
+    document.write_text("[" + ",".join(entry % (i, i, i, i) for i in range(settings.count(20_000, 100))) + "]")
+    return Load("jq", "jq", (_program("jq"), "map(.value) | add", document), {})
+
+
+def cpp_compiler(settings: Settings) -> Load:
+    """Compile one file of C++ with templates of the standard library, past its preprocessor and its driver."""
+    source, text = settings.folder / "load.cc", settings.folder / "load.ii"
+    source.write_text(_CPP)
+    driver = _program("g++")
+    run([driver, "-E", source, "-o", text], _PREPARE_SECONDS).checked()
+    found = run([driver, "-print-prog-name=cc1plus"], _PREPARE_SECONDS).checked().stdout.strip()
+    command = (found, "-quiet", "-fpreprocessed", text, "-O1", "-o", os.devnull)
+    return Load("C++ compiler", "cc1plus", command, {})
+
+
 LOADS = {
     "git log -p": git_log, "sqlite3": sqlite_table, "python3": python_json, "perf report": perf_report,
+    "jq": jq_sum, "C++ compiler": cpp_compiler,
 }  # fmt: skip
