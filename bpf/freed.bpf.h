@@ -22,8 +22,7 @@
 INLINE struct freed_set *freed_set_of(struct key *key)
 {
 	u64 sets = SHARED->freed_sets;
-	u64 hash = ((key->address >> 4) ^ ((u64)key->pid << 32)) * 0x9e3779b97f4a7c15ULL;
-	u32 index = (hash >> 40) & (sets - 1);
+	u32 index = set_of_block(key, sets);
 
 	return sets ? map_lookup(FREED, &index) : 0;
 }
