@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 
-from tracer.dwarf.die_scan import Entry, Tag, Unit, read_units
+from tracer.dwarf.die_scan import Tag, Unit, read_units
+from tracer.dwarf.entry_rows import Entry
 from tracer.dwarf.inlined_instances import InstanceEntry
 from tracer.elf.image import Image
 from tracer.late_dataclasses import dataclass

@@ -29,8 +29,10 @@ from tracer.dwarf.attribute_forms import (
     number_at,
     skip_form,
 )
-from tracer.dwarf.die_scan import Attributes, Tag, UnitHeader, abbreviations, read_header
+from tracer.dwarf.die_scan import Tag
+from tracer.dwarf.entry_rows import Attributes, abbreviations
 from tracer.dwarf.leb128 import signed, unsigned
+from tracer.dwarf.unit_headers import UnitHeader, read_header
 from tracer.elf.image import Image
 from tracer.late_dataclasses import dataclass
 

@@ -14,7 +14,9 @@ from typing import Protocol
 
 from tracer.dwarf.data_types import DataTypes
 from tracer.dwarf.die_reader import FRAME_BASE, LOCATION, Details, Ranges, Sections, UnitDetails
-from tracer.dwarf.die_scan import Entry, ScopeTag, read_headers, read_unit
+from tracer.dwarf.die_scan import ScopeTag, read_unit
+from tracer.dwarf.entry_rows import Entry
+from tracer.dwarf.unit_headers import read_headers
 from tracer.dwarf.value_expressions import Base, Unlocated, ValuePlace, frame_base_of, value_of
 from tracer.elf.image import Image
 
