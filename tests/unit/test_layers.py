@@ -45,7 +45,7 @@ EDGES = {
     "aggregation": set(),
     "reachability": set(),
     "cfi": {"architecture", "dwarf", "elf", "files"},
-    "dwarf": {"elf"},
+    "dwarf": {"elf", "files"},
     "elf": {"files"},
     "procfs": {"files"},
     "architecture": set(),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-
-from tracer.dwarf.die_scan import DataTag, Entry, read_units
+from tracer.dwarf.data_entries import NO_ENTRIES, data_entries
+from tracer.dwarf.die_scan import DataTag
+from tracer.dwarf.entry_rows import Entry
 from tracer.elf.image import Image
 from tracer.late_dataclasses import dataclass
 
@@ -15,7 +14,7 @@ _POINTERS = (DataTag.POINTER, DataTag.REFERENCE)
 _WORDS = {DataTag.STRUCTURE: "struct ", DataTag.UNION: "union "}
 _POINTER_BYTES, _LONGEST_CHAIN, _DEEPEST = 8, 16, 32
 MOST_BYTES = 32 << 20
-"""Of .debug_info: a reading takes four seconds for so many."""
+"""Of .debug_info: the first reading takes six seconds for so many."""
 
 
 @dataclass(frozen=True)
@@ -41,69 +40,51 @@ class DataTypes:
     """Of one binary; empty where it has no DWARF, or more than MOST_BYTES."""
 
     def __init__(self, image: Image) -> None:
-        self._types: dict[int, Entry] = {}
-        self._parts: defaultdict[int, list[Entry]] = defaultdict(list)
-        self._variables: list[tuple[int, Entry]] = []
-        self._by_size: defaultdict[int, list[Entry]] = defaultdict(list)
-        self._definitions: dict[str, int] = {}
         self._sizes: dict[int, int] = {}
+        self._structs: dict[int, list[tuple[str, Entry]]] = {}
         section = image.section(".debug_info")
         self.is_known = section is not None and section.size <= MOST_BYTES
-        if self.is_known:
-            self._read(image)
-
-    def _read(self, image: Image) -> None:
-        typedefs: dict[int, str] = {}
-        for unit in read_units(image, data=True):
-            for entry in unit.entries:
-                if entry.tag in (DataTag.MEMBER, DataTag.INHERITANCE, DataTag.SUBRANGE):
-                    self._parts[entry.parent].append(entry)
-                elif entry.tag == DataTag.VARIABLE:
-                    if entry.address:
-                        self._variables.append((entry.address, entry))
-                    elif entry.name:
-                        self._types[entry.offset] = entry  # what a definition elsewhere names as its declaration
-                else:
-                    self._types[entry.offset] = entry
-                    if entry.tag == DataTag.TYPEDEF:
-                        typedefs.setdefault(entry.type, entry.name)
-                    if entry.tag in _AGGREGATES and entry.size:
-                        self._by_size[entry.size].append(entry)
-                        if entry.name:
-                            self._definitions.setdefault(entry.name, entry.offset)
-        self._typedefs = typedefs
-        self._variables.sort(key=lambda pair: pair[0])
+        self._entries = data_entries(image) if self.is_known else NO_ENTRIES
 
     def variable_at(self, address: int) -> tuple[str, str] | None:
         """Return the variable that covers a link address, and the way from it to what stands there."""
-        index = bisect_right(self._variables, address, key=lambda pair: pair[0]) - 1
-        if index < 0:
+        entry = self._entries.variable_before(address)
+        if entry is None:
             return None
-        start, entry = self._variables[index]
-        declared = self._types.get(entry.origin)
+        declared = self._entries.at(entry.origin)
         name, type_ = entry.name, entry.type
         if declared is not None:
             name, type_ = name or declared.name, type_ or declared.type
-        path = self.path_within(type_, address - start)
+        path = self.path_within(type_, address - entry.address)
         return (name, path) if name and path is not None else None
 
     def structs_like(self, size: int, offset: int, pointee_bytes: int) -> list[Found]:
         """Return each struct and class, once by name, that has this size and at this offset a pointer to what has so
         many bytes (0: to anything)."""
         found: dict[str, Found] = {}
-        for entry in self._by_size.get(size, ()):
-            name = entry.name or self._typedefs.get(entry.offset, "")
-            if not name or entry.tag == DataTag.UNION:
-                continue
+        for name, entry in self._structs_of(size):
             place = self.place(entry.offset, offset)
             if place is not None and place.is_pointer and (not pointee_bytes or place.pointee_bytes == pointee_bytes):
                 word = _WORDS.get(DataTag(entry.tag), "") if entry.name else ""
                 found.setdefault(name, Found(word + name, place.path.removeprefix(".")))
         return list(found.values())
 
+    def _structs_of(self, size: int) -> list[tuple[str, Entry]]:
+        """Return the structs and classes of a size, with their names; one of those that have the same members, since
+        each unit that uses a struct describes it."""
+        if size not in self._structs:
+            known: dict[tuple[object, ...], tuple[str, Entry]] = {}
+            for entry in self._entries.of_size(size):
+                name = entry.name or self._entries.typedefs.get(entry.offset, "")
+                if name and entry.tag != DataTag.UNION:
+                    parts = [(part.name, part.member_offset) for part in self._entries.parts_of(entry.offset)]
+                    known.setdefault((name, *parts), (name, entry))
+            self._structs[size] = list(known.values())
+        return self._structs[size]
+
     def member(self, type_name: str, offset: int) -> str:
         """Return the way to what stands at an offset of a struct or class; empty where that is not known."""
-        entry = self._definitions.get(type_name)
+        entry = self._entries.definitions.get(type_name)
         place = self.place(entry, offset) if entry is not None else None
         return place.path.removeprefix(".") if place is not None else ""
 
@@ -142,7 +123,7 @@ class DataTypes:
     def _part(self, entry: Entry, offset: int) -> Entry | None:
         """Return the member that an offset is in; of several, as in a union, the only one with a pointer there."""
         parts = [
-            part for part in self._parts.get(self._defined(entry).offset, ())
+            part for part in self._entries.parts_of(self._defined(entry).offset)
             if part.tag != DataTag.SUBRANGE and 0 <= offset - (part.member_offset or 0) < self._size(part.type)
         ]
         if len(parts) <= 1:
@@ -161,11 +142,11 @@ class DataTypes:
         """Return the definition of a struct that is only declared in its unit."""
         if entry.size or entry.tag not in _AGGREGATES or not entry.name:
             return entry
-        return self._types.get(self._definitions.get(entry.name, 0), entry)
+        return self._entries.at(self._entries.definitions.get(entry.name, 0)) or entry
 
     def _resolved(self, type_: int) -> Entry | None:
         for _ in range(_LONGEST_CHAIN):
-            entry = self._types.get(type_)
+            entry = self._entries.at(type_)
             if entry is None or entry.tag not in _THROUGH:
                 return entry
             type_ = entry.type
@@ -188,6 +169,6 @@ class DataTypes:
         if entry.size:
             return entry.size
         size = self._size(entry.type, depth + 1)
-        for dimension in self._parts.get(entry.offset, ()):
-            size *= dimension.count or 0
+        for dimension in self._entries.parts_of(entry.offset):
+            size *= dimension.elements or 0
         return size
