@@ -80,7 +80,7 @@ class _OfEntries:
     root_kinds: list[int]
     """A bit for each."""
     births: Iterator[Births]
-    holders: list[tuple[Holder, ...] | None]
+    holders: list[Sequence[Holder] | None]
     objects_in: list[tuple[int, ...]]
     instances: list[tuple[Instance, ...]]
 

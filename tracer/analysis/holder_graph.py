@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tracer.model.findings import FrameList, Holder, Leak
+from tracer.model.late_holders import whole
 
 _PASSING = ("stack", "register")
 """Words of threads come and go: they count only where nothing else holds."""
@@ -25,7 +26,7 @@ def _different(leaks: Iterable[Leak]) -> list[Leak]:
     """Return the first of those that are the same entry, made and held alike, in many processes."""
     found: dict[tuple[object, ...], Leak] = {}
     for leak in leaks:
-        found.setdefault((leak.id, leak.maker is None, id(leak.stack), id(leak.holders)), leak)
+        found.setdefault((leak.id, leak.maker is None, id(leak.stack), id(whole(leak.holders))), leak)
     return list(found.values())
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from tracer.late_dataclasses import dataclass
 from tracer.model.distinct_values import distinct
 from tracer.model.findings import FrameList, Holder
 from tracer.model.holders import HolderKind
+from tracer.model.late_holders import LateHolders
 from tracer.model.records import FRAME_ADDRESS_MASK, FRAME_BINARY_SHIFT
 from tracer.model.snapshot import Records, Snapshot
 
@@ -32,6 +34,20 @@ MOST = 16
 _OTHER = "other"
 _AT_ONCE = 1 << 17
 """Targets that are looked up together, but for those of one run: a million would take 50 MiB for a moment."""
+
+
+class _Content(NamedTuple):
+    """What rows of a HOLDER_RECORD say of a holder: their columns _HOLDING."""
+
+    kind: int
+    place: int
+    offset: int
+    type: int
+    released: int
+    words: int
+    tid: int
+    name: int
+    interior: int
 
 
 @dataclass(frozen=True)
@@ -62,7 +78,9 @@ class HoldersOfEntries:
             """Of each group the rows, in their own order."""
             self._first = rows[groups.first]
             contents = group_rows(*(rows[name] for name in _HOLDING))
-            self._content, self._row_of_content = contents.label.tolist(), contents.first.tolist()
+            self._content = contents.label.tolist()
+            columns = (rows[name][contents.first].tolist() for name in _HOLDING)
+            self._contents = list(map(_Content._make, zip(*columns, strict=True)))
 
     def targets(self, kind: int, records: Records, address: str = "address") -> Targets:
         """Look up which groups speak for some records of a kind."""
@@ -77,11 +95,12 @@ class HoldersOfEntries:
         """Return who holds them, most first; None where nobody looked."""
         return self._of_groups(distinct(targets.group[targets.group >= 0]).tolist())
 
-    def of_each(self, targets: Targets, bounds: Indices) -> list[tuple[Holder, ...] | None]:
-        """Return who holds each run of targets, as `of` does; run r is from bounds[r] to bounds[r + 1]."""
+    def of_each(self, targets: Targets, bounds: Indices) -> list[Sequence[Holder] | None]:
+        """Return who holds each run of targets, as `of` does, put together when it is asked for; run r is from
+        bounds[r] to bounds[r + 1]."""
         if not len(self._rows):
             return [None] * (len(bounds) - 1)
-        found: list[tuple[Holder, ...] | None] = []
+        found: list[Sequence[Holder] | None] = []
         at = 0
         while at < len(bounds) - 1:
             behind = max(at + 1, int(np.searchsorted(bounds, bounds[at] + _AT_ONCE, side="right")) - 1)
@@ -89,20 +108,24 @@ class HoldersOfEntries:
             at = behind
         return found
 
-    def _of_some(self, group: Column, bounds: Indices) -> list[tuple[Holder, ...] | None]:
+    def _of_some(self, group: Column, bounds: Indices) -> list[Sequence[Holder] | None]:
         runs = len(bounds) - 1
         if runs == 1:
-            return [self._of_groups(distinct(group[group >= 0]).tolist())]
+            return [self._late(distinct(group[group >= 0]).tolist())]
         known = group >= 0
         run = np.repeat(np.arange(runs), np.diff(bounds))[known]
         pairs = distinct(run * len(self._first) + group[known])
         groups = (pairs % len(self._first)).tolist()
         begins = np.searchsorted(pairs, np.arange(runs + 1) * len(self._first)).tolist()
-        return [self._of_groups(groups[begin:end]) for begin, end in pairwise(begins)]
+        return [self._late(groups[begin:end]) for begin, end in pairwise(begins)]
+
+    def _late(self, groups: Sequence[int]) -> Sequence[Holder] | None:
+        return LateHolders(self._of_some_groups, groups) if groups else None
 
     def _of_groups(self, groups: Sequence[int]) -> tuple[Holder, ...] | None:
-        if not groups:
-            return None
+        return self._of_some_groups(groups) if groups else None
+
+    def _of_some_groups(self, groups: Sequence[int]) -> tuple[Holder, ...]:
         rows = self._rows_of(groups)
         key = tuple([self._content[row] for row in rows])
         if key not in self._known:
@@ -144,9 +167,8 @@ class HoldersOfEntries:
     def _of_content(self, content: int) -> tuple[tuple[object, ...], Holder] | None:
         """Return the holder that rows of one content tell of, and what it is merged by; None for one who is nobody."""
         if content not in self._holders:
-            row = self._rows[self._row_of_content[content]]
-            known = None
-            if row["kind"] != HolderKind.NOBODY:
+            row, known = self._contents[content], None
+            if row.kind != HolderKind.NOBODY:
                 holder = self._holder(row)
                 known = (*_same(holder), self._likeness(holder.stack), self._likeness(holder.freed_at)), holder
             self._holders[content] = known
@@ -159,13 +181,13 @@ class HoldersOfEntries:
             known = self._likenesses[id(stack)] = stack, _likeness(stack)
         return known[1]
 
-    def _holder(self, row: np.void) -> Holder:
-        kind, place, offset = HolderKind(int(row["kind"])), int(row["place"]), int(row["offset"])
-        known = self._snapshot.holder_names[int(row["name"]) - 1] if row["name"] else None
-        counted = self._snapshot.types.get(int(row["type"])) if row["type"] else None
+    def _holder(self, row: _Content) -> Holder:
+        kind, place, offset = HolderKind(row.kind), row.place, row.offset
+        known = self._snapshot.holder_names[row.name - 1] if row.name else None
+        counted = self._snapshot.types.get(row.type) if row.type else None
         whole = partial(
-            Holder, int(row["count"]), WORDS[kind], known.name if known else None,
-            (known.type if known else None) or counted, known.member if known else None, interior=bool(row["interior"]),
+            Holder, row.words, WORDS[kind], known.name if known else None,
+            (known.type if known else None) or counted, known.member if known else None, interior=bool(row.interior),
         )  # fmt: skip
         module = known.module if known else None
         if kind in (HolderKind.GLOBAL, HolderKind.THREAD_LOCAL):
@@ -173,13 +195,12 @@ class HoldersOfEntries:
                 named, address = self._binaries.get(place >> FRAME_BINARY_SHIFT), place & FRAME_ADDRESS_MASK
                 return whole(module=named, offset=address)
             return whole(module=module)
-        if kind is HolderKind.STACK:
-            frames = self._stacks.get(place).frames if place else ()
-            return whole(module=module, thread=int(row["tid"]) or None, stack=frames or None)
         if kind is HolderKind.REGISTER:
-            return whole(module=module, thread=int(row["tid"]) or None)
+            return whole(module=module, thread=row.tid or None)
         frames = self._stacks.get(place).frames if place else ()
-        freed_at = self._stacks.get(int(row["released"])).frames if row["released"] else None
+        if kind is HolderKind.STACK:
+            return whole(module=module, thread=row.tid or None, stack=frames or None)
+        freed_at = self._stacks.get(row.released).frames if row.released else None
         return whole(
             module=module, stack=frames or None, offset=offset if offset >= 0 else None, freed_at=freed_at or None,
             own_frame=self._own_frames.of(frames), freed_own_frame=self._own_frames.of(freed_at or ()),

@@ -42,7 +42,7 @@ class _Entry:
         return tuple(found.most_common())
 
     @property
-    def holders(self) -> tuple[Holder, ...] | None:
+    def holders(self) -> Sequence[Holder] | None:
         """Return the holders of all parts, most first; None where nobody looked."""
         looked = [leak.holders for leak in self.leaks if leak.holders is not None]
         found = sorted((holder for holders in looked for holder in holders), key=lambda holder: -holder.count)

@@ -171,7 +171,7 @@ class Leak:
     """One of REACHABILITY; None where it was not looked into."""
     reachability_reason: str | None = None
     """By what it is held, or why it was not looked into."""
-    holders: tuple[Holder, ...] | None = None
+    holders: Sequence[Holder] | None = None
     """Who points at it, most first, those that were freed last; None where nobody looked."""
     holders_and_count: str = ""
     """Of references: what their holders say of their count."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from tracer.late_dataclasses import dataclass
@@ -30,11 +30,11 @@ class TopRow:
     own_frame: int | None
     classes: tuple[tuple[str, int], ...] = ()
     """Words of REACHABILITY, with how many there were at the last look at the memory, most first."""
-    holders: tuple[Holder, ...] | None = None
+    holders: Sequence[Holder] | None = None
     """Who held it then; None where nobody looked."""
     classes_before: tuple[tuple[str, int], ...] = ()
     """At the look before that one."""
-    holders_before: tuple[Holder, ...] | None = None
+    holders_before: Sequence[Holder] | None = None
     """At the look before that one; None where there was none, or where it is not known."""
 
 

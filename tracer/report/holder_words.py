@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from tracer.model.findings import FrameList, Growing, Holder
 from tracer.report.amounts import size
@@ -92,19 +93,19 @@ def growing_lines(growing: Growing | None, grow: str = "grow", *, narrow: bool =
     ]
 
 
-def is_held(holders: tuple[Holder, ...] | None) -> bool:
+def is_held(holders: Sequence[Holder] | None) -> bool:
     """Tell whether somebody is known who holds it now."""
     return any(holder.kind != FREED for holder in holders or ())
 
 
-def held_by(holders: tuple[Holder, ...] | None) -> list[str]:
+def held_by(holders: Sequence[Holder] | None) -> list[str]:
     """Return a line for each holder, most first, for formats that list them."""
     live, freed = _apart(holders)
     lines = [("held by", *row) for row in live] + [("last held by", *row) for row in freed]
     return [f"{words} {holder}: {count:,}" for words, holder, count in lines]
 
 
-def held_by_since(holders: tuple[Holder, ...] | None, before: tuple[Holder, ...] | None) -> list[str]:
+def held_by_since(holders: Sequence[Holder] | None, before: Sequence[Holder] | None) -> list[str]:
     """Return the same lines with what each count grew by: "held by cache.table [srv]: 90 (+50)". `before`: who held it
     then, None where that is not known."""
     if holders is None or before is None:
@@ -119,14 +120,14 @@ def held_by_since(holders: tuple[Holder, ...] | None, before: tuple[Holder, ...]
     return lines
 
 
-def add_holders(page: Page, holders: tuple[Holder, ...] | None) -> None:
+def add_holders(page: Page, holders: Sequence[Holder] | None) -> None:
     """Add who holds something, most first; who held it last where nothing does any more."""
     live, freed = _apart(holders)
     _add(page, "held by", live)
     _add(page, "last held by", freed)
 
 
-def _apart(holders: tuple[Holder, ...] | None) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+def _apart(holders: Sequence[Holder] | None) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Return words and counts of those that hold something now, and of those that held it last; those that only places
     tell apart which are not said are one."""
     sums: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}

@@ -6,6 +6,7 @@ from typing import TextIO
 
 from tracer.model.comparison import Amount, Change, Comparison
 from tracer.model.findings import Findings, Growing, Leak
+from tracer.model.late_holders import whole
 from tracer.report.amounts import counted, duration
 from tracer.report.class_words import CLASSES, outstanding_amount
 from tracer.report.comparison_report import comparison_document
@@ -100,7 +101,7 @@ def write_interval_json(
                 "bytes": leak.bytes,
                 "trend": leak.trend.word if leak.trend else None,
                 "reachability": leak.reachability,
-                "holders": leak.holders or (),
+                "holders": whole(leak.holders) or (),
             }
             for leak in reported(findings)
         ],

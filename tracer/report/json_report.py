@@ -18,6 +18,7 @@ from tracer.model.findings import (
     UnpairedGet,
 )
 from tracer.model.frames import Frame
+from tracer.model.late_holders import whole
 from tracer.model.periods import Period
 from tracer.model.reachability import Resident, Scan
 from tracer.model.selection import ANY_SIZE, Sample
@@ -164,7 +165,7 @@ def _leak(leak: Leak) -> Json:
         "state": leak.state,
         "reachability": leak.reachability,
         "reachability_reason": leak.reachability_reason,
-        "holders": leak.holders,
+        "holders": whole(leak.holders),
         "holders_and_count": leak.holders_and_count or None,
         "owner": leak.owner,
         "below": {"count": leak.below_count, "bytes": leak.below_bytes} if leak.below_count else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +29,22 @@ from tracer.symbols.source import Source, open_source
 
 _VARIABLES = (HolderKind.GLOBAL, HolderKind.THREAD_LOCAL)
 _BLOCKS = (HolderKind.BLOCK, HolderKind.FREED_BLOCK)
-_LIKENESS = ("kind", "place", "offset", "size", "target_size", "table")
 _STACK_FRAMES = 8
 """Of the birth of a block: its struct is looked for in the binaries of the innermost."""
 _MOST_BYTES = 3 * MOST_BYTES
 _SYSTEM = (LIBC, MUSL, LOADER)
 """No user looks for a member of the C library's variables, and to read its DWARF takes seconds."""
+
+
+class _Likeness(NamedTuple):
+    """What rows of a HOLDER_RECORD have in common that have one name."""
+
+    kind: int
+    place: int
+    offset: int
+    size: int
+    target_size: int
+    table: int
 
 
 class HolderNames:
@@ -46,22 +57,25 @@ class HolderNames:
         self._sources: dict[int, Source] = {}
         self._types: dict[int, DataTypes | None] = {}
         self._frames: dict[int, StackVariables] = {}
+        self._made_in: dict[int, list[tuple[int, DataTypes]]] = {}
         self._bytes = 0
 
     def named(self) -> Snapshot:
         """Return the snapshot with names of its holders, and of what was freed and is a variable."""
         holders, errors = self._snapshot.holders.copy(), self._snapshot.errors.copy()
-        rows, of = np.unique(holders[list(_LIKENESS)], return_inverse=True)
+        alike = list(zip(*(holders[name].tolist() for name in _Likeness._fields), strict=True))
+        rows = sorted(set(alike))
         variables = np.flatnonzero(_may_be_of_variables(errors))
         try:
-            found = [self._name(row) for row in rows] + [self._freed(errors[index]) for index in variables]
+            found = [self._name(_Likeness(*row)) for row in rows] + [self._freed(errors[index]) for index in variables]
         finally:
             for source in self._sources.values():
                 source.close()
         names = list(dict.fromkeys(name for name in found if name is not None))
         place = {name: number for number, name in enumerate(names, start=1)}
         numbers = np.array([place[name] if name is not None else 0 for name in found], np.uint32)
-        holders["name"] = numbers[of] if len(of) else 0
+        number_of = dict(zip(rows, numbers.tolist(), strict=False))
+        holders["name"] = list(map(number_of.__getitem__, alike))
         errors["serial"][variables] = numbers[len(rows) :]
         written = tuple(self._written(names))
         return replace(self._snapshot, holders=holders, errors=errors, holder_names=written)
@@ -76,14 +90,13 @@ class HolderNames:
             for n in names for stem in (n.name.partition("+")[0].partition("\0")[0],)
         ]  # fmt: skip
 
-    def _name(self, row: np.void) -> HolderName | None:
-        kind = HolderKind(int(row["kind"]))
-        if kind in _VARIABLES and row["place"]:
-            return self._variable(int(row["place"]), is_local=kind is HolderKind.THREAD_LOCAL)
-        if kind in _BLOCKS:
+    def _name(self, row: _Likeness) -> HolderName | None:
+        if row.kind in _VARIABLES and row.place:
+            return self._variable(row.place, is_local=row.kind == HolderKind.THREAD_LOCAL)
+        if row.kind in _BLOCKS:
             return self._of_class(row) or self._of_struct(row)
-        if kind is HolderKind.STACK and row["place"] and row["offset"] < SEVERAL:
-            return self._on_stack(int(row["place"]), int(row["offset"]))
+        if row.kind == HolderKind.STACK and row.place and row.offset < SEVERAL:
+            return self._on_stack(row.place, row.offset)
         return None
 
     def _on_stack(self, stack: int, offset: int) -> HolderName | None:
@@ -127,9 +140,9 @@ class HolderNames:
         offset = address - symbol.address
         return HolderName(f"{symbol.name}\0" + (f"+{offset:#x}" if offset else ""), module=module)
 
-    def _of_class(self, row: np.void) -> HolderName | None:
+    def _of_class(self, row: _Likeness) -> HolderName | None:
         """Name a block by the table of virtual functions that it begins with."""
-        table = int(row["table"])
+        table, offset = row.table, row.offset
         if not table:
             return None
         binary = table >> FRAME_BINARY_SHIFT
@@ -138,30 +151,32 @@ class HolderNames:
             return None
         name = class_names({0: symbol.name})[0]
         types = self._types_of(binary)
-        offset = int(row["offset"])
         member = types.member(name.rpartition("::")[2], offset) if types is not None and offset > 0 else ""
         return HolderName(f"{name}.{member}" if member else name, name, member or None, self._module(binary))
 
-    def _of_struct(self, row: np.void) -> HolderName | None:
+    def _of_struct(self, row: _Likeness) -> HolderName | None:
         """Name a block by the only struct of its size that has, at the place of the pointer, one to what is as large as
         what it points at."""
-        size, offset, pointee = int(row["size"]), int(row["offset"]), int(row["target_size"])
-        if not size or offset < 0 or not pointee:
+        if not row.size or row.offset < 0 or not row.target_size:
             return None
         found: dict[Found, int] = {}
-        for binary in self._made_in(int(row["place"])):
-            types = self._types_of(binary)
-            for one in types.structs_like(size, offset, pointee) if types is not None else ():
+        for binary, types in self._types_in(row.place):
+            for one in types.structs_like(row.size, row.offset, row.target_size):
                 found.setdefault(one, binary)
         if len(found) != 1:
             return None
         (one, binary), = found.items()
         return HolderName(f"{one.name}.{one.member}", one.name, one.member, self._module(binary))
 
-    def _made_in(self, stack: int) -> list[int]:
-        known = self._snapshot.stacks.get(stack)
-        frames = known.frames[:_STACK_FRAMES] if known is not None else ()
-        return list(dict.fromkeys(frame >> FRAME_BINARY_SHIFT for frame in frames))
+    def _types_in(self, stack: int) -> list[tuple[int, DataTypes]]:
+        """Return the binaries in whose functions blocks of a stack were made, with their types."""
+        if stack not in self._made_in:
+            known = self._snapshot.stacks.get(stack)
+            frames = known.frames[:_STACK_FRAMES] if known is not None else ()
+            binaries = dict.fromkeys(frame >> FRAME_BINARY_SHIFT for frame in frames)
+            found = ((binary, self._types_of(binary)) for binary in binaries)
+            self._made_in[stack] = [(binary, types) for binary, types in found if types is not None]
+        return self._made_in[stack]
 
     def _module(self, binary: int) -> str | None:
         known = self._binaries.get(binary)
