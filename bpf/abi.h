@@ -599,6 +599,8 @@ struct hold {
 	u64 code; /* an address that can be read */
 	u64 no_flags; /* 0, which the verifier does not know */
 	u64 rescheduled_ns; /* when another one could last have the processor */
+	u64 turned_ns; /* when it was last looked whether it is released */
+	u64 silent_ns; /* since when the tracer could have beaten, and has not */
 };
 
 /* The counters that belong to one object, for a delete that names only the object. */
@@ -800,8 +802,10 @@ struct constants {
 	u64 block_sets; /* a power of two, or 0 */
 };
 
-/* How old the tracer's heartbeat may be while a thread is held. */
+/* So long may the tracer be silent while a thread is held that runs. */
 #define HEARTBEAT_NS 700000000LL
+/* A thread that is held and does not look for so long was stopped, or had no processor: nor had the tracer, maybe. */
+#define STANDSTILL_NS 50000000LL
 
 /* In the upper half of a cookie: of an event that all who have probes at the place have in common. */
 #define OF_PLACE 0xffffffff

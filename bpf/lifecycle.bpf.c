@@ -199,16 +199,28 @@ int on_exit(struct tracepoint *ctx)
 	return 0;
 }
 
-/* How much longer the tracer may be silent. */
-INLINE s64 patience(u64 now)
+/*
+ * Whether a thread that was held now would be released: else it had better go on
+ * at once. A heartbeat that is old tells nothing to one who loses something by
+ * that: both may have been stopped (Ctrl-Z), or the machine stood still, and the
+ * thread was faster. It waits for the next one.
+ */
+INLINE int tracer_answers(int may_expire)
 {
-	return (s64)(SHARED->heartbeat_ns + HEARTBEAT_NS - now);
+	if (SHARED->behind)
+		return 0;
+	return !may_expire || (s64)(bpf_ktime_get_ns() - SHARED->heartbeat_ns) <= HEARTBEAT_NS;
 }
 
-/* Whether a thread that was held now would be released: else it had better go on at once. */
-INLINE int tracer_answers(void)
+/* Whether the tracer has been silent for too long while this thread was looking for its release. */
+INLINE int is_silent(struct hold *hold, u64 now)
 {
-	return !SHARED->behind && patience(bpf_ktime_get_ns()) >= 0;
+	u64 beat = SHARED->heartbeat_ns;
+
+	if (now - hold->turned_ns > STANDSTILL_NS)
+		hold->silent_ns = now;
+	hold->turned_ns = now;
+	return (s64)(now - hold->silent_ns) > HEARTBEAT_NS && (s64)(now - beat) > HEARTBEAT_NS;
 }
 
 /*
@@ -253,7 +265,7 @@ INLINE int hold_turn(void)
 	MASK(slot, HOLD_SLOTS);
 	if (!hold || SHARED->released[slot] == hold->ticket || !SHARED->armed)
 		return 1;
-	if (now - hold->ticket > CONSTANTS->hold_ns || patience(now) < 0)
+	if (now - hold->ticket > CONSTANTS->hold_ns || is_silent(hold, now))
 		return 1;
 	code = hold->code;
 #pragma unroll
@@ -287,6 +299,7 @@ INLINE int is_released(struct pt_regs *ctx, u64 wanted)
 	if (!kept)
 		return 0;
 	kept->ticket = wanted;
+	kept->silent_ns = kept->turned_ns = bpf_ktime_get_ns();
 	kept->code = PROGRAM_COUNTER(ctx);
 	bpf_loop_of(HOLD_TURNS, (void *)TURN_hold, 0, kept->no_flags);
 	tid = kernel_tid();
@@ -342,6 +355,7 @@ INLINE int hold(struct pt_regs *ctx)
 	struct process *process = map_lookup(PROCESSES, &pid);
 	struct control *control;
 	u64 wanted, path, second;
+	int may_expire;
 
 	if (!process || process->state != PROCESS_TRACED || !SHARED->armed)
 		return 0;
@@ -385,13 +399,14 @@ INLINE int hold(struct pt_regs *ctx)
 		bpf_probe_read_user_str(control->path, sizeof(control->path), (void *)path);
 	if (kind == CONTROL_ENDING)
 		note_ending(ctx, control);
-	if (!tracer_answers()) {
+	may_expire = kind == CONTROL_FORKS || kind == CONTROL_ENDING;
+	if (!tracer_answers(may_expire)) {
 		bpf_ringbuf_submit(control, WAKE_NOW);
-		if (kind != CONTROL_FORKS && kind != CONTROL_ENDING)
+		if (!may_expire)
 			lose(LOSS_HOLD_EXPIRED);
 		return 0;
 	}
-	wanted = new_ticket(kind == CONTROL_FORKS || kind == CONTROL_ENDING);
+	wanted = new_ticket(may_expire);
 	control->ticket = wanted;
 	bpf_ringbuf_submit(control, WAKE_NOW);
 	wait_for_release(ctx, wanted);

@@ -226,7 +226,7 @@ INLINE int mapping_changed(struct pt_regs *ctx, int can_wait)
 	control->range.start = change.start;
 	control->range.length = SECOND_ARGUMENT(ctx);
 	if (can_wait && change.wait) {
-		if (tracer_answers())
+		if (tracer_answers(0))
 			ticket = new_ticket(0);
 		else
 			lose(LOSS_HOLD_EXPIRED);

@@ -24,6 +24,7 @@ from tracer.cli.reporting import check_output, failure_status, judging_for, writ
 from tracer.cli.standard_streams import complain
 from tracer.cli.status_line import StatusLine
 from tracer.cli.step_line import StepLine
+from tracer.cli.stops import stop_after
 from tracer.cli.target_words import check_target, pids_of
 from tracer.cli.time_line import TimeLine
 from tracer.cli.trace_choices import recorder_of, trace_options
@@ -197,6 +198,8 @@ def handle_signals(trace: Trace) -> None:
     signal.signal(signal.SIGQUIT, signal.SIG_IGN if child is not None else interrupted)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, asked_to_end)
+    if child is not None:
+        stop_after(child.pid)
     check_interrupts()
 
 

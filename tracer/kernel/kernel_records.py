@@ -59,4 +59,4 @@ BLOCK_SET = np.dtype(
         ("is_taken", "<u8", (BLOCK_WAYS,)), ("is_spilled", "<u8"), ("block", records.ALLOCATION, (BLOCK_WAYS,)),
     ]
 )
-HOLD = np.dtype([("ticket", "<u8"), ("code", "<u8"), ("no_flags", "<u8"), ("rescheduled_ns", "<u8")])
+HOLD = np.dtype([(name, "<u8") for name in ("ticket", "code", "no_flags", "rescheduled_ns", "turned_ns", "silent_ns")])

@@ -82,6 +82,11 @@ def waits_in_kernel(pid: int) -> bool:
     return _state(f"/proc/{pid}") == "D"
 
 
+def is_stopped(pid: int) -> bool:
+    """Tell whether a process was stopped by a signal, and not continued."""
+    return _state(f"/proc/{pid}") == "T"
+
+
 def is_running(pid: int, tid: int) -> bool:
     """Tell whether a thread of a process has not ended."""
     return _state(f"/proc/{pid}/task/{tid}") not in ("", "X", "Z")

@@ -110,17 +110,17 @@ def _tracepoint_links(entry: Path) -> list[str]:
 @contextmanager
 def live_refleak(
     output: Path, *words: object, variables: Mapping[str, str] | None = None, prefix: Sequence[str] = (),
-    program: Path = REFLEAK,
+    program: Path = REFLEAK, is_job: bool = False,
 ) -> Iterator[LiveRefleak]:
     """Start refleak with these words after its options for the report; it is killed at the end if it still runs.
 
-    `prefix`: a command that starts it elsewhere.
+    `prefix`: a command that starts it elsewhere. `is_job`: as a shell starts one, which a terminal may stop.
     """
     whole = () if "--reachability" in words else ("--reachability", "off")  # whatever holds the blocks of an entry
     command = [*prefix, str(program), *whole, "--format", "json", "-o", str(output), *map(str, words)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-        env=environment() | dict(variables or {}), start_new_session=True,
+        env=environment() | dict(variables or {}), start_new_session=not is_job, process_group=0 if is_job else None,
     ) as process:  # fmt: skip
         try:
             yield LiveRefleak(process, output)
