@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 
 import numpy as np
 
@@ -31,8 +32,10 @@ class Births:
 
     @property
     def ages(self) -> Durations:
-        first, median, last = (max(0, self.end_ns - t) for t in (self.first_ns, self.median_ns, self.last_ns))
-        return Durations(self.count, last, median, first)
+        end = self.end_ns
+        return Durations(
+            self.count, max(0, end - self.last_ns), max(0, end - self.median_ns), max(0, end - self.first_ns)
+        )
 
 
 def births(times: Column, sizes: Column, bounds: Indices, spans: Sequence[tuple[int, int]]) -> Iterator[Births]:
@@ -54,6 +57,6 @@ def births(times: Column, sizes: Column, bounds: Indices, spans: Sequence[tuple[
     late = np.add.reduceat(np.where(tenth > 0, sizes.astype(np.uint64), 0), starts)
     rows = zip(
         counts.tolist(), first.tolist(), median.tolist(), last.tolist(), map(tuple, made.tolist()), late.tolist(),
-        (start for start, _ in spans), ends.tolist(), strict=True,
+        [start for start, _ in spans], ends.tolist(), strict=True,
     )  # fmt: skip
-    return (Births(*row) for row in rows)
+    return starmap(Births, rows)

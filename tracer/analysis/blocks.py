@@ -134,12 +134,18 @@ def _measure(
     def state(pid: int, generation: int, name: str) -> str:
         return INHERITED if inherited else evidence.state(pid, generation, kind, name)
 
+    @cache
+    def made_at(stack: int, site: int) -> dict[str, Any]:
+        """Many entries are of one stack: the children of one program allocate alike."""
+        return _made_at(evidence, stack, site)
+
     each = zip(members, pairwise(pieces), found.births, strict=True)
     for number, (key, (begin, end), born) in enumerate(each):
         some, sample = parts[begin:end], whole.sample(slice(begin, end))
         count = sum([part[2] for part in some])
-        fields = _entry(key, kind, evidence, some, found.root_kinds[number])
+        fields = _entry(key, kind, evidence, found.root_kinds[number])
         fields.update(
+            made_at(*_most(some)),
             state=state(key[0], key[1], key[2]), count=count, bytes=sum([part[3] for part in some]), sample=sample,
             size_min=found.size_min[number], size_max=found.size_max[number], instances=found.instances[number],
             holders=found.holders[number], objects_in=found.objects_in[number],
@@ -177,26 +183,34 @@ def _explained(reach: int, root_kinds: int) -> tuple[str | None, str | None]:
     return reachability(reach, [kind for kind in range(32) if root_kinds >> kind & 1])
 
 
-def _entry(
-    key: Key, kind: str, evidence: Evidence, parts: list[tuple[int, int, int, int]], root_kinds: int
-) -> dict[str, Any]:
-    """`parts`: (stack id, site, count, bytes) of each raw stack; the one with most bytes stands for all."""
-    pid, generation, name, id_, reach, owner = key
-    word, reason = _explained(reach, root_kinds)
-    stack_id, site, *_ = min(parts, key=lambda part: (-part[3], -part[2], part[0])) if len(parts) > 1 else parts[0]
+def _most(parts: list[tuple[int, int, int, int]]) -> tuple[int, int]:
+    """Return stack id and site of the raw stack that stands for all: of those with (stack id, site, count, bytes) the
+    one with most bytes."""
+    part = parts[0] if len(parts) == 1 else min(parts, key=lambda part: (-part[3], -part[2], part[0]))
+    return part[0], part[1]
+
+
+def _made_at(evidence: Evidence, stack_id: int, site: int) -> dict[str, Any]:
     stack = evidence.stacks.get(stack_id)
     frames = evidence.makers.whole(stack.frames, site)
+    return {
+        "stack": frames,
+        "stack_complete": stack.complete,
+        "stack_status": stack.status,
+        "own_frame": evidence.own_frames.of(frames, len(frames) - len(stack.frames)),
+        "maker": frames[0].function if len(frames) > len(stack.frames) else None,
+    }
+
+
+def _entry(key: Key, kind: str, evidence: Evidence, root_kinds: int) -> dict[str, Any]:
+    pid, generation, name, id_, reach, owner = key
+    word, reason = _explained(reach, root_kinds)
     return {
         "id": id_,
         "kind": kind,
         "type": name or None,
         "pid": pid,
         "generation": generation,
-        "stack": frames,
-        "stack_complete": stack.complete,
-        "stack_status": stack.status,
-        "own_frame": evidence.own_frames.of(frames, len(frames) - len(stack.frames)),
-        "maker": frames[0].function if len(frames) > len(stack.frames) else None,
         "reachability": word,
         "reachability_reason": reason or evidence.why_unknown.get((pid, generation)),
         "owner": owner or None,

@@ -24,6 +24,8 @@ _BY_NAME_OF_MUSL = frozenset({"calloc", "memalign", "posix_memalign"})
 """Functions of C libraries that call another one of the heap by its name: that may be another allocator's."""
 
 
+_SIZE, _ALIGNMENT, _REALLOC = int(Given.SIZE), int(Given.ALIGNMENT), int(Given.REALLOC)
+"""Numbers: to combine members of an IntFlag takes 20 times as long."""
 _Calls = tuple[int, ...]
 """Keys of the innermost calls of a stack: whole stacks are symbolized for errors only, as there may be 100,000."""
 
@@ -56,9 +58,13 @@ class Mismatches:
     def __init__(self, evidence: Evidence) -> None:
         snapshot = evidence.snapshot
         self._evidence = evidence
-        self._births: dict[tuple[_Calls, int | None], Call] = {}
+        self._births: dict[int, Call] = {}
+        """By stack; those whose innermost calls are the same have the same."""
+        self._alike: dict[tuple[_Calls, int | None], Call] = {}
         self._frees: dict[tuple[_Calls, int, int], Call] = {}
         self._others: dict[tuple[int, int], bool] = {}
+        self._related: dict[tuple[int, int], bool] = {}
+        """Whether a birth and a free, by their identities, can be of one family."""
         self._looked_at = Counter[int]()
         for made, count in snapshot.free_sites[["made", "count"]].tolist():
             self._looked_at[made] += count
@@ -81,29 +87,37 @@ class Mismatches:
         if other:
             return other
         birth, free = self._birth(row.made), self._free(row)
-        if not birth.names or not free.names:
+        if not self._are_related(birth, free):
+            return f"{_made(row, birth)}, freed by {called(free.names)}"
+        if not self._plain or not free.by_jumps or not birth.names or not free.names:
             return None
-        block = f"a block of {byte_words(row.size)} that {called(birth.names)} made"
-        if not birth.families & free.families:
-            return f"{block}, freed by {called(free.names)}"
-        if not self._plain or not free.by_jumps or not self._is_freed_by_libc(row):
+        if not self._is_freed_by_libc(row):
             return None
-        if free.is_sized and not row.given & Given.SIZE:
-            return f"{block}, freed as one of {byte_words(row.argument)}"
-        if free.is_aligned and row.alignment and not row.given & Given.ALIGNMENT:
-            return f"{block} with alignment {row.alignment:,}, freed as of {row.argument:,}"
+        if free.is_sized and not row.given & _SIZE:
+            return f"{_made(row, birth)}, freed as one of {byte_words(row.argument)}"
+        if free.is_aligned and row.alignment and not row.given & _ALIGNMENT:
+            return f"{_made(row, birth)} with alignment {row.alignment:,}, freed as of {row.argument:,}"
         return None
+
+    def _are_related(self, birth: Call, free: Call) -> bool:
+        """Tell whether nothing says that these are not of one family: of what has no name nothing is known."""
+        pair = id(birth), id(free)
+        known = self._related.get(pair)
+        if known is None:
+            known = not birth.names or not free.names or bool(birth.families & free.families)
+            self._related[pair] = known
+        return known
 
     def _is_freed_by_libc(self, row: _Free) -> bool:
         """Whether the probe stood on libc's free: another allocator's own operators have their arguments in another
         order."""
         site = self._site(row.site)
-        return not row.given & Given.REALLOC and site is not None and site.function == "free"
+        return not row.given & _REALLOC and site is not None and site.function == "free"
 
     def _of_other_allocators(self, row: _Free) -> str | None:
         """Tell a block of one of the allocators that are known to have all functions from a free of another."""
         pair = self._evidence.makers.site_of(row.made), row.site
-        if row.given & Given.REALLOC or not self._are_others(pair):
+        if row.given & _REALLOC or not self._are_others(pair):
             return None
         made, freed = map(self._site, pair)
         assert made is not None and freed is not None
@@ -125,15 +139,19 @@ class Mismatches:
         return sites[index] if index is not None and index < len(sites) else None
 
     def _birth(self, stack: int) -> Call:
-        stacks, made_at = self._evidence.stacks, self._evidence.makers.site_of(stack)
-        key = stacks.innermost(stack, MOST_CALLS), made_at
-        call = self._births.get(key)
+        call = self._births.get(stack)
         if call is None:
-            frames, site = stacks.frames_of(key[0]), self._site(made_at)
-            call = call_of(frames, is_birth=True)
-            if not call.names and self._plain and site is not None and _is_any(site.module, C_LIBRARIES):
-                call = made_by_c(frames, site.function)
-            self._births[key] = call
+            made_at = self._evidence.makers.site_of(stack)
+            key = self._evidence.stacks.innermost(stack, MOST_CALLS), made_at
+            call = self._births[stack] = self._alike.get(key) or self._looked_up(*key)
+            self._alike[key] = call
+        return call
+
+    def _looked_up(self, calls: _Calls, made_at: int) -> Call:
+        frames, site = self._evidence.stacks.frames_of(calls), self._site(made_at)
+        call = call_of(frames, is_birth=True)
+        if not call.names and self._plain and site is not None and _is_any(site.module, C_LIBRARIES):
+            return made_by_c(frames, site.function)
         return call
 
     def _free(self, row: _Free) -> Call:
@@ -144,6 +162,10 @@ class Mismatches:
             by_pointer = ByPointer(path, stacks.calls_of(function)) if function else None
             call = self._frees[key] = call_of(stacks.frames_of(key[0]), False, by_pointer)
         return call
+
+
+def _made(row: _Free, birth: Call) -> str:
+    return f"a block of {byte_words(row.size)} that {called(birth.names)} made"
 
 
 def _rows(free_sites: Records) -> Iterator[_Free]:
