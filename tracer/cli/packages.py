@@ -11,6 +11,13 @@ _OF_DEBIAN = {name: f"python3-{name}" for name in ("numpy", "psutil", "tabulate"
 _BCC = "bcc"
 
 
+def check_packages() -> None:
+    """Raise PackageMissing where a package is not there: some are imported only when a trace has ended."""
+    for name in _OF_DEBIAN:
+        if find_spec(name) is None:
+            raise PackageMissing(f"the Python package {name} is missing")
+
+
 def package_checks() -> list[Check]:
     """Return what is missing, as `refleak doctor` prints it; nothing where all packages but BCC are there."""
     missing = [name for name in _OF_DEBIAN if find_spec(name) is None]

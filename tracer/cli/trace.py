@@ -20,6 +20,7 @@ from tracer.cli.checkpoint_notice import CheckpointNotice
 from tracer.cli.choices import is_recording, is_stream, next_command
 from tracer.cli.interrupts import check_interrupts, interrupt
 from tracer.cli.misplaced_option import misplaced_option
+from tracer.cli.packages import check_packages
 from tracer.cli.reporting import check_output, failure_status, judging_for, write_report
 from tracer.cli.standard_streams import complain
 from tracer.cli.status_line import StatusLine
@@ -97,6 +98,7 @@ def run_watched(arguments: argparse.Namespace, reports: Watcher | None) -> int:
         raise UsageError("--tree is of a process that runs: -p PID --tree", "a command's children are traced anyhow")
     line = TimeLine(enabled=arguments.stats)
     line.mark("imports, options")
+    check_packages()
     signal.signal(signal.SIGUSR1, lambda *_: None)  # asks for a checkpoint, once there is something to check
     try:
         judging = judging_for(arguments)
