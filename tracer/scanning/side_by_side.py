@@ -1,4 +1,4 @@
-"""Work on many things that processors do side by side: one part of it here, the others in forked copies of refleak."""
+"""Work on many things that processors do side by side: some of it here, the rest in forked copies of refleak."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import select
 import signal
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from tracer.kernel.forked_copy import begin_copy
@@ -19,34 +20,58 @@ _MOST_PARTS = 16
 _PATIENCE = 3
 """How many times as long as this process for its own part a copy may take, and _LEAST_SECONDS more."""
 _LEAST_SECONDS = 5.0
+_NUMBER_BYTES = 4
+_MOST_RUNS = 1000
+"""They fit into a page, the least that a pipe holds."""
 
 
 def side_by_side(work: Callable[[T], R], things: Sequence[T], least: int) -> list[R]:
     """Return what `work` returns for each of some things, in their order; where there are at least `least` for each of
     two processors, by several of them. What is returned must be fit for pickle.
 
-    A part whose copy fails, or takes too long, is done here.
+    Who has done one takes the next that nobody has. What a copy has taken that fails, or takes too long, is done here.
     """
     count = min(len(os.sched_getaffinity(0)), len(things) // least, _MOST_PARTS)
     if count < 2:
         return [work(thing) for thing in things]
+    queue = _Queue(range(count, len(things)))
 
-    def part(number: int) -> list[R]:
-        return [work(thing) for thing in things[number::count]]
+    def part(number: int) -> dict[int, R]:
+        return {at: work(things[at]) for at in chain((number,), queue)}
 
-    began = time.monotonic()
-    copies = [_Copy(part, number) for number in range(1, count)]
+    began, copies = time.monotonic(), list[_Copy[dict[int, R]]]()
     try:
-        parts = [part(0)]
+        copies += [_Copy(part, number) for number in range(1, count)]
+        done = part(0)
         deadline = time.monotonic() + _PATIENCE * (time.monotonic() - began) + _LEAST_SECONDS
-        for number, copy in enumerate(copies, 1):
-            done = copy.result(deadline)
-            parts.append(part(number) if done is None else done)
+        for copy in copies:
+            done |= copy.result(deadline) or {}
     finally:
         for copy in copies:
             copy.close()
-    found = [iter(one) for one in parts]
-    return [next(found[at % count]) for at in range(len(things))]
+        queue.close()
+    return [done[at] if at in done else work(thing) for at, thing in enumerate(things)]
+
+
+class _Queue:
+    """Numbers that this process and its copies take, each once. A pipe holds the first of each run of them."""
+
+    def __init__(self, numbers: range) -> None:
+        self._numbers, self._run = numbers, len(numbers) // _MOST_RUNS + 1
+        self._file, end = os.pipe()
+        try:
+            begins = range(numbers.start, numbers.stop, self._run)
+            os.write(end, b"".join(begin.to_bytes(_NUMBER_BYTES, "little") for begin in begins))
+        finally:
+            os.close(end)
+
+    def __iter__(self) -> Iterator[int]:
+        while begin := os.read(self._file, _NUMBER_BYTES):
+            first = int.from_bytes(begin, "little")
+            yield from range(first, min(first + self._run, self._numbers.stop))
+
+    def close(self) -> None:
+        os.close(self._file)
 
 
 class _Copy(Generic[R]):

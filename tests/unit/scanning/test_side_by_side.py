@@ -42,6 +42,27 @@ def test_parts_are_done_by_as_many_processes_as_there_are_processors(processors:
     assert len(set(pids)) == min(processors, 101 // 16) and pids[0] == os.getpid()
 
 
+def test_who_is_done_takes_more(processors: int, tmp_path: Path) -> None:
+    """One of them does nothing but the first of its things until the others are done."""
+    here = os.getpid()
+
+    def work(n: int) -> int:
+        end = time.monotonic() + 60
+        while os.getpid() == here and processors > 1 and len(list(tmp_path.iterdir())) < len(THINGS) - 1:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        (tmp_path / str(n)).touch()
+        return os.getpid()
+
+    pids = side_by_side(work, THINGS, 16)
+    assert pids.count(here) == (1 if processors > 1 else len(THINGS))
+
+
+@pytest.mark.parametrize("count", [999, 1003, 12_345])
+def test_many_are_done_once_each(count: int) -> None:
+    assert side_by_side(lambda n: -n, range(count), 16) == [-n for n in range(count)]
+
+
 def test_what_goes_wrong_in_a_copy_is_done_here(tmp_path: Path) -> None:
     here = os.getpid()
 
