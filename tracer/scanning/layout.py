@@ -21,6 +21,10 @@ _SIZE_BITS = ~7
 _DESCRIPTOR_REACH, _SELF_WORD, _TID_WORD = 0x4000, 2, 0x2D0 // 8
 """Of struct pthread of glibc since 2.17 on x86-64: the words `header.self` and `tid`."""
 _LEAST_CHUNK = 32
+_PAGE_BYTES = 4096
+_MAGIC, _MAGIC_BITS = int.from_bytes(b"\x7fELF\x02", "little"), (1 << 40) - 1
+_LOAD, _HEADER_WORDS, _SEGMENT_WORDS = 1, 8, 7
+"""PT_LOAD, and the lengths of an ELF header and of one of a segment."""
 
 Words = Callable[[int, int], Sequence[int]]
 """Reads so many words at an address; fewer where they cannot be read."""
@@ -59,6 +63,8 @@ def layout(
     scanned: list[Range] = []
     targets, constants, code = [], [], []
     before: MapsEntry | None = None
+    first: MapsEntry | None = None
+    """Of the module that was met last: there its headers are."""
     for entry in entries:
         if entry.path in _SPECIAL:
             before = entry
@@ -70,7 +76,10 @@ def layout(
             constants.append((entry.start, entry.end))
         if entry.path != _STACK and not (is_module and not entry.writable):
             targets.append((entry.start, entry.end))
-        scanned += _ranges(entry, before, is_module, stacks, ending, words, unsure)
+        if is_module and not entry.file_offset:
+            first = entry
+        data_end = _data_end(first, before, words) if _follows_data(entry, before) else 0
+        scanned += _ranges(entry, before, is_module, stacks, ending, words, unsure, data_end)
         before = entry
     sealed = tuple((entry.start, entry.end) for entry in entries if _is_sealed(entry))
     return Layout(tuple(scanned), tuple(targets), tuple(constants), tuple(code), sealed)
@@ -78,8 +87,9 @@ def layout(
 
 def _ranges(
     entry: MapsEntry, before: MapsEntry | None, is_module: bool, stacks: Collection[int], ending: int, words: Words,
-    unsure: Collection[int],
+    unsure: Collection[int], data_end: int,
 ) -> list[Range]:  # fmt: skip
+    """`data_end`: where the data of the module before the entry end, 0 where that is not known or there is none."""
     if not entry.readable:
         return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only=True)] if _is_sealed(entry) else []
     if is_module:
@@ -99,10 +109,42 @@ def _ranges(
         return [Range(entry.start, entry.end, kind)]
     if entry.inode or entry.path:
         return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only)]
-    follows = before is not None and before.inode and before.end == entry.start and before.writable
-    if follows:  # .bss, and perhaps more
-        return [Range(entry.start, entry.end, RegionKind.GLOBAL, own_only)]
-    return _without_arenas(entry, own_only, words)
+    if not _follows_data(entry, before):
+        return _without_arenas(entry, own_only, words)
+    end = min(data_end or entry.end, entry.end)  # .bss, and what the kernel made one mapping with it
+    data = [Range(entry.start, end, RegionKind.GLOBAL, own_only)] if end > entry.start else []
+    rest = entry._replace(start=max(end, entry.start))
+    return data + (_without_arenas(rest, own_only, words) if rest.start < rest.end else [])
+
+
+def _follows_data(entry: MapsEntry, before: MapsEntry | None) -> bool:
+    """Tell whether anonymous memory begins where the writable data of a file end."""
+    is_anonymous = not (entry.inode or entry.path)
+    return is_anonymous and before is not None and bool(before.inode) and before.end == entry.start and before.writable
+
+
+def _data_end(first: MapsEntry | None, before: MapsEntry | None, words: Words) -> int:
+    """Return where the data of a module end in memory, by its program headers, which its first mapping has: up to a
+    whole page. 0 where they make no sense.
+
+    Format: System V ABI, Elf64_Ehdr and Elf64_Phdr.
+    """
+    if first is None or before is None or (first.device, first.inode) != (before.device, before.inode):
+        return 0
+    header = words(first.start, _HEADER_WORDS)
+    if len(header) < _HEADER_WORDS or header[0] & _MAGIC_BITS != _MAGIC:
+        return 0
+    at, count = header[4], header[7] & 0xFFFF
+    if header[6] >> 48 != 8 * _SEGMENT_WORDS or at % 8 or at + 8 * _SEGMENT_WORDS * count > first.end - first.start:
+        return 0
+    found = words(first.start + at, _SEGMENT_WORDS * count)
+    rows = [found[i : i + _SEGMENT_WORDS] for i in range(0, len(found), _SEGMENT_WORDS)]
+    loaded = [(row[2], row[2] + row[5]) for row in rows if len(row) == _SEGMENT_WORDS and row[0] & 0xFFFFFFFF == _LOAD]
+    if not loaded:
+        return 0
+    bias = first.start - (min(loaded)[0] & -_PAGE_BYTES)
+    end = -(-(bias + max(end for _, end in loaded)) // _PAGE_BYTES) * _PAGE_BYTES
+    return end if end >= before.end else 0
 
 
 def _is_sealed(entry: MapsEntry) -> bool:
