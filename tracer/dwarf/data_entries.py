@@ -143,6 +143,11 @@ def data_entries(image: Image) -> DataEntries:
     return DataEntries(columns, names)
 
 
+def read_entries(image: Image) -> DataEntries:
+    """Return the entries of a binary without a look at the cache."""
+    return DataEntries(*_read(image))
+
+
 def _key(image: Image) -> str:
     """Return a name for all that the entries are made of."""
     sections = (image.section(name) for name in DATA_SECTIONS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tracer.dwarf.data_entries import NO_ENTRIES, data_entries
+from collections.abc import Callable
+
+from tracer.dwarf.data_entries import NO_ENTRIES, DataEntries, data_entries
 from tracer.dwarf.die_scan import DataTag
 from tracer.dwarf.entry_rows import Entry
 from tracer.elf.image import Image
@@ -39,12 +41,12 @@ class Found:
 class DataTypes:
     """Of one binary; empty where it has no DWARF, or more than MOST_BYTES."""
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, find: Callable[[Image], DataEntries] = data_entries) -> None:
         self._sizes: dict[int, int] = {}
         self._structs: dict[int, list[tuple[str, Entry]]] = {}
         section = image.section(".debug_info")
         self.is_known = section is not None and section.size <= MOST_BYTES
-        self._entries = data_entries(image) if self.is_known else NO_ENTRIES
+        self._entries = find(image) if self.is_known else NO_ENTRIES
 
     def variable_at(self, address: int) -> tuple[str, str] | None:
         """Return the variable that covers a link address, and the way from it to what stands there."""

@@ -86,6 +86,7 @@ def test_a_damaged_file_is_read_anew(tmp_path: Path, cache: Path, damage: bytes 
 def test_without_a_cache_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setattr(cache_folder, "refusals", {})
     assert told(build(tmp_path, SOURCE, "-g"))[2] == "first"
 
 

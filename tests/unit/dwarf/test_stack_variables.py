@@ -10,6 +10,7 @@ import pytest
 from built_program import build, present, run
 
 from tracer.architecture.current import ARCHITECTURE
+from tracer.dwarf.data_entries import read_entries
 from tracer.dwarf.data_types import DataTypes
 from tracer.dwarf.stack_variables import StackVariables
 from tracer.elf.image import Image
@@ -141,7 +142,7 @@ FLAGS = [
 @contextmanager
 def variables(program: Path) -> Iterator[StackVariables]:
     with Image.open(program) as image:
-        yield StackVariables(image, DataTypes(image), ARCHITECTURE.frame_pointer, FrameRegisters(image))
+        yield StackVariables(image, DataTypes(image, read_entries), ARCHITECTURE.frame_pointer, FrameRegisters(image))
 
 
 @pytest.fixture(scope="module", params=FLAGS, ids=" ".join)

@@ -25,6 +25,7 @@ from tracer.binaries.start_up import start_up_binaries
 from tracer.cfi.fde_index import FrameIndex
 from tracer.cfi.unwind_table import build_table, build_table_from_memory
 from tracer.cli.main import main
+from tracer.dwarf.data_entries import read_entries
 from tracer.dwarf.data_types import DataTypes
 from tracer.dwarf.debug_facts import read_debug_facts
 from tracer.dwarf.stack_variables import StackVariables
@@ -144,7 +145,7 @@ def finder() -> SiteFinder:
 def read_dwarf(data: bytes) -> None:
     image = Image(data, "damaged")
     read_debug_facts(image)
-    variables = StackVariables(image, DataTypes(image), 6, FrameRegisters(image))
+    variables = StackVariables(image, DataTypes(image, read_entries), 6, FrameRegisters(image))
     for address in range(0x1000, 0x2000, 0x40):
         variables.at(address, -24)
     finder().find(image)

@@ -11,6 +11,7 @@ from hand_made import records
 from test_reachability import GLOBALS, HEAP, POOL, SIZE, STACK, block, blocks_of, memory_of
 
 from tracer.analysis.holders import compared
+from tracer.dwarf.data_entries import read_entries
 from tracer.dwarf.data_types import DataTypes
 from tracer.elf.image import Image
 from tracer.model.findings import Holder
@@ -133,7 +134,7 @@ def test_places_in_types(tmp_path: Path, flags: tuple[str, ...]) -> None:
     program = build(tmp_path, SOURCE, *flags)
     machines, hidden = start_of(program, "machines"), start_of(program, "hidden")
     with Image.open(program) as image:
-        types = DataTypes(image)
+        types = DataTypes(image, read_entries)
     assert types.variable_at(machines) == ("machines", ".host.item")
     assert types.variable_at(machines + 8) == ("machines", ".host.table.size")
     assert types.variable_at(machines + 16 + 8 * 52) == ("machines", ".host.table.slots[]")
@@ -148,7 +149,7 @@ def test_places_in_types(tmp_path: Path, flags: tuple[str, ...]) -> None:
 
 def test_a_binary_without_dwarf_tells_nothing(tmp_path: Path) -> None:
     with Image.open(build(tmp_path, SOURCE, "-g0")) as image:
-        types = DataTypes(image)
+        types = DataTypes(image, read_entries)
     assert not types.is_known and types.variable_at(0x4000) is None and types.structs_like(224, 16, 80) == []
 
 
