@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -127,6 +127,15 @@ def of_its_own(_: object) -> int:
     raise RuntimeError("of its own")
 
 
+@pytest.fixture
+def _interrupts_are_heard() -> Iterator[None]:
+    """What runs the tests may ignore them, as a shell has what it starts with & do."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interrupts_are_heard")
 @pytest.mark.parametrize(("run", "status"), [(of_a_class, 130), (of_what_was_half_done, 130), (of_its_own, 70)])
 def test_what_an_interrupt_becomes_is_an_interrupt(
     run: Callable[[object], int], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
