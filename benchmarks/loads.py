@@ -94,11 +94,17 @@ def sqlite_table(settings: Settings) -> Load:
     return Load("sqlite3, fill and query", "sqlite3", (program, ":memory:", f".read {script}"), {})
 
 
+def _entries(settings: Settings, name: str, count: int) -> Path:
+    """Write a JSON document of nested objects."""
+    document = settings.folder / name
+    entry = '{"name": "entry %d", "tags": ["a", "b%d", "c"], "value": %d.25, "inner": {"x": [1, 2, 3, %d]}}'
+    document.write_text("[" + ",".join(entry % (i, i, i, i) for i in range(settings.count(count, 100))) + "]")
+    return document
+
+
 def python_json(settings: Settings) -> Load:
     """Parse a JSON document of nested objects."""
-    document, script = settings.folder / "document.json", settings.folder / "parse.py"
-    entry = '{"name": "entry %d", "tags": ["a", "b%d", "c"], "value": %d.25, "inner": {"x": [1, 2, 3, %d]}}'
-    document.write_text("[" + ",".join(entry % (i, i, i, i) for i in range(settings.count(10_000, 100))) + "]")
+    document, script = _entries(settings, "document.json", 10_000), settings.folder / "parse.py"
     script.write_text(_PYTHON)
     return Load("python3, json", "python3", (_program("python3"), "-I", script, document, "4"), {})
 
@@ -119,9 +125,7 @@ def perf_report(settings: Settings) -> Load:
 
 def jq_sum(settings: Settings) -> Load:
     """Read a JSON document of nested objects, and sum up one of their numbers."""
-    document = settings.folder / "entries.json"
-    entry = '{"name": "entry %d", "tags": ["a", "b%d", "c"], "value": %d.25, "inner": {"x": [1, 2, 3, %d]}}'
-    document.write_text("[" + ",".join(entry % (i, i, i, i) for i in range(settings.count(20_000, 100))) + "]")
+    document = _entries(settings, "entries.json", 20_000)
     return Load("jq", "jq", (_program("jq"), "map(.value) | add", document), {})
 
 

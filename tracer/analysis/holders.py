@@ -93,7 +93,8 @@ class HoldersOfEntries:
 
     def of(self, targets: Targets) -> tuple[Holder, ...] | None:
         """Return who holds them, most first; None where nobody looked."""
-        return self._of_groups(distinct(targets.group[targets.group >= 0]).tolist())
+        groups = distinct(targets.group[targets.group >= 0]).tolist()
+        return self._of_groups(groups) if groups else None
 
     def of_each(self, targets: Targets, bounds: Indices) -> list[Sequence[Holder] | None]:
         """Return who holds each run of targets, as `of` does, put together when it is asked for; run r is from
@@ -120,12 +121,9 @@ class HoldersOfEntries:
         return [self._late(groups[begin:end]) for begin, end in pairwise(begins)]
 
     def _late(self, groups: Sequence[int]) -> Sequence[Holder] | None:
-        return LateHolders(self._of_some_groups, groups) if groups else None
+        return LateHolders(self._of_groups, groups) if groups else None
 
-    def _of_groups(self, groups: Sequence[int]) -> tuple[Holder, ...] | None:
-        return self._of_some_groups(groups) if groups else None
-
-    def _of_some_groups(self, groups: Sequence[int]) -> tuple[Holder, ...]:
+    def _of_groups(self, groups: Sequence[int]) -> tuple[Holder, ...]:
         rows = self._rows_of(groups)
         key = tuple([self._content[row] for row in rows])
         if key not in self._known:

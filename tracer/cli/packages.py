@@ -11,16 +11,19 @@ _OF_DEBIAN = {name: f"python3-{name}" for name in ("numpy", "psutil", "tabulate"
 _BCC = "bcc"
 
 
+def _missing() -> list[str]:
+    return [name for name in _OF_DEBIAN if find_spec(name) is None]
+
+
 def check_packages() -> None:
     """Raise PackageMissing where a package is not there: some are imported only when a trace has ended."""
-    for name in _OF_DEBIAN:
-        if find_spec(name) is None:
-            raise PackageMissing(f"the Python package {name} is missing")
+    for name in _missing():
+        raise PackageMissing(f"the Python package {name} is missing")
 
 
 def package_checks() -> list[Check]:
     """Return what is missing, as `refleak doctor` prints it; nothing where all packages but BCC are there."""
-    missing = [name for name in _OF_DEBIAN if find_spec(name) is None]
+    missing = _missing()
     if not missing:
         return []
     remedy = f"run `make venv` in a checkout, or install {' '.join(_OF_DEBIAN[name] for name in missing)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from tracer.architecture.current import ARCHITECTURE
+from tracer.elf.image import PT_LOAD
 from tracer.late_dataclasses import dataclass
 from tracer.procfs.maps import MapsEntry
 from tracer.reachability.memory import RegionKind
@@ -23,8 +24,8 @@ _DESCRIPTOR_REACH, _SELF_WORD, _TID_WORD = 0x4000, 2, 0x2D0 // 8
 _LEAST_CHUNK = 32
 _PAGE_BYTES = 4096
 _MAGIC, _MAGIC_BITS = int.from_bytes(b"\x7fELF\x02", "little"), (1 << 40) - 1
-_LOAD, _HEADER_WORDS, _SEGMENT_WORDS = 1, 8, 7
-"""PT_LOAD, and the lengths of an ELF header and of one of a segment."""
+_HEADER_WORDS, _SEGMENT_WORDS = 8, 7
+"""Of an ELF header and of one of a segment."""
 
 Words = Callable[[int, int], Sequence[int]]
 """Reads so many words at an address; fewer where they cannot be read."""
@@ -78,18 +79,17 @@ def layout(
             targets.append((entry.start, entry.end))
         if is_module and not entry.file_offset:
             first = entry
-        data_end = _data_end(first, before, words) if _follows_data(entry, before) else 0
-        scanned += _ranges(entry, before, is_module, stacks, ending, words, unsure, data_end)
+        scanned += _ranges(entry, before, first, is_module, stacks, ending, words, unsure)
         before = entry
     sealed = tuple((entry.start, entry.end) for entry in entries if _is_sealed(entry))
     return Layout(tuple(scanned), tuple(targets), tuple(constants), tuple(code), sealed)
 
 
 def _ranges(
-    entry: MapsEntry, before: MapsEntry | None, is_module: bool, stacks: Collection[int], ending: int, words: Words,
-    unsure: Collection[int], data_end: int,
+    entry: MapsEntry, before: MapsEntry | None, first: MapsEntry | None, is_module: bool, stacks: Collection[int],
+    ending: int, words: Words, unsure: Collection[int],
 ) -> list[Range]:  # fmt: skip
-    """`data_end`: where the data of the module before the entry end, 0 where that is not known or there is none."""
+    """`before`: the entry before; `first`: the first one of the module that was met last."""
     if not entry.readable:
         return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only=True)] if _is_sealed(entry) else []
     if is_module:
@@ -109,27 +109,20 @@ def _ranges(
         return [Range(entry.start, entry.end, kind)]
     if entry.inode or entry.path:
         return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only)]
-    if not _follows_data(entry, before):
+    if before is None or not before.inode or before.end != entry.start or not before.writable:
         return _without_arenas(entry, own_only, words)
-    end = min(data_end or entry.end, entry.end)  # .bss, and what the kernel made one mapping with it
+    end = min(_data_end(first, before, words) or entry.end, entry.end)  # .bss; the kernel joins what it can with it
     data = [Range(entry.start, end, RegionKind.GLOBAL, own_only)] if end > entry.start else []
-    rest = entry._replace(start=max(end, entry.start))
-    return data + (_without_arenas(rest, own_only, words) if rest.start < rest.end else [])
+    return data + (_without_arenas(entry._replace(start=end), own_only, words) if end < entry.end else [])
 
 
-def _follows_data(entry: MapsEntry, before: MapsEntry | None) -> bool:
-    """Tell whether anonymous memory begins where the writable data of a file end."""
-    is_anonymous = not (entry.inode or entry.path)
-    return is_anonymous and before is not None and bool(before.inode) and before.end == entry.start and before.writable
-
-
-def _data_end(first: MapsEntry | None, before: MapsEntry | None, words: Words) -> int:
+def _data_end(first: MapsEntry | None, before: MapsEntry, words: Words) -> int:
     """Return where the data of a module end in memory, by its program headers, which its first mapping has: up to a
-    whole page. 0 where they make no sense.
+    whole page, and not before the last mapping of its file. 0 where they make no sense.
 
     Format: System V ABI, Elf64_Ehdr and Elf64_Phdr.
     """
-    if first is None or before is None or (first.device, first.inode) != (before.device, before.inode):
+    if first is None or (first.device, first.inode) != (before.device, before.inode):
         return 0
     header = words(first.start, _HEADER_WORDS)
     if len(header) < _HEADER_WORDS or header[0] & _MAGIC_BITS != _MAGIC:
@@ -139,7 +132,8 @@ def _data_end(first: MapsEntry | None, before: MapsEntry | None, words: Words) -
         return 0
     found = words(first.start + at, _SEGMENT_WORDS * count)
     rows = [found[i : i + _SEGMENT_WORDS] for i in range(0, len(found), _SEGMENT_WORDS)]
-    loaded = [(row[2], row[2] + row[5]) for row in rows if len(row) == _SEGMENT_WORDS and row[0] & 0xFFFFFFFF == _LOAD]
+    whole = (row for row in rows if len(row) == _SEGMENT_WORDS)
+    loaded = [(row[2], row[2] + row[5]) for row in whole if row[0] & 0xFFFFFFFF == PT_LOAD]
     if not loaded:
         return 0
     bias = first.start - (min(loaded)[0] & -_PAGE_BYTES)

@@ -74,7 +74,7 @@ class HolderNames:
         names = list(dict.fromkeys(name for name in found if name is not None))
         place = {name: number for number, name in enumerate(names, start=1)}
         numbers = np.array([place[name] if name is not None else 0 for name in found], np.uint32)
-        number_of = dict(zip(rows, numbers.tolist(), strict=False))
+        number_of = dict(zip(rows, numbers[: len(rows)].tolist(), strict=True))
         holders["name"] = list(map(number_of.__getitem__, alike))
         errors["serial"][variables] = numbers[len(rows) :]
         written = tuple(self._written(names))

@@ -98,6 +98,12 @@ class LiveRefleak:
         return Run(report, self.process.returncode, stdout.decode(errors="replace"), text, 0.0, 0)
 
 
+def take_turns(refleak: LiveRefleak) -> None:
+    """Return when the target `paces`, which is at work all the time, has done some more turns."""
+    refleak.tell(b"t")
+    assert refleak.line() == b"done\n"
+
+
 def _tracepoint_links(entry: Path) -> list[str]:
     """Return the lines with the number of a link to a tracepoint in a file of /proc/PID/fdinfo."""
     try:

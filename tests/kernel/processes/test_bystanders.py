@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from bpf_residue import owners_of
 from conftest import LiveTarget
-from live_refleak import PATIENCE_SECONDS, LiveRefleak, live_refleak, wait_for
+from live_refleak import PATIENCE_SECONDS, LiveRefleak, live_refleak, take_turns, wait_for
 from text_in_memory import changed_text
 from uprobe_list import EVENTS, tell
 
@@ -78,8 +78,7 @@ def forking(libc: Path, targets: Path, tmp_path: Path) -> Iterator[LiveRefleak]:
     command = ["/usr/bin/env", f"LD_LIBRARY_PATH={libc.parent}", targets / "paces", "forks"]
     with live_refleak(tmp_path / "report", "--exec", *command) as refleak:
         assert refleak.line() == b"ready\n"
-        refleak.tell(b"t")
-        assert refleak.line() == b"done\n"
+        take_turns(refleak)
         yield refleak
 
 

@@ -8,18 +8,12 @@ from pathlib import Path
 
 import pytest
 from bpf_residue import Residue
-from live_refleak import LiveRefleak, live_refleak
+from live_refleak import live_refleak, take_turns
 from traced_report import HOLD_EXPIRED
 
 pytestmark = pytest.mark.needs("holds")
 
 WAITING_REFLEAK = Path(__file__).parent / "waiting_refleak"
-
-
-def take_turns(refleak: LiveRefleak) -> None:
-    """Return when the target, which is at work all the time, has done some more turns."""
-    refleak.tell(b"t")
-    assert refleak.line() == b"done\n"
 
 
 @pytest.mark.parametrize("kind", ["forks", "execs", "libraries"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from live_refleak import live_refleak, wait_for
+from live_refleak import live_refleak, take_turns, wait_for
 
 pytestmark = pytest.mark.needs("holds")
 
@@ -47,12 +47,10 @@ def test_all_stand_still(targets: Path, tmp_path: Path, kind: str) -> None:
                 process.send_signal(signal.SIGCONT)
             time.sleep(0.1)
             refleak.signal(signal.SIGCONT)
-            refleak.tell(b"t")
-            assert refleak.line() == b"done\n"
+            take_turns(refleak)
         refleak.tell(b"x")
         run = refleak.end()
-    assert run.status == 0, run.stderr
-    assert run.report["complete"] is True, run.lost
+    run.check_whole()
 
 
 @pytest.mark.parametrize("kind", ["forks", "execs", "libraries"])
@@ -66,12 +64,10 @@ def test_stopped_by_the_terminal(targets: Path, tmp_path: Path, kind: str) -> No
             assert psutil.Process(refleak.child()).status() == psutil.STATUS_STOPPED
             time.sleep(LONGER_THAN_A_HEARTBEAT)
             os.killpg(refleak.pid, signal.SIGCONT)
-            refleak.tell(b"t")
-            assert refleak.line() == b"done\n"
+            take_turns(refleak)
         refleak.tell(b"x")
         run = refleak.end()
-    assert run.status == 0, run.stderr
-    assert run.report["complete"] is True, run.lost
+    run.check_whole()
 
 
 def test_a_target_that_does_not_stop_is_traced_on(targets: Path, tmp_path: Path) -> None:
@@ -79,10 +75,9 @@ def test_a_target_that_does_not_stop_is_traced_on(targets: Path, tmp_path: Path)
     with live_refleak(tmp_path / "report", "--exec", targets / "paces", "forks") as refleak:
         assert refleak.line() == b"ready\n"
         os.killpg(refleak.pid, signal.SIGTSTP)
-        refleak.tell(b"t")
-        assert refleak.line() == b"done\n"
+        take_turns(refleak)
         time.sleep(LONGER_THAN_A_HEARTBEAT)
         assert psutil.Process(refleak.pid).status() != psutil.STATUS_STOPPED
         refleak.tell(b"x")
         run = refleak.end()
-    assert run.status == 0 and run.report["complete"] is True, run.stderr
+    run.check_whole()
