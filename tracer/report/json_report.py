@@ -29,6 +29,8 @@ from tracer.report.mapped_totals import mapped_totals
 from tracer.report.unpaired_sentence import unpaired_sentence
 
 FORMAT, VERSION = "refleak-report", 1
+_HOLDERS_FRAMES = 20
+"""Of a holder's stacks: each entry has up to seventeen holders, and with whole stacks a deep program's report has 1 GB."""
 
 
 def write_json(findings: Findings, stream: TextIO) -> None:
@@ -233,7 +235,7 @@ def _resident(resident: Resident | None) -> Json | None:
 
 
 def holder_document(holder: Holder) -> Json:
-    """Return a holder as all documents have it."""
+    """Return a holder as all documents have it: of its stacks the innermost frames."""
     return {
         "count": holder.count,
         "kind": holder.kind,
@@ -242,8 +244,8 @@ def holder_document(holder: Holder) -> Json:
         "member": holder.member,
         "offset": holder.offset,
         "module": holder.module,
-        "stack": holder.stack,
-        "freed_at": holder.freed_at,
+        "stack": holder.stack and holder.stack[:_HOLDERS_FRAMES],
+        "freed_at": holder.freed_at and holder.freed_at[:_HOLDERS_FRAMES],
         "thread": holder.thread,
         "interior": holder.interior,
     }

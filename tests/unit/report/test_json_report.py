@@ -14,7 +14,7 @@ from hand_made import LOSSES, Code, blocks, server, snapshot
 
 from tracer import __version__
 from tracer.analysis import analyse
-from tracer.model.findings import Findings, UnpairedGet
+from tracer.model.findings import Findings, Holder, UnpairedGet
 from tracer.report import write_json
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "report.schema.json").read_text())
@@ -129,3 +129,14 @@ def test_the_schema_refuses_what_breaks_the_contract() -> None:
     document["mode"] = "guessed"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, SCHEMA)
+
+
+def test_of_a_holders_stacks_the_innermost_frames_are_written() -> None:
+    snap, code = server()
+    findings = analyse(snap, code.symbols)
+    leak = next(leak for leak in findings.leaks if leak.stack)
+    deep = tuple(replace(leak.stack[0], address=address) for address in range(1, 31))
+    holder = Holder(1, "block", stack=deep, freed_at=deep)
+    (first, *_) = written(replace(findings, leaks=(replace(leak, holders=(holder,)),)))["leaks"]
+    for stack in (first["holders"][0]["stack"], first["holders"][0]["freed_at"]):
+        assert [int(frame["address"], 16) for frame in stack] == list(range(1, 21))
