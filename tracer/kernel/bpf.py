@@ -251,19 +251,17 @@ def open_raw_tracepoint(program_fd: int, name: str) -> int:
     return bpf(Command.RAW_TRACEPOINT_OPEN, struct.pack("<QII", ctypes.addressof(buffer), program_fd, 0))[0]
 
 
-def iterate_task(program_fd: int, tid: int, size: int) -> bytes:
-    """Run an iterator's program on one task, and return the first `size` bytes of what it wrote (Linux 6.1)."""
-    which = ctypes.create_string_buffer(struct.pack("<II", tid, 0), 16)  # union bpf_iter_link_info
+def iterate_tasks(program_fd: int, *, tid: int = 0, pid: int = 0) -> bytes:
+    """Run an iterator's program on one thread, or on each of a process, and return what it wrote (Linux 6.1)."""
+    which = ctypes.create_string_buffer(struct.pack("<II", tid, pid), 16)  # union bpf_iter_link_info
     attributes = struct.pack("<IIIIQI", program_fd, 0, TRACE_ITERATOR, 0, ctypes.addressof(which), 16)
     link = bpf(Command.LINK_CREATE, attributes, 64)[0]
     try:
         file = bpf(Command.ITER_CREATE, struct.pack("<II", link, 0))[0]
     finally:
         os.close(link)
-    try:
-        return os.read(file, size)
-    finally:
-        os.close(file)
+    with open(file, "rb", buffering=0) as stream:
+        return stream.readall()
 
 
 def link_uprobes(

@@ -17,9 +17,10 @@ from tracer.kernel.btf import MEMBERS, VMLINUX, Btf, kernel_offsets
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """Made anew at each start of a kernel, the same in all namespaces (random(4))."""
 TASK_ITERATOR = "bpf_iter_task"
-_FUNCTIONS = (TASK_ITERATOR,)
+ALTERNATE_STACK = "task_struct.sas_ss_sp"
+_NAMES = (TASK_ITERATOR, ALTERNATE_STACK)
 _numbers: dict[str, int] = {}
-"""Of functions, of the one kernel that this process runs on."""
+"""Of the one kernel that this process runs on."""
 
 
 def known_offsets(cache: Path, boot_id: Path = _BOOT_ID) -> dict[str, int]:
@@ -28,25 +29,26 @@ def known_offsets(cache: Path, boot_id: Path = _BOOT_ID) -> dict[str, int]:
         boot = boot_id.read_text().strip()
     except OSError:
         return kernel_offsets()
-    asked = {"boot": boot, "members": dict(MEMBERS), "functions": [*_FUNCTIONS]}
+    asked = {"boot": boot, "members": dict(MEMBERS), "names": [*_NAMES]}
     path = cache / "kernel-offsets.json"
     with suppress(OSError, ValueError, TypeError, KeyError):
         kept = json.loads(read_own(path))
-        if kept["asked"] == asked and _is_whole(kept["offsets"], MEMBERS) and _is_whole(kept["functions"], _FUNCTIONS):
-            _numbers.update(kept["functions"])
+        if kept["asked"] == asked and _is_whole(kept["offsets"], MEMBERS) and _is_whole(kept["numbers"], _NAMES):
+            _numbers.update(kept["numbers"])
             return dict(kept["offsets"])
     offsets = kernel_offsets()
     with suppress(OSError):
-        functions = {name: function_number(name) for name in _FUNCTIONS}
-        write_own(path, json.dumps({"asked": asked, "offsets": offsets, "functions": functions}).encode())
+        numbers = {name: kernel_number(name) for name in _NAMES}
+        write_own(path, json.dumps({"asked": asked, "offsets": offsets, "numbers": numbers}).encode())
     return offsets
 
 
-def function_number(name: str) -> int:
-    """Return the number of a function's type, 0 where this kernel has no such function; raises OSError. Those of
-    _FUNCTIONS are known at once, once the offsets are."""
+def kernel_number(name: str) -> int:
+    """Return the number of a function's type, or the offset of a member (`struct.member`), 0 where this kernel has no
+    such thing; raises OSError. Those of _NAMES are known at once, once the offsets are."""
     if name not in _numbers:
-        _numbers[name] = Btf(VMLINUX.read_bytes()).function(name) or 0
+        types = Btf(VMLINUX.read_bytes())
+        _numbers[name] = (types.offset(name) if "." in name else types.function(name)) or 0
     return _numbers[name]
 
 

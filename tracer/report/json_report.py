@@ -30,7 +30,7 @@ from tracer.report.unpaired_sentence import unpaired_sentence
 
 FORMAT, VERSION = "refleak-report", 1
 _HOLDERS_FRAMES = 20
-"""Of a holder's stacks: each entry has up to seventeen holders, and with whole stacks a deep program's report has 1 GB."""
+"""Of a holder's stacks. An entry has up to seventeen: with whole stacks the report of a deep program has 1 GB."""
 
 
 def write_json(findings: Findings, stream: TextIO) -> None:

@@ -21,8 +21,8 @@ from tracer.model.snapshot import Process, Records, Snapshot
 from tracer.procfs.maps import read_maps
 from tracer.procfs.process import has_one_thread, thread_ids
 from tracer.reachability.memory import STORAGE, Memory
-from tracer.scanning.epoll_words import epoll_words, with_epoll_words
 from tracer.scanning.judging import judged
+from tracer.scanning.kernel_words import kernel_words, with_kernel_words
 from tracer.scanning.layout import FindStorage, Layout, layout
 from tracer.scanning.outstanding import Heaps
 from tracer.scanning.own_blocks import has_blocks
@@ -290,7 +290,7 @@ class Endings:
         stacks = [stack_pointer(r) for r in others.values()]
         entries, words = read_maps(space[0]), memory.words_by_page()
         plan = layout(entries, stacks, ending, words, unsure=unsure)
-        registers, regions = with_epoll_words(*register_words(own, list(others.values())), epoll_words(space[0]))
+        registers, regions = with_kernel_words(*register_words(own, list(others.values())), kernel_words(space[0]))
         deadline = (since_ns + _PATIENCE_NS) / 1e9
         found = PointerScan(memory, plan, deadline, self.most_bytes).run(registers, regions)
         return replace(found, allocator_storage=np.array(self._find_storage(entries, words), STORAGE)), plan

@@ -1,8 +1,12 @@
-/* Blocks that are held where the process itself cannot look: in the kernel, for epoll(7), and in memory that it may not
- * read at the moment, or only write; and 3 that are lost. */
+/* Blocks that are held where the process itself cannot look: in the kernel, for epoll(7), for timers and as stacks for
+ * signals, and in memory that it may not read at the moment, or only write; and 3 that are lost. */
+#include <pthread.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "leftovers.h"
 
@@ -15,6 +19,7 @@ struct node {
 
 MAKER(make_in_kernel)
 MAKER(make_below)
+MAKER(make_for_timer)
 MAKER(make_sealed)
 MAKER(make_write_only)
 MAKER(make_lost)
@@ -27,6 +32,37 @@ static __attribute__((noinline)) void watch(int epoll)
 
 	((struct node *)event.data.ptr)->next = make_below();
 	epoll_ctl(epoll, EPOLL_CTL_ADD, eventfd(0, 0), &event);
+}
+
+static __attribute__((noinline)) void time_out(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
+	struct itimerspec far = { .it_value.tv_sec = 3600 };
+	timer_t timer;
+
+	event.sigev_value.sival_ptr = make_for_timer();
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
+		timer_settime(timer, 0, &far, NULL);
+}
+
+static __attribute__((noinline)) void make_signal_stack(void)
+{
+	stack_t stack = { .ss_sp = malloc(1 << 16), .ss_size = 1 << 16 };
+
+	sigaltstack(&stack, NULL);
+	clear_registers();
+}
+
+static volatile int is_waiting;
+
+static void *wait_for_ever(void *unused)
+{
+	make_signal_stack();
+	wipe();
+	is_waiting = 1;
+	for (;;)
+		pause();
+	return unused;
 }
 
 static __attribute__((noinline)) void store(int index, struct node *(*make)(void), int count, int rights)
@@ -42,7 +78,12 @@ static __attribute__((noinline)) void store(int index, struct node *(*make)(void
 int main(void)
 {
 	int epoll = epoll_create1(0);
+	pthread_t thread;
 
+	make_signal_stack();
+	pthread_create(&thread, NULL, wait_for_ever, NULL);
+	for (int i = 0; i < 6; i++)
+		time_out();
 	for (int i = 0; i < 7; i++)
 		watch(epoll);
 	watch(epoll_create1(0));
@@ -50,6 +91,8 @@ int main(void)
 	store(1, make_write_only, 11, PROT_WRITE);
 	for (int i = 0; i < 3; i++)
 		make_lost();
+	while (!is_waiting)
+		usleep(1000);
 	wipe();
 	clear_registers();
 	return 0;

@@ -9,20 +9,26 @@ import pytest
 
 from tracer.kernel import known_offsets as module
 from tracer.kernel.btf import MEMBERS
-from tracer.kernel.known_offsets import TASK_ITERATOR, function_number, known_offsets
+from tracer.kernel.known_offsets import ALTERNATE_STACK, TASK_ITERATOR, kernel_number, known_offsets
 
 OFFSETS = {macro: 8 * index for index, macro in enumerate(MEMBERS)}
-ASKED = {"boot": "first", "members": dict(MEMBERS), "functions": [TASK_ITERATOR]}
-FUNCTIONS = {TASK_ITERATOR: 64_247}
+NUMBERS = {TASK_ITERATOR: 64_247, ALTERNATE_STACK: 3_008}
+ASKED = {"boot": "first", "members": dict(MEMBERS), "names": [TASK_ITERATOR, ALTERNATE_STACK]}
 
 
 class _Kernel:
     def __init__(self) -> None:
-        self.asked = self.asked_for_functions = 0
+        self.asked = self.asked_for_numbers = 0
 
     def function(self, name: str) -> int:
-        self.asked_for_functions += 1
-        return FUNCTIONS[name]
+        self.asked_for_numbers += 1
+        assert name == TASK_ITERATOR
+        return NUMBERS[name]
+
+    def offset(self, path: str) -> int:
+        self.asked_for_numbers += 1
+        assert path == ALTERNATE_STACK
+        return NUMBERS[path]
 
     def offsets(self) -> dict[str, int]:
         self.asked += 1
@@ -65,14 +71,15 @@ def test_they_are_read_once(kernel: _Kernel, boot: Path, cache: Path) -> None:
     assert kernel.asked == 1
 
 
-def test_so_are_the_numbers_of_functions(
+def test_so_are_other_numbers(
     kernel: _Kernel, boot: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody is held when one of them is asked for."""
+    """Of a function's type, and of a member: somebody is held when one of them is asked for."""
     known_offsets(cache, boot)
     monkeypatch.setattr(module, "_numbers", {})
     known_offsets(cache, boot)
-    assert (function_number(TASK_ITERATOR), kernel.asked_for_functions) == (64_247, 1)
+    assert (kernel_number(TASK_ITERATOR), kernel_number(ALTERNATE_STACK)) == (64_247, 3_008)
+    assert kernel.asked_for_numbers == 2
 
 
 def test_another_start_of_the_kernel_may_be_of_another_kernel(kernel: _Kernel, boot: Path, cache: Path) -> None:
@@ -84,9 +91,9 @@ def test_another_start_of_the_kernel_may_be_of_another_kernel(kernel: _Kernel, b
 
 @pytest.mark.parametrize("damage", [
     "", "[]", "{}", "null", '{"asked": 1, "offsets": {}}',
-    json.dumps({"asked": ASKED, "offsets": {}, "functions": FUNCTIONS}),
-    json.dumps({"asked": ASKED, "offsets": dict.fromkeys(MEMBERS, 1.5), "functions": FUNCTIONS}),
-    json.dumps({"asked": ASKED, "offsets": OFFSETS, "functions": {TASK_ITERATOR: None}}),
+    json.dumps({"asked": ASKED, "offsets": {}, "numbers": NUMBERS}),
+    json.dumps({"asked": ASKED, "offsets": dict.fromkeys(MEMBERS, 1.5), "numbers": NUMBERS}),
+    json.dumps({"asked": ASKED, "offsets": OFFSETS, "numbers": {**NUMBERS, TASK_ITERATOR: None}}),
     json.dumps({"asked": {"boot": "first", "members": dict(MEMBERS)}, "offsets": OFFSETS}),
 ])  # fmt: skip
 def test_what_is_not_whole_is_read_anew(kernel: _Kernel, boot: Path, cache: Path, damage: str) -> None:
