@@ -59,8 +59,11 @@ def layout(
     entries: Sequence[MapsEntry], stacks: Collection[int], ending: int, words: Words, *, unsure: Collection[int] = ()
 ) -> Layout:
     """Sort the entries of /proc/PID/maps. `stacks`: stack pointers of the threads that run on; `ending`: that of the
-    one that ends the process. `unsure`: those of the former that may be elsewhere by now."""
-    modules = {(e.device, e.inode) for e in entries if e.inode and e.executable}
+    one that ends the process. `unsure`: those of the former that may be elsewhere by now.
+
+    Binaries are mapped privately. What is mapped shared to be executed is a JIT's own, and often mapped twice.
+    """
+    modules = {_file(e) for e in entries if e.inode and e.executable and not e.shared}
     scanned: list[Range] = []
     targets, constants, code = [], [], []
     before: MapsEntry | None = None
@@ -70,7 +73,7 @@ def layout(
         if entry.path in _SPECIAL:
             before = entry
             continue
-        is_module = bool(entry.inode) and (entry.device, entry.inode) in modules
+        is_module = _file(entry) in modules
         if is_module and entry.executable:
             code.append((entry.start, entry.end))
         elif is_module and not entry.writable:
@@ -79,15 +82,16 @@ def layout(
             targets.append((entry.start, entry.end))
         if is_module and not entry.file_offset:
             first = entry
-        scanned += _ranges(entry, before, first, is_module, stacks, ending, words, unsure)
+        behind = before is not None and before.end == entry.start and before.writable and _file(before) in modules
+        scanned += _ranges(entry, before, first, is_module, behind, stacks, ending, words, unsure)
         before = entry
     sealed = tuple((entry.start, entry.end) for entry in entries if _is_sealed(entry))
     return Layout(tuple(scanned), tuple(targets), tuple(constants), tuple(code), sealed)
 
 
 def _ranges(
-    entry: MapsEntry, before: MapsEntry | None, first: MapsEntry | None, is_module: bool, stacks: Collection[int],
-    ending: int, words: Words, unsure: Collection[int],
+    entry: MapsEntry, before: MapsEntry | None, first: MapsEntry | None, is_module: bool, is_behind_data: bool,
+    stacks: Collection[int], ending: int, words: Words, unsure: Collection[int],
 ) -> list[Range]:  # fmt: skip
     """`before`: the entry before; `first`: the first one of the module that was met last."""
     if not entry.readable:
@@ -109,7 +113,7 @@ def _ranges(
         return [Range(entry.start, entry.end, kind)]
     if entry.inode or entry.path:
         return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only)]
-    if before is None or not before.inode or before.end != entry.start or not before.writable:
+    if before is None or not is_behind_data:
         return _without_arenas(entry, own_only, words)
     end = min(_data_end(first, before, words) or entry.end, entry.end)  # .bss; the kernel joins what it can with it
     data = [Range(entry.start, end, RegionKind.GLOBAL, own_only)] if end > entry.start else []
@@ -122,7 +126,7 @@ def _data_end(first: MapsEntry | None, before: MapsEntry, words: Words) -> int:
 
     Format: System V ABI, Elf64_Ehdr and Elf64_Phdr.
     """
-    if first is None or (first.device, first.inode) != (before.device, before.inode):
+    if first is None or _file(first) != _file(before):
         return 0
     header = words(first.start, _HEADER_WORDS)
     if len(header) < _HEADER_WORDS or header[0] & _MAGIC_BITS != _MAGIC:
@@ -139,6 +143,10 @@ def _data_end(first: MapsEntry | None, before: MapsEntry, words: Words) -> int:
     bias = first.start - (min(loaded)[0] & -_PAGE_BYTES)
     end = -(-(bias + max(end for _, end in loaded)) // _PAGE_BYTES) * _PAGE_BYTES
     return end if end >= before.end else 0
+
+
+def _file(entry: MapsEntry) -> tuple[str, int]:
+    return entry.device, entry.inode
 
 
 def _is_sealed(entry: MapsEntry) -> bool:

@@ -1,5 +1,6 @@
 /* Blocks that are held where the process itself cannot look: in the kernel, for epoll(7), for timers and as stacks for
- * signals, and in memory that it may not read at the moment, or only write; and 3 that are lost. */
+ * signals, and in memory that it may not read at the moment, or only write; memory that is mapped twice; and 3 blocks that are lost. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -75,11 +76,26 @@ static __attribute__((noinline)) void store(int index, struct node *(*make)(void
 	mprotect(words, 2 * PAGE, rights);
 }
 
+/* As JIT compilers do it: one view of the memory is written, the other one executed. */
+static void *volatile views[2];
+
+static __attribute__((noinline)) void map_twice(void)
+{
+	int file = memfd_create("jit", 0);
+
+	if (ftruncate(file, 4 * PAGE))
+		return;
+	views[0] = mmap(NULL, 4 * PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
+	views[1] = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	close(file);
+}
+
 int main(void)
 {
 	int epoll = epoll_create1(0);
 	pthread_t thread;
 
+	map_twice();
 	make_signal_stack();
 	pthread_create(&thread, NULL, wait_for_ever, NULL);
 	for (int i = 0; i < 6; i++)

@@ -57,6 +57,22 @@ def test_all_of_it_may_be_data(behind: int) -> None:
     assert kinds(WITH_BSS, behind) == [(0, behind, RegionKind.GLOBAL)]
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_what_a_jit_maps_twice_is_no_binary(is_shared: bool) -> None:
+    """The view that is executed was called lost, since a binary's code is nobody's, and the other one a root."""
+    view = MapsEntry(BASE, BASE + PAGE, True, False, 0, "00:01", 7, "/memfd:jit (deleted)", shared=is_shared)
+    other = view._replace(start=BASE + PAGE, end=BASE + 2 * PAGE, executable=False, writable=True)
+    behind = MapsEntry(BASE + 2 * PAGE, BASE + 3 * PAGE, False, True, 0, "00:00", 0, "")
+    found = layout([view, other, behind], (), 0, lambda address, count: (0,) * count)
+    places = [((r.start - BASE) // PAGE, r.kind) for r in found.scanned]
+    if is_shared:
+        assert places == [(0, RegionKind.MAPPING), (1, RegionKind.MAPPING), (2, RegionKind.MAPPING)]
+        assert (BASE, BASE + PAGE) in found.targets
+    else:
+        assert places == [(1, RegionKind.GLOBAL), (2, RegionKind.GLOBAL)]
+        assert (BASE, BASE + PAGE) not in found.targets
+
+
 def test_a_module_may_have_no_more_data() -> None:
     assert kinds(elf((1, 0, 0x2F00), (1, 0x3100, 0x1F00)), 0x9000) == [(0, 0x9000, RegionKind.MAPPING)]
 
