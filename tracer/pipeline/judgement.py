@@ -13,7 +13,7 @@ from tracer.model.findings import Findings
 from tracer.model.frames import Symbols
 from tracer.model.snapshot import Snapshot
 from tracer.pipeline.judge_options import JudgeOptions
-from tracer.pipeline.naming import recorded_symbols, with_class_names
+from tracer.pipeline.naming import as_written, recorded_symbols
 from tracer.recording.chunks import MAGIC
 
 _LARGEST_REPORT = 1 << 28
@@ -32,7 +32,7 @@ def judge(snapshot: Snapshot, symbols: Symbols, options: JudgeOptions, *, freed_
 
 def _analysed(snapshot: Snapshot, symbols: Symbols, options: JudgeOptions, freed_stacks: bool = False) -> Findings:
     chosen = replace(options.analysis, freed_stacks=freed_stacks)
-    return analyse(with_class_names(snapshot, options), symbols, chosen)
+    return analyse(as_written(snapshot, options), symbols, chosen)
 
 
 def is_recording_file(path: Path) -> bool:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from tracer.model.frames import Frame, Symbols
 from tracer.model.records import FRAME_BINARY_SHIFT, SCRIPT_BINARY
-from tracer.model.snapshot import Binary, Snapshot
+from tracer.model.snapshot import Binary, SiteInfo, Snapshot
 from tracer.pipeline.judge_options import JudgeOptions
 from tracer.symbols.class_names import class_names
+from tracer.symbols.demangling import demangled
 from tracer.symbols.symbolizer import symbolize
 
 if TYPE_CHECKING:
     from tracer.recording.recording import Recording
 
 _NONE: Symbols = {}
+_MANGLED = ("_Z", "_R")
 
 
 def symbols_of(snapshot: Snapshot, options: JudgeOptions, known: Symbols = _NONE) -> Symbols:
@@ -64,6 +66,20 @@ def _better(found: tuple[Frame, ...], embedded: tuple[Frame, ...] | None) -> tup
     return embedded if embedded and all(frame.function is None for frame in found) else found
 
 
-def with_class_names(snapshot: Snapshot, options: JudgeOptions) -> Snapshot:
-    """Return the snapshot with types called as the programmer calls their classes, unless that is not wanted."""
-    return replace(snapshot, types=class_names(snapshot.types)) if options.demangle else snapshot
+def as_written(snapshot: Snapshot, options: JudgeOptions) -> Snapshot:
+    """Return the snapshot with types called as the programmer calls their classes, and what makes something as it is
+    written, unless that is not wanted."""
+    if not options.demangle:
+        return snapshot
+    return replace(snapshot, types=class_names(snapshot.types), sites=_written(snapshot.sites))
+
+
+def _written(sites: tuple[SiteInfo, ...]) -> tuple[SiteInfo, ...]:
+    """An allocator is a type too, called like its function: tcmalloc's, jemalloc's or a browser's own `_Znwm`."""
+    linked = {site.function for site in sites if site.function.startswith(_MANGLED)}
+    names = demangled(linked) if linked else {}
+    return tuple(_with_name(site, names[site.function]) if site.function in names else site for site in sites)
+
+
+def _with_name(site: SiteInfo, name: str) -> SiteInfo:
+    return replace(site, function=name, type=name if site.type == site.function else site.type)
