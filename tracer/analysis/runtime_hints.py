@@ -17,6 +17,7 @@ _MANY_BYTES = 16 << 20
 """What a program that only starts does not reach."""
 _ALIGNED = ("posix_memalign", "memalign")
 """By which GLib takes such a page (glib/gslice.c of 2.74, allocator_memalign)."""
+_V8_INTERPRETER = "Builtins_InterpreterEntryTrampoline"
 _JAVA_MACHINE = "libjvm.so"
 _JAVA_HEAP = late_pattern(
     r"((G1)?HeapRegionManager|CardGeneration|DefNewGeneration|TenuredGeneration|PSOldGen|PSYoungGen|ZPageAllocator"
@@ -33,9 +34,12 @@ def runtime_hints(leaks: Sequence[Leak]) -> tuple[str, ...]:
     """Return a line for each interpreter whose code or objects these entries show only in part."""
     left = [leak for leak in leaks if leak.state != INHERITED]
     stacks = list({id(leak.stack): leak.stack for leak in left if leak.suppressed_by is None}.values())
+    frames = {id(frame): frame for stack in stacks for frame in stack}.values()  # stacks have many in common
     return (
         *_arenas(left), *_slices(left), *_java_heap(left), *_held_by_books(left),
-        *_javascript(stacks), *_java(stacks), *_numba(stacks),
+        *(_javascript(stacks) if any(frame.function == _V8_INTERPRETER for frame in frames) else ()),
+        *(_java(stacks) if any(frame.module == _JAVA_MACHINE for frame in frames) else ()),
+        *(_numba(stacks) if any(frame.kind == "jit" for frame in frames) else ()),
     )  # fmt: skip
 
 
@@ -128,7 +132,7 @@ def _grows_java_heap(stack: FrameList) -> bool:
 def _javascript(stacks: Iterable[FrameList]) -> Iterator[str]:
     nameless = named = 0
     for stack in stacks:
-        nameless += sum(frame.function == "Builtins_InterpreterEntryTrampoline" for frame in stack)
+        nameless += sum(frame.function == _V8_INTERPRETER for frame in stack)
         named += sum(frame.language == "JavaScript" for frame in stack)
     if nameless > named:
         yield (

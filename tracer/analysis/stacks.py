@@ -43,6 +43,7 @@ class SymbolizedStack:
     """What identifies each frame over runs; as long as `frames`."""
     number: int = 0
     """Equal for stacks of equal frames, within one analysis."""
+    call_site: CallSite = ()
 
     def own_calls(self) -> list[tuple[str, Frame]]:
         """Return the frames of the program's own, leaf first, each with its key; all frames, if it has none."""
@@ -55,11 +56,12 @@ _LOST_STACK = SymbolizedStack((), LOST, False, ())
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What is known of one address: its frames, and their keys and numbers."""
+    """What is known of one address: its frames, and their keys, numbers and lines."""
 
     frames: tuple[Frame, ...]
     keys: tuple[str, ...]
     numbers: tuple[int, ...]
+    lines: CallSite
     is_generated: bool
 
 
@@ -86,7 +88,6 @@ class SymbolizedStacks:
         self._frame_numbers: dict[Frame, int] = {}
         self._numbers: dict[tuple[int, ...], int] = {(): 0}
         self._keys: dict[str, str] = {}
-        self._sites: dict[int, CallSite] = {}
 
     def get(self, stack_id: int) -> SymbolizedStack:
         """Return a stack's frames; an empty stack with status "lost" for an id that is not known."""
@@ -134,10 +135,7 @@ class SymbolizedStacks:
 
     def call_site(self, stack_id: int) -> CallSite:
         """Return what tells a stack from others of the same functions, as far as a reader can see."""
-        site = self._sites.get(stack_id)
-        if site is None:
-            site = self._sites[stack_id] = call_site(self.get(stack_id).frames)
-        return site
+        return self.get(stack_id).call_site
 
     def lines(self, stack_id: int) -> Lines:
         return self.get(stack_id).keys, self.call_site(stack_id)
@@ -151,7 +149,8 @@ class SymbolizedStacks:
         number = self._numbers.setdefault(numbers, len(self._numbers))
         frames = tuple(chain.from_iterable([call.frames for call in calls]))
         keys = tuple(chain.from_iterable([call.keys for call in calls]))
-        return SymbolizedStack(frames, STATUS_WORDS[stack.status], stack.complete, keys, number)
+        site = tuple(chain.from_iterable([call.lines for call in calls]))
+        return SymbolizedStack(frames, STATUS_WORDS[stack.status], stack.complete, keys, number, site)
 
     def _calls_on(self, keys: Sequence[int]) -> list[_Call]:
         calls = [self._calls.get(key) or self._call(key) for key in keys]
@@ -166,14 +165,18 @@ class SymbolizedStacks:
         keys = [frame_key(frame) for frame in frames]
         numbers = tuple([self._frame_numbers.setdefault(frame, len(self._frame_numbers)) for frame in frames])
         known = tuple([self._keys.setdefault(key, key) for key in keys])
-        call = self._calls[key] = _Call(frames, known, numbers, bool(frames) and frames[0].kind == "jit")
+        call = self._calls[key] = _Call(
+            frames, known, numbers, call_site(frames), bool(frames) and frames[0].kind == "jit"
+        )  # fmt: skip
         return call
 
     def _around_copy(self, call: _Call) -> _Call:
         """Leave out the traced function where it was inlined, with what is inlined in it: as where it was called."""
         inlined = [n for n, frame in enumerate(call.frames[:-1]) if frame.inlined and frame.function in self._traced]
         first = inlined[-1] + 1 if inlined else 0
-        return _Call(call.frames[first:], call.keys[first:], call.numbers[first:], call.is_generated)
+        return _Call(
+            call.frames[first:], call.keys[first:], call.numbers[first:], call.lines[first:], call.is_generated
+        )  # fmt: skip
 
     def _miss(self, key: int) -> Frame:
         binary = self._binaries.get(key >> FRAME_BINARY_SHIFT)

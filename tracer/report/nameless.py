@@ -15,10 +15,9 @@ _MOST = 3
 def add_nameless(page: Page, stacks: Iterable[FrameList]) -> None:
     """Say once which binaries lack symbols, and what would name their frames; nothing where none does."""
     places: dict[str, set[int]] = {}
-    for stack in stacks:
-        for frame in stack:
-            if frame.module and frame.function is None and frame.why_unknown == NO_SYMBOL:
-                places.setdefault(frame.module, set()).add(frame.address)
+    for frame in {id(frame): frame for stack in stacks for frame in stack}.values():  # stacks have many in common
+        if frame.module and frame.function is None and frame.why_unknown == NO_SYMBOL:
+            places.setdefault(frame.module, set()).add(frame.address)
     if not places:
         return
     ranked = sorted(places, key=lambda module: (-len(places[module]), module))
