@@ -80,7 +80,7 @@ class PointerScan:
 
     def __init__(self, memory: ProcessMemory, plan: Layout, deadline: float, most_bytes: int | None = None) -> None:
         self._memory, self._plan, self._deadline, self._most_bytes = memory, plan, deadline, most_bytes
-        memory.sealed = plan.sealed
+        memory.sealed.ranges = plan.sealed
         targets = [(start, end, _TARGET) for start, end in plan.targets]
         self._spans = _Spans([*targets, *((start, end, _CONSTANT) for start, end in plan.constants)])
         self._buffer = np.zeros(0, np.uint64)
@@ -98,6 +98,8 @@ class PointerScan:
                 raise TooMuch(f"{size / (1 << 20):,.1f} MiB of its memory are to be read, more than --max-scan permits")
         for batch in self._batches():
             self._scan_batch(batch)
+        if self._memory.sealed.refused:
+            raise TooMuch("another process traces it, and what it may not read itself cannot be read then")
         words = joined_rows([registers, *self._words])
         regions = np.array([(r.start, r.end, r.kind) for r in self._plan.scanned], REGION)
         regions = np.sort(joined_rows([register_regions, regions]), order="start")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tracer.model.distinct_values import distinct
 from tracer.procfs.memory import MOST_PIECES, read_pieces
+from tracer.scanning.forced_reads import ForcedReads
 
 PAGE = 4096
 _PAGEMAP_ENTRY = 8
@@ -39,15 +40,13 @@ class ProcessMemory:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._pagemap = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
-        self._forced = -1
-        self.sealed: Sequence[tuple[int, int]] = ()
-        """Ranges that the process itself may not read, and which are read all the same."""
+        self.sealed = ForcedReads(pid)
+        """Of what the process itself may not read."""
         self.bytes_read = 0
 
     def close(self) -> None:
         os.close(self._pagemap)
-        if self._forced >= 0:
-            os.close(self._forced)
+        self.sealed.close()
 
     def _read(self, pieces: npt.NDArray[np.void], into: int, size: int) -> int:
         return read_pieces(self._pid, into, size, pieces.ctypes.data, len(pieces))
@@ -55,19 +54,10 @@ class ProcessMemory:
     def read(self, address: int, buffer: npt.NDArray[np.uint64]) -> int:
         """Fill a buffer from an address on; return how many bytes could be read."""
         done = self._read(np.array([(address, buffer.nbytes)], _PIECE), buffer.ctypes.data, buffer.nbytes)
-        if not done and any(start <= address < end for start, end in self.sealed):
-            done = self._read_by_force(address, buffer)
+        if not done:
+            done = self.sealed.read(address, buffer)
         self.bytes_read += done
         return done
-
-    def _read_by_force(self, address: int, buffer: npt.NDArray[np.uint64]) -> int:
-        """Read what the process itself may not read: /proc/PID/mem asks for no rights of pages."""
-        try:
-            if self._forced < 0:
-                self._forced = os.open(f"/proc/{self._pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-            return os.preadv(self._forced, [buffer.data.cast("B")], address)
-        except (OSError, OverflowError):  # nothing is there, or the kernel was told to permit it to nobody
-            return 0
 
     def read_all(self, ranges: Sequence[tuple[int, int]], buffer: npt.NDArray[np.uint64]) -> bool:
         """Fill a buffer with at most MOST_PIECES ranges, all of which together are as long; False where some of it

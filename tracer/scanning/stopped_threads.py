@@ -98,6 +98,11 @@ def let_go(left: set[int]) -> None:
             left.discard(tid)
 
 
+def seize(tid: int) -> bool:
+    """Begin to trace a thread, which goes on; tell whether it could be. Who calls it and ends lets go of it."""
+    return _request(_SEIZE, tid)
+
+
 def _request(request: int, tid: int, data: int = 0) -> bool:
     return bool(_libc.ptrace(request, tid, None, data) == 0)
 
