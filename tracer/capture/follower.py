@@ -25,6 +25,7 @@ from tracer.model.records import ControlKind, ProcessState
 from tracer.probing.changed_code import lacks_breakpoints
 from tracer.probing.copied_code import mend_copies
 from tracer.probing.prober import Prober
+from tracer.procfs.debuggers import debugger_of
 from tracer.procfs.maps import MapsEntry
 from tracer.procfs.process import executes, has_other_rights, variables
 from tracer.procfs.roots import path_of_process, root_of
@@ -76,6 +77,8 @@ class Follower:
         """Processes that are about to exec what has been linked."""
         self._with_rights: set[int] = set()
         """Processes that have executed a program with rights of its own, and are still to begin it."""
+        self._debugged: dict[int, str] = {}
+        """Processes that have no probes, since this debugger runs what they are about to exec."""
         self._started: set[int] = set()
         """Processes that are held at their program's first step, by what is handled now."""
         self._begun: set[int] = set()
@@ -178,6 +181,9 @@ class Follower:
         parent, moment = (int(fork["parent"]), int(fork["parent_generation"])), self._moment(control)
         shares = bool(fork["shares_memory"])
         self._processes.forked(*child, parent[0], moment.trace_ns, shares_memory=shares)
+        if parent in self.unfollowed.debugged:
+            self.unfollowed.debugged.add(child)
+            return
         self.unfollowed.forked(child[0], shares_memory=shares)
         if not shares:
             self._unheld[child] = time.monotonic()
@@ -231,6 +237,10 @@ class Follower:
         """Before an exec: find the probes of what is going to run, and link those that would come too late."""
         pid, path = int(control["pid"]), bytes(control["path"]).decode(errors="surrogateescape")
         self._leaves_maker(pid)
+        if debugger := debugger_of(pid):
+            self._debugged[pid] = debugger
+            self._prober.leave(pid)
+            return
         self._binaries.recheck()
         if path:
             path = path_of_process(pid, path)
@@ -266,7 +276,10 @@ class Follower:
         if has_other_rights(pid):
             self._prober.gained_rights(pid)
             self._with_rights.add(pid)
-        if pid in self._started:  # it stands in the loader by now: what it maps is read for that, once
+        if debugger := debugger_of(pid) or self._debugged.pop(pid, None):
+            self.unfollowed.begins_debugged((pid, generation), debugger)
+            self._prober.leave(pid)
+        elif pid in self._started:  # it stands in the loader by now: what it maps is read for that, once
             self._begun.add(pid)
         else:
             self._begins(pid, generation, self._spaces.refresh(pid, generation, moment.trace_ns))

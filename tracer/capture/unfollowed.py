@@ -38,6 +38,8 @@ class Unfollowed:
         """Processes that turn system calls into signals, those that end a return probe too: they lost their probes."""
         self.patching: set[Space] = set()
         """Processes that write to probed code, over breakpoints too, and their children: they lost their probes."""
+        self.debugged: set[Space] = set()
+        """Processes that a debugger runs, and their children: they have no probes, which would take its breakpoints."""
         self.foreign: dict[Space, str] = {}
         """Processes whose program is of another kind than those that can be probed: why, as a clause."""
         self._next: dict[int, str] = {}
@@ -62,6 +64,10 @@ class Unfollowed:
         self._sharing.discard(child)
         if not self._arrived.pop(child, True) and is_probed():
             self.children.append(child)
+
+    def begins_debugged(self, space: Space, debugger: str) -> None:
+        self.debugged.add(space)
+        self.foreign[space] = f"{debugger} runs it, and would lose breakpoints where probes are: trace it without that"
 
     def exits(self, child: int, wait_status: int) -> None:
         if not self._arrived.pop(child, True):
@@ -88,7 +94,7 @@ class Unfollowed:
 
     def is_left(self, space: Space) -> bool:
         """Tell whether a process must have no probes."""
-        return space in self.translated or space in self.dispatching or space in self.patching
+        return any(space in some for some in (self.translated, self.dispatching, self.patching, self.debugged))
 
     @property
     def losses(self) -> Iterator[Loss]:
