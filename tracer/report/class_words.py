@@ -44,12 +44,14 @@ def state_word(leak: Leak) -> str:
 
 
 def leaked_amount(leaks: Sequence[Leak]) -> str:
-    """Return "1 object of 1 type, lost 820 bytes in 4 blocks, possibly lost 40 bytes in 1 block"."""
+    """Return "1 object of 1 type, lost 820 bytes in 4 blocks, possibly lost 40 bytes in 1 block, not freed 9 bytes in 1
+    block": the last of processes that were not looked into, without a word where none was."""
     memory = [leak for leak in leaks if leak.kind != "reference"]
     parts = [amount([leak for leak in leaks if leak.kind == "reference"])]
     parts += [_said("lost", [k for k in memory if k.reachability in (LOST, INDIRECT)])]
     parts += [_said("possibly lost", [k for k in memory if k.reachability == POSSIBLE])]
-    parts += [amount([k for k in memory if k.reachability not in (LOST, INDIRECT, POSSIBLE)])]
+    rest = [k for k in memory if k.reachability not in (LOST, INDIRECT, POSSIBLE)]
+    parts += [_said("not freed", rest) if len(rest) < len(memory) else amount(rest)]
     return ", ".join(filter(None, parts))
 
 

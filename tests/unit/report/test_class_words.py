@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tracer.model.findings import Holder, Leak
-from tracer.report.class_words import roots
+from tracer.report.class_words import leaked_amount, roots
 
 
 def held(*holders: Holder, by: str = "a global") -> Leak:
@@ -35,3 +35,17 @@ def by_global(name: str | None, module: str = "prog", offset: int | None = None)
 )  # fmt: skip
 def test_variables_are_counted(leaks: list[Leak], said: str) -> None:
     assert roots(leaks) == said
+
+
+def left(reachability: str | None) -> Leak:
+    return Leak("0" * 12, "allocation", "malloc", 1, "leaked", 1, 8, (), True, "complete", reachability=reachability)
+
+
+def test_what_was_not_looked_into_is_not_freed() -> None:
+    """Behind what is possibly lost it looked as if it were of that."""
+    said = leaked_amount([left("lost"), left("possible"), left(None), left(None)])
+    assert said == "lost 8 bytes in 1 block, possibly lost 8 bytes in 1 block, not freed 16 bytes in 2 blocks"
+
+
+def test_where_nothing_was_looked_into_it_needs_no_word() -> None:
+    assert leaked_amount([left(None)]) == "8 bytes in 1 block"
