@@ -799,6 +799,7 @@ struct constants {
 	u32 counts;
 	u32 remembers; /* walks are remembered, and others end in them */
 	u64 hold_ns; /* so long is a thread held at most */
+	u64 look_ns; /* the same while Python looks at a binary for the first time */
 	u64 block_sets; /* a power of two, or 0 */
 };
 
@@ -822,6 +823,7 @@ struct shared {
 	u64 sample_bytes; /* mean distance of the draws; 0: all blocks are kept */
 	u64 pid_namespace; /* address of refleak's, where it is not the initial one */
 	u64 heartbeat_ns; /* Python's, as long as it runs */
+	u64 looks_until_ns; /* Python's: such a look goes on, or has just ended */
 	u64 behind; /* a hold expired: nobody is held until Python, which clears this, goes on */
 	u64 tracer; /* Python's pid: its end disarms */
 	u64 unknown_frees; /* enum unknown_frees */

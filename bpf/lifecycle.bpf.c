@@ -265,7 +265,8 @@ INLINE int hold_turn(void)
 	MASK(slot, HOLD_SLOTS);
 	if (!hold || SHARED->released[slot] == hold->ticket || !SHARED->armed)
 		return 1;
-	if (now - hold->ticket > CONSTANTS->hold_ns || is_silent(hold, now))
+	if (now - hold->ticket > (now < SHARED->looks_until_ns ? CONSTANTS->look_ns : CONSTANTS->hold_ns) ||
+	    is_silent(hold, now))
 		return 1;
 	code = hold->code;
 #pragma unroll

@@ -11,6 +11,7 @@ import numpy as np
 from tracer.capture.capture_options import CaptureOptions
 from tracer.capture.losses import describe, read_losses
 from tracer.kernel import bpf
+from tracer.kernel.first_looks import FirstLooks
 from tracer.kernel.heartbeat import Heartbeat
 from tracer.kernel.known_offsets import known_offsets
 from tracer.kernel.maps import Maps
@@ -42,6 +43,7 @@ class KernelSide:
         self.dumps = self._ring("DUMP_RING")
         self.control = self._ring("CONTROL")
         self.shared = self.maps.view("SHARED", records.SHARED, 1)
+        self.first_looks = FirstLooks(self.shared, options.limits.look_seconds)
         self._heartbeat = Heartbeat(self.shared)
 
     def _ring(self, name: str) -> Ring:

@@ -100,7 +100,7 @@ class Session:
         self._prober = Prober(
             site_finder, self.sites, rows, self._attacher, self.mishaps, follow=options.follow,
             misses_ends=self._interpreters.misses_ends, holds_ends=options.reachability and options.hindrance is None,
-            preload=options.preload,
+            preload=options.preload, look=self.kernel.first_looks.look,
         )
         self.binaries.on_stale = self._prober.withdraw
         self.code = GeneratedCode(self.binaries, rows, self.spaces, self._drain_stacks, self.mishaps)

@@ -130,8 +130,9 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         help="do not read the memory of a process, for what is lost, if it is more (what can be read in 4 s)",
     )
     limits.add_argument(
-        "--hold", type=hold_seconds, default=5.0, metavar="SECONDS",
-        help="do not hold a process for longer than this, until its probes are in place or its memory is read (5)",
+        "--hold", type=hold_seconds, metavar="SECONDS",
+        help="do not hold a process for longer than this, until its probes are in place or its memory is read (5; 20"
+        " while a binary is looked at for the first time)",
     )
     limits.add_argument(
         "--ring-size", type=count_or_size, default=1 << 26, metavar="BYTES", help="of the ring of events (64M)"

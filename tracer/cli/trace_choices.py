@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.api import Selection, TraceOptions
@@ -21,8 +22,9 @@ def trace_options(arguments: argparse.Namespace) -> TraceOptions:
     limits = Limits(
         objects=arguments.max_objects, stacks=arguments.max_stacks, threads=arguments.max_threads,
         event_ring_bytes=_power_of_two(arguments.ring_size), freed=arguments.keep_freed,
-        hold_seconds=arguments.hold,
     )
+    if arguments.hold is not None:
+        limits = replace(limits, hold_seconds=arguments.hold, look_seconds=arguments.hold)
     return TraceOptions(
         **_probed(arguments), allow_missing=arguments.allow_missing, interpreters=arguments.interpreters == "auto",
         reachability=arguments.reachability == "auto", stops=not arguments.no_stop,

@@ -48,6 +48,8 @@ class Limits:
     """Blocks that were freed lately; 0: none."""
     hold_seconds: float = 5.0
     """So long is a process held at most, until its probes are in place."""
+    look_seconds: float = 20.0
+    """The same while a binary is looked at for the first time."""
 
     @property
     def freed_sets(self) -> int:
@@ -163,8 +165,9 @@ class Maps:
         return bpf.read_hash(self.fds[name], key, value, chunk, between)
 
     def _fix(self, constants: Constants) -> None:
-        hold_ns = round(self.limits.hold_seconds * 1e9)
-        values = np.array([(constants.counts, constants.remembers, hold_ns, self.limits.block_sets)], records.CONSTANTS)
+        hold_ns, look_ns = (round(s * 1e9) for s in (self.limits.hold_seconds, self.limits.look_seconds))
+        row = constants.counts, constants.remembers, hold_ns, look_ns, self.limits.block_sets
+        values = np.array([row], records.CONSTANTS)
         bpf.update_element(self.fds["CONSTANTS"], bytes(4), values.tobytes())
         bpf.freeze_map(self.fds["CONSTANTS"])
 

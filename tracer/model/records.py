@@ -207,13 +207,15 @@ INTERPRETER_CODE = np.dtype(
 )
 HOLD_SLOTS = 1024
 OF_PLACE = 0xFFFFFFFF
-CONSTANTS = np.dtype([("counts", "<u4"), ("remembers", "<u4"), ("hold_ns", "<u8"), ("block_sets", "<u8")])
+CONSTANTS = np.dtype(
+    [("counts", "<u4"), ("remembers", "<u4"), ("hold_ns", "<u8"), ("look_ns", "<u8"), ("block_sets", "<u8")]
+)
 
 SHARED = np.dtype(
     [
         ("armed", "<u8"), ("epoch", "<u8"), ("published", "<u8"), ("follow", "<u8"),
         ("min_size", "<u8"), ("max_size", "<u8"), ("sample_bytes", "<u8"), ("pid_namespace", "<u8"),
-        ("heartbeat_ns", "<u8"), ("behind", "<u8"), ("tracer", "<u8"),
+        ("heartbeat_ns", "<u8"), ("looks_until_ns", "<u8"), ("behind", "<u8"), ("tracer", "<u8"),
         ("unknown_frees", "<u8"), ("tells_heap", "<u8"), ("freed_sets", "<u8"), ("last_generation", "<u8"),
         ("counts_references", "<u8"),
         ("released", "<u8", (HOLD_SLOTS,)),

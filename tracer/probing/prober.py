@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from tracer.binaries.open_binaries import OpenBinary
 from tracer.binaries.open_files import EXHAUSTED
@@ -46,13 +46,14 @@ class Prober:
     def __init__(
         self, site_finder: SiteFinder, sites: SiteTable, rows: UnwindRows, attacher: Attacher, mishaps: Mishaps, *,
         follow: bool, misses_ends: Callable[[OpenBinary], None] = lambda _: None, holds_ends: bool = False,
-        preload: PreloadLibrary | None = None,
+        preload: PreloadLibrary | None = None, look: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """`misses_ends` is told of binaries whose code objects end unseen."""
+        """`misses_ends` is told of binaries whose code objects end unseen; `look`: is entered while a binary is
+        looked at for the first time."""
         self.preloading = Preloading(preload)
         self._mishaps, self._follow, self._holds_ends = mishaps, follow, holds_ends
         self._site_finder, self._sites, self._rows, self._attacher = site_finder, sites, rows, attacher
-        self._misses_ends = misses_ends
+        self._misses_ends, self._look = misses_ends, look
         self._holds: dict[int, list[Hold]] = {}
         self._mapping_calls: dict[int, list[tuple[int, int]]] = {}
         self._linked: dict[int, dict[int, OpenBinary]] = {}
@@ -71,6 +72,10 @@ class Prober:
         if binary.id in self._holds:
             return
         self._holds[binary.id] = []
+        with self._look():
+            self._prepare(binary)
+
+    def _prepare(self, binary: OpenBinary) -> None:
         found = None
         with self._mishaps.attempt():
             found = self._site_finder.find(binary.image, binary.version)
