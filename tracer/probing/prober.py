@@ -48,8 +48,7 @@ class Prober:
         follow: bool, misses_ends: Callable[[OpenBinary], None] = lambda _: None, holds_ends: bool = False,
         preload: PreloadLibrary | None = None, look: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """`misses_ends` is told of binaries whose code objects end unseen; `look`: is entered while a binary is
-        looked at for the first time."""
+        """`misses_ends` is told of binaries whose code objects end unseen; `look` is around each first look at one."""
         self.preloading = Preloading(preload)
         self._mishaps, self._follow, self._holds_ends = mishaps, follow, holds_ends
         self._site_finder, self._sites, self._rows, self._attacher = site_finder, sites, rows, attacher
@@ -61,19 +60,17 @@ class Prober:
         """Binaries whose holds stand in every process."""
         self._of_tree: dict[int, set[int]] = {}
         """Binaries whose holds a process has got, or inherited."""
-        self._code = FoundCode()
+        self._code, self._former = FoundCode(), FormerCode()
         self._excerpts: dict[int, list[Excerpt]] = {}
-        self._former = FormerCode()
         self.without_files = 0
         """How often a process got no probes, or not all, since no more files may be opened."""
 
     def prepare(self, binary: OpenBinary) -> None:
         """Find a binary's sites, its holds and its unwind table."""
-        if binary.id in self._holds:
-            return
-        self._holds[binary.id] = []
-        with self._look():
-            self._prepare(binary)
+        if binary.id not in self._holds:
+            self._holds[binary.id] = []
+            with self._look():
+                self._prepare(binary)
 
     def _prepare(self, binary: OpenBinary) -> None:
         found = None
@@ -328,8 +325,7 @@ class Prober:
                     self._attacher.put_back(pid, binary, places)
 
     def _link_again(self, pid: int) -> None:
-        binaries = self.linked(pid)
-        self._linked[pid] = {}
+        binaries, self._linked[pid] = self.linked(pid), {}
         self.link(pid, binaries)
 
     def executed(self, pid: int) -> None:
