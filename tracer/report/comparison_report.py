@@ -7,7 +7,7 @@ from typing import TextIO
 from tracer import __version__
 from tracer.model.comparison import Amount, Change, Comparison
 from tracer.report.comparison_words import SHOWN, change_words, comparison_verdict
-from tracer.report.json_report import DESCRIBED
+from tracer.report.json_report import DESCRIBED, ON_ONE_LINE
 from tracer.report.json_text import JsonText
 from tracer.report.page import Page, Span, page_for
 from tracer.report.stack_lines import chain
@@ -47,7 +47,7 @@ def _add(page: Page, change: Change) -> None:
 
 def write_comparison_json(comparison: Comparison, stream: TextIO) -> None:
     """Write one JSON document: `worse`, and a list for each of new, grown, shrunk and gone."""
-    JsonText(DESCRIBED).write(comparison_document(comparison), stream)
+    JsonText(DESCRIBED, ON_ONE_LINE).write(comparison_document(comparison), stream)
 
 
 def comparison_document(comparison: Comparison) -> dict[str, object]:

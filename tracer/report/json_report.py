@@ -35,7 +35,7 @@ _HOLDERS_FRAMES = 20
 
 def write_json(findings: Findings, stream: TextIO) -> None:
     """Write one JSON document, in ASCII, ended by a newline. Sizes in bytes, times in ns since the trace began."""
-    JsonText(DESCRIBED).write(document(findings), stream)
+    JsonText(DESCRIBED, ON_ONE_LINE).write(document(findings), stream)
 
 
 def write_json_line(findings: Findings, stream: TextIO) -> None:
@@ -355,3 +355,5 @@ def frame_document(frame: Frame) -> Json:
 
 DESCRIBED: Mapping[type, Callable[[Any], Json]] = {Frame: frame_document, Holder: holder_document}
 """What documents have as it is, for JsonText."""
+ON_ONE_LINE = (Frame,)
+"""Else a deep program's report is for a third blanks and line feeds, and no stack is read at a glance."""

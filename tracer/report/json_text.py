@@ -1,28 +1,32 @@
-"""JSON as `json.dump(..., indent=1)` writes it, byte for byte, but as it goes along and each frame once."""
+"""JSON as `json.dump(..., indent=1)` writes it, byte for byte but for what is to be on one line; as it goes along."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from json import JSONEncoder
 from typing import Any, TextIO
 
 Json = Mapping[str, object]
 _MOST_KEPT = 1 << 26
 """Characters. What is long is written again and again in a row: the same entry of one process after the other."""
+_AT_ANY = -1
+"""For a level: what is on one line is the same at each."""
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 
 
 class JsonText:
     """Writes documents of dicts, lists, strings, numbers, bools and None; and of objects that `described` says how to
-    describe, by their type. These, and tuples of them, do not change while a document is written.
+    describe, by their type; of some types on one line. These, and tuples of them, do not change while one is written.
 
     An Iterator is written as a list, element by element, where only dicts are around it. Python's own encoder is many
     times slower as soon as it is to indent.
     """
 
-    def __init__(self, described: Mapping[type, Callable[[Any], Json]]) -> None:
-        self._described = described
+    def __init__(
+        self, described: Mapping[type, Callable[[Any], Json]], on_one_line: Collection[type] = ()
+    ) -> None:  # fmt: skip
+        self._described, self._on_one_line = described, on_one_line
         self._keys: dict[str, str] = {}
         self._known: dict[tuple[int, int], tuple[object, str]] = {}
         self._known_length = 0
@@ -94,18 +98,23 @@ class JsonText:
 
     def _object(self, value: object, level: int) -> str:
         """Return the text of an object that is described: kept, since most are of many lists."""
-        known = self._known.get((id(value), level))
-        return self._keep(value, level, self._described[type(value)](value)) if known is None else known[1]
+        is_line = type(value) in self._on_one_line
+        known = self._known.get((id(value), _AT_ANY if is_line else level))
+        if known is not None:
+            return known[1]
+        described = self._described[type(value)](value)
+        if is_line:
+            return self._keep(value, _AT_ANY, _encoded(described))
+        return self._keep(value, level, self._text(described, level))
 
     def _tuple(self, value: tuple[object, ...], level: int) -> str:
         """Return the text of a list: kept as it is of such objects, which stacks and holders are."""
         if not value or type(value[0]) not in self._described:
             return self._text(list(value), level)
         known = self._known.get((id(value), level))
-        return self._keep(value, level, list(value)) if known is None else known[1]
+        return self._keep(value, level, self._text(list(value), level)) if known is None else known[1]
 
-    def _keep(self, value: object, level: int, described: object) -> str:
-        text = self._text(described, level)
+    def _keep(self, value: object, level: int, text: str) -> str:
         if self._known_length > _MOST_KEPT:
             self._known.clear()
             self._known_length = 0
