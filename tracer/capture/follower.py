@@ -276,9 +276,9 @@ class Follower:
         if has_other_rights(pid):
             self._prober.gained_rights(pid)
             self._with_rights.add(pid)
-        if debugger := debugger_of(pid) or self._debugged.pop(pid, None):
-            self.unfollowed.begins_debugged((pid, generation), debugger)
-            self._prober.leave(pid)
+        told = self._debugged.pop(pid, None)
+        if debugger := debugger_of(pid) or told:
+            self._begins_debugged((pid, generation), debugger)
         elif pid in self._started:  # it stands in the loader by now: what it maps is read for that, once
             self._begun.add(pid)
         else:
@@ -295,6 +295,12 @@ class Follower:
             self._link(pid, generation, binaries)
         self._expected.discard(pid)
         self._with_rights.discard(pid)
+
+    def _begins_debugged(self, space: Space, debugger: str) -> None:
+        self.unfollowed.begins_debugged(space, debugger)
+        self._prober.leave(space[0])
+        self._expected.discard(space[0])
+        self._with_rights.discard(space[0])
 
     def _link(self, pid: int, generation: int, binaries: Sequence[OpenBinary]) -> None:
         """Give a process the probes of what it maps; none where its probes were taken out, or code of another program
