@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tracer.binaries.open_binaries import OpenBinary
+from tracer.jit.beam_image import BeamFunction
 from tracer.jit.code_log import Found, GeneratedFunction
 from tracer.jit.followed_logs import FollowedLogs
 from tracer.jit.function_names import read_name
@@ -121,6 +122,19 @@ class CodeLogs(SpaceListener):
             if replaced and space in self._living:
                 self._renumber_seen(space, ((old.start, old.end) for old in replaced))
         return more
+
+    def tell(self, space: Space, functions: Iterable[BeamFunction]) -> None:
+        """Hear of code, in the order in which it comes, from elsewhere than a log, while its thread is held: what is
+        seen from now on is in it, and has another number where there was other code before."""
+        logs = self._living.get(space)
+        if logs is None:
+            return
+        self._read_stacks()
+        now = time.monotonic_ns()
+        new = [GeneratedFunction(f.start, f.end, f.name, now, now, f.places) for f in functions]
+        replaced = [old for function in new for old in logs.dump_log.add(function)]
+        if replaced and not self._spaces.renumber(space):
+            self._renumber_seen(space, ((old.start, old.end) for old in replaced))
 
     def forget(self, space: Space, ranges: Iterable[Range]) -> None:
         """Hear that code is no longer there, without a line in a log."""

@@ -26,8 +26,8 @@ class GeneratedCode:
         self, binaries: Binaries, rows: UnwindRows, spaces: Spaces, read_stacks: Callable[[], None], mishaps: Mishaps
     ) -> None:
         self.seen = SeenFrames(binaries)
-        self.interface = JitInterface(binaries, rows, spaces)
         self.logs = CodeLogs(spaces, self.seen, read_stacks, mishaps)
+        self.interface = JitInterface(binaries, rows, spaces, self.logs.tell)
         self.registry = FrameRegistry(rows, spaces, self.logs.forget)
 
     @property

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.errors import UnsuitableTarget
+from tracer.jit.beam_image import BeamFunction, read_beam_image
 from tracer.jit.jit_image import read_jit_image
 from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Space
@@ -29,7 +31,9 @@ _LARGEST_IMAGE = 1 << 26
 MOST_IMAGE_BYTES = 1 << 28
 """Of all images: they are kept to the end, for the names in them."""
 _LONGEST_LIST = 1 << 16
+_ELF = b"\x7fELF"
 _NO_ID = "there are no ids left"
+Tell = Callable[[Space, Iterable[BeamFunction]], None]
 
 
 @dataclass(frozen=True)
@@ -46,16 +50,21 @@ class _Entry:
 @dataclass(frozen=True)
 class _Registered:
     entry: _Entry
-    binary: OpenBinary
     descriptor: int
     """Whose list it is in."""
+    binary: OpenBinary | None = None
+    told: tuple[BeamFunction, ...] = ()
+    """Of an image that is no ELF file."""
 
 
 class JitInterface(SpaceListener):
     """The images of every traced process; each registration is a binary of its own, whatever its address."""
 
-    def __init__(self, binaries: Binaries, rows: UnwindRows, spaces: Spaces) -> None:
-        self._binaries, self._rows, self._spaces = binaries, rows, spaces
+    def __init__(
+        self, binaries: Binaries, rows: UnwindRows, spaces: Spaces, tell: Tell
+    ) -> None:
+        """`tell` hears of the functions of an image that is no ELF file; without names where they are gone."""
+        self._binaries, self._rows, self._spaces, self._tell = binaries, rows, spaces, tell
         self._registered: dict[Space, dict[int, _Registered]] = {}
         """By the address of their list entry."""
         self._walked: dict[Space, set[int]] = {}
@@ -113,6 +122,11 @@ class JitInterface(SpaceListener):
         if data is None or len(data) < entry.image_size:
             self.refused["its image could not be read"] += 1
             return
+        if not data.startswith(_ELF) and (functions := read_beam_image(data)) is not None:
+            self._kept_bytes += entry.image_size
+            self._registered.setdefault(space, {})[entry.address] = _Registered(entry, descriptor, told=functions)
+            self._tell(space, functions)
+            return
         try:
             made = read_jit_image(data, entry.image_address, read, lambda a, b: bool(read(a, 1) and read(b - 1, 1)))
         except UnsuitableTarget as error:
@@ -128,16 +142,18 @@ class JitInterface(SpaceListener):
         if made.table is not None:
             self._rows.add(binary, made.table)
         self._rows.use(binary)
-        self._registered.setdefault(space, {})[entry.address] = _Registered(entry, binary, descriptor)
+        self._registered.setdefault(space, {})[entry.address] = _Registered(entry, descriptor, binary)
         if not self._spaces.add_code(space, entry.address, binary, made.code, made.bias):
             self.refused["its code is where a file's code is"] += 1
             self._remove(space, entry.address)
 
     def _remove(self, space: Space, entry: int) -> None:
         known = self._registered.get(space, {}).pop(entry, None)
-        if known is not None:
+        if known is not None and known.binary is not None:
             self._spaces.remove_code(space, entry)
             self._rows.release(known.binary)
+        elif known is not None:
+            self._tell(space, [replace(function, name=None, places=()) for function in known.told])
 
     def mapped(self, space: Space, binaries: Sequence[OpenBinary], moment: Moment) -> None:
         self.find_registered(space, binaries)
@@ -147,12 +163,14 @@ class JitInterface(SpaceListener):
         self._registered[child] = dict(self._registered.get(parent, {}))
         self._walked[child] = set(self._walked.get(parent, ()))
         for known in self._registered[child].values():
-            self._rows.use(known.binary)
+            if known.binary is not None:
+                self._rows.use(known.binary)
 
     def ended(self, space: Space, moment: Moment) -> None:
         self._walked.pop(space, None)
         for known in self._registered.pop(space, {}).values():
-            self._rows.release(known.binary)
+            if known.binary is not None:
+                self._rows.release(known.binary)
 
 
 def _read_entry(pid: int, address: int) -> _Entry | None:

@@ -49,6 +49,21 @@ def test_images_that_follow_each_other_at_one_address(refleak: Refleak, targets:
         check_leak(leak, "b" if leak["count"] == 13 else "a", "run")
 
 
+def test_what_erlang_tells_gdb_of(refleak: Refleak, targets: Path) -> None:
+    """It is no ELF file, and was counted as lost."""
+    a, b = targets / "jitted-a.o", targets / "jitted-b.o"
+    run = refleak(target=("gdbjit", "beam", a, b, a))
+    run.check_whole()
+    found = {}
+    for leak in (leak for leak in run.report["leaks"] if leak["kind"] == "allocation"):
+        frame = callers(leak)[0]
+        assert (frame["kind"], Path(frame["file"]).name) == ("jit", "code.erl")
+        found[frame["function"]] = frame["line"], leak["count"], leak["bytes"]
+    assert found == {
+        "code:made_0/0": (40, 11, 3377), "code:made_1/0": (41, 13, 4043), "code:made_2/0": (42, 17, 5321)
+    }  # fmt: skip
+
+
 def test_an_image_registered_before_the_attach(live_target: LiveTarget, targets: Path, tmp_path: Path) -> None:
     with (
         live_target("gdbjit", "late", targets / "jitted-b.o") as target,

@@ -3,6 +3,7 @@
  *   gdbjit OBJECT...          registers each, leaks 11 x 307 in the first, 13 x 311 in the second ..., and takes it back
  *   gdbjit many N OBJECT      registers and takes back N times, then leaks 11 x 307
  *   gdbjit late OBJECT        registers before "ready"; leaks 11 x 307 after a byte
+ *   gdbjit beam OBJECT...     as the first, but tells of it as Erlang's BeamAsm does: code:made_0/0, code:made_1/0 ...
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -71,6 +72,50 @@ static entry_function load(const char *path)
 	return found;
 }
 
+static char *put(char *at, const void *value, size_t size)
+{
+	memcpy(at, value, size);
+	return at + size;
+}
+
+static char *put_word(char *at, uint32_t value)
+{
+	return put(at, &value, sizeof(value));
+}
+
+/* A name's length is before it; a struct of so many bytes begins at `from`, which the name follows in memory. */
+static char *put_name(char *at, const char *name, const char *from, size_t size)
+{
+	uint16_t length = strlen(name) + 1;
+
+	at = put(at, &length, sizeof(length));
+	memcpy(at, name, length);
+	return (char *)from + size + length;
+}
+
+/* Tell of the page of code as of one function with one line (erts/emulator/beam/jit/beam_jit_metadata.cpp). */
+static void describe_as_beam(int number)
+{
+	static char image[256];
+	char name[] = "code:made_0/0", *at = image, *from;
+	uint64_t base = (uint64_t)room;
+
+	memset(image, 0, sizeof(image));
+	name[sizeof("code:made_") - 1] += number;
+	at = put_word(put_word(at, 1), 0);
+	at = put(at, &base, sizeof(base));
+	at = put_word(put_word(at, 1), PAGE);
+	at = put_name(at, "code", image, 32);
+	from = at;
+	at = put_word(put_word(put_word(at, 0), PAGE), 1);
+	at = put_name(at, name, from, 16);
+	from = at;
+	at = put_word(put_word(at, 0), 40 + number);
+	at = put_name(at, "code.erl", from, 12);
+	entry.symfile_addr = image;
+	entry.symfile_size = at - image;
+}
+
 static void tell(uint32_t action)
 {
 	__jit_debug_descriptor.action_flag = action;
@@ -105,6 +150,17 @@ int main(int argc, char **argv)
 		tell(1);
 		ready();
 		run(function, 0);
+		return 0;
+	}
+	if (argc > 2 && is(argv[1], "beam")) {
+		for (int i = 2; i < argc; i++) {
+			entry_function function = load(argv[i]);
+
+			describe_as_beam(i - 2);
+			tell(1);
+			run(function, i - 2);
+			tell(2);
+		}
 		return 0;
 	}
 	for (int i = 1; i < argc; i++) {

@@ -147,7 +147,7 @@ def test_images_of_a_jit_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(jit_interface, "read_jit_image", lambda *_: made)
     spaces: Any = SimpleNamespace(add_code=lambda *_: True, remove_code=lambda *_: None)
     rows: Any = SimpleNamespace(use=lambda _: None, release=lambda _: None)
-    jit = JitInterface(Binaries(), rows, spaces)
+    jit = JitInterface(Binaries(), rows, spaces, lambda *_: None)
     for i in range(30):
         jit._add((1, 0), jit_interface._Entry(0x1000 + i, 0, 0x100000, size), 0x10)
     assert jit.refused == {"all images take too much memory": 27}
