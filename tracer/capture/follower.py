@@ -25,10 +25,10 @@ from tracer.model.records import ControlKind, ProcessState
 from tracer.probing.changed_code import lacks_breakpoints
 from tracer.probing.copied_code import mend_copies
 from tracer.probing.prober import Prober
-from tracer.procfs.debuggers import debugger_of
 from tracer.procfs.maps import MapsEntry
 from tracer.procfs.process import executes, has_other_rights, variables
 from tracer.procfs.roots import path_of_process, root_of
+from tracer.procfs.tracers import debugger_of
 from tracer.scanning.aborted_frees import AbortedFrees
 from tracer.scanning.endings import Endings
 from tracer.spaces.address_spaces import Spaces

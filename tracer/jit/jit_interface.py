@@ -60,9 +60,7 @@ class _Registered:
 class JitInterface(SpaceListener):
     """The images of every traced process; each registration is a binary of its own, whatever its address."""
 
-    def __init__(
-        self, binaries: Binaries, rows: UnwindRows, spaces: Spaces, tell: Tell
-    ) -> None:
+    def __init__(self, binaries: Binaries, rows: UnwindRows, spaces: Spaces, tell: Tell) -> None:
         """`tell` hears of the functions of an image that is no ELF file; without names where they are gone."""
         self._binaries, self._rows, self._spaces, self._tell = binaries, rows, spaces, tell
         self._registered: dict[Space, dict[int, _Registered]] = {}

@@ -20,6 +20,7 @@ from tracer.model.records import ControlKind
 from tracer.model.snapshot import Process, Records, Snapshot
 from tracer.procfs.maps import read_maps
 from tracer.procfs.process import has_one_thread, thread_ids
+from tracer.procfs.tracers import tracer_of
 from tracer.reachability.memory import STORAGE, Memory
 from tracer.scanning.judging import judged
 from tracer.scanning.kernel_words import kernel_words, with_kernel_words
@@ -35,7 +36,6 @@ from tracer.scanning.running_reads import MOST_SECONDS, read_running, registers_
 from tracer.scanning.space_read import SpaceRead
 from tracer.scanning.stopped_threads import NotStopped, Words, let_go, stack_pointer, stopped_threads
 from tracer.scanning.surroundings import ModuleTable
-from tracer.scanning.thread_activity import tracer_of
 from tracer.scanning.thread_stacks import DumpedWalk, MakeWalk, dumped_walks
 
 _PATIENCE_NS = 4_000_000_000

@@ -1,5 +1,6 @@
 /* Blocks that are held where the process itself cannot look: in the kernel, for epoll(7), for timers and as stacks for
- * signals, and in memory that it may not read at the moment, or only write; memory that is mapped twice; and 3 blocks that are lost. */
+ * signals, and in memory that it may not read at the moment, or only write; memory that is mapped twice; and 3 blocks
+ * that are lost. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tracer.procfs.tracers import tracer_of
 from tracer.reachability.memory import REGION, WORD, Memory, RegionKind
 from tracer.scanning.pointer_scan import TooMuch
 from tracer.scanning.running_reads import PASSES, read_running, was_asleep
 from tracer.scanning.stopped_threads import Words, stack_pointer
-from tracer.scanning.thread_activity import activity, is_away, tracer_of
+from tracer.scanning.thread_activity import activity, is_away
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="programs of the kernel need root")
 SLEEPS = "print('ready', flush=True); input()"
