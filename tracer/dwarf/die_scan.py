@@ -27,7 +27,6 @@ from tracer.dwarf.attribute_forms import (
     skip_form,
 )
 from tracer.dwarf.entry_rows import (
-    DECLARATION,
     DEPTH,
     ELEMENTS,
     LAST,
@@ -113,9 +112,9 @@ _ADDRESS_OPERATION = 0x03
 """DW_OP_addr."""
 _SCOPES = (Tag.SUBPROGRAM, Tag.INLINED)
 # DW_AT codes, and the place of each in a row.
-_ATTRIBUTES = {0x03: NAME, 0x49: TYPE, 0x11: LOW, 0x38: MEMBER_OFFSET, 0x31: ORIGIN, 0x3C: DECLARATION,
+_ATTRIBUTES = {0x03: NAME, 0x49: TYPE, 0x11: LOW, 0x38: MEMBER_OFFSET, 0x31: ORIGIN,
                0x47: ORIGIN, 0x0B: SIZE, 0x3B: LINE, 0x59: LINE, 0x72: STRINGS}  # fmt: skip
-_DATA_ATTRIBUTES = {0x03: NAME, 0x49: TYPE, 0x38: MEMBER_OFFSET, 0x3C: DECLARATION, 0x47: ORIGIN, 0x0B: SIZE,
+_DATA_ATTRIBUTES = {0x03: NAME, 0x49: TYPE, 0x38: MEMBER_OFFSET, 0x47: ORIGIN, 0x0B: SIZE,
                     0x02: PLACE, 0x37: ELEMENTS, 0x2F: LAST, 0x72: STRINGS}  # fmt: skip
 
 

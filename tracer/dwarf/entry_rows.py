@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from tracer.dwarf.attribute_forms import (
     BY_OFFSET_SIZE,
     FIXED,
-    FLAG_PRESENT,
     IMPLICIT_CONST,
     LINE_STRP,
     STRING,
@@ -41,8 +40,6 @@ class Entry(NamedTuple):
     low: int = 0
     member_offset: int | None = None
     origin: int = 0
-    declaration: int = 0
-    """1 for one."""
     scope: int = 0
     """The nearest entry around it that is a function or an inlined copy of one."""
     line: int = 0
@@ -55,8 +52,8 @@ class Entry(NamedTuple):
 
 
 # Where a row has what: an Entry, and behind it what becomes one of its fields.
-(TAG, OFFSET, PARENT, DEPTH, NAME, TYPE, LOW, MEMBER_OFFSET, ORIGIN, DECLARATION, SCOPE, LINE, SIZE,
- PLACE, ELEMENTS, LAST, STRINGS) = range(17)  # fmt: skip
+(TAG, OFFSET, PARENT, DEPTH, NAME, TYPE, LOW, MEMBER_OFFSET, ORIGIN, SCOPE, LINE, SIZE, PLACE,
+ ELEMENTS, LAST, STRINGS) = range(16)  # fmt: skip
 _BLANK = (*Entry(0, 0, 0, 0), None, None)
 NOTHING = -1
 
@@ -122,8 +119,8 @@ def read_abbreviations(
             place = known.get(attribute, NOTHING)
             if (form in _NAME_FORMS) != (place == NAME):
                 place = NOTHING  # damaged: a name that is a number, or the other way round
-            if place != NOTHING and form in (FLAG_PRESENT, IMPLICIT_CONST):
-                row[place] = 1 if form == FLAG_PRESENT else implicit
+            if place != NOTHING and form == IMPLICIT_CONST:
+                row[place] = implicit
             forms.append((place, form))
         runs = _runs(tuple(forms), header.offset_size)
         is_plain = len(runs) == 1 and not runs[0].wanted and not runs[0].form

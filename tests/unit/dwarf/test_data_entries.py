@@ -68,7 +68,7 @@ def test_an_entry_has_all_that_is_read_of_it(tmp_path: Path, cache: Path) -> Non
         read = [entry for unit in read_units(image, data=True) for entry in unit.entries]
     structs = [entry for entry in read if entry.tag == DataTag.STRUCTURE]
     kept = [entries.at(entry.offset) for entry in structs]
-    assert kept == [entry._replace(depth=0, declaration=0, scope=0) for entry in structs] and len(kept) == 3
+    assert kept == [entry._replace(depth=0, scope=0) for entry in structs] and len(kept) == 3
     arrays = [entry.offset for entry in read if entry.tag == DataTag.ARRAY]
     dimensions = [part.elements for array in arrays for part in entries.parts_of(array)]
     assert sorted(filter(None, dimensions)) == [3, 3, 5, 7, 80]
