@@ -12,7 +12,13 @@ _MOST_KEPT = 1 << 26
 """Characters. What is long is written again and again in a row: the same entry of one process after the other."""
 _AT_ANY = -1
 """For a level: what is on one line is the same at each."""
-_CONSTANTS = {None: "null", True: "true", False: "false"}
+_encoded = JSONEncoder().encode
+_quoted: Callable[[Any], str] = json.encoder.encode_basestring_ascii
+_PLAIN: Mapping[type, Callable[[Any], str]] = {
+    str: _quoted, int: int.__repr__, float: _encoded, type(None): {None: "null"}.__getitem__,
+    bool: {True: "true", False: "false"}.__getitem__,
+}  # fmt: skip
+"""How values are written that have no parts."""
 
 
 class JsonText:
@@ -27,7 +33,8 @@ class JsonText:
         self, described: Mapping[type, Callable[[Any], Json]], on_one_line: Collection[type] = ()
     ) -> None:  # fmt: skip
         self._described, self._on_one_line = described, on_one_line
-        self._keys: dict[str, str] = {}
+        self._forms: dict[tuple[tuple[str, ...], int], str] = {}
+        """Of dicts, by their keys and their level: where each value goes."""
         self._known: dict[tuple[int, int], tuple[object, str]] = {}
         self._known_length = 0
 
@@ -69,32 +76,32 @@ class JsonText:
             yield self._text(value, level)
 
     def _text(self, value: object, level: int) -> str:
-        kind = type(value)
-        if kind is str:
-            return _quoted(value)
-        if kind is int:
-            return str(value)
-        if value is None or kind is bool:
-            return _CONSTANTS[value]  # type: ignore[index]
-        if kind is tuple:
-            return self._tuple(value, level)  # type: ignore[arg-type]
-        if kind in self._described:
+        plain = _PLAIN.get(type(value))
+        if plain is not None:
+            return plain(value)
+        if type(value) is tuple:
+            return self._tuple(value, level)
+        if type(value) in self._described:
             return self._object(value, level)
         if isinstance(value, Mapping):
-            return _enclosed("{", self._members(value, level + 1), "}", level)
+            return self._mapping(value, level) if value else "{}"
         if isinstance(value, list):
-            return _enclosed("[", [self._text(member, level + 1) for member in value], "]", level)
+            pad = "\n" + " " * level
+            return f"[{pad} {f',{pad} '.join(self._texts(value, level + 1))}{pad}]" if value else "[]"
         return _encoded(value)
 
-    def _members(self, members: Json, level: int) -> list[str]:
-        keys = self._keys
-        pieces = []
-        for key, value in members.items():
-            known = keys.get(key)
-            if known is None:
-                known = keys[key] = f"{_quoted(key)}: "
-            pieces.append(known + self._text(value, level))
-        return pieces
+    def _texts(self, values: Iterable[object], level: int) -> list[str]:
+        plain, text = _PLAIN.get, self._text
+        return [text(value, level) if (write := plain(type(value))) is None else write(value) for value in values]
+
+    def _mapping(self, members: Json, level: int) -> str:
+        names = tuple(members)
+        form = self._forms.get((names, level))
+        if form is None:
+            pad = "\n" + " " * level
+            keys = f",{pad} ".join(_quoted(name).replace("%", "%%") + ": %s" for name in names)
+            form = self._forms[names, level] = f"{{{pad} {keys}{pad}}}"
+        return form % tuple(self._texts(members.values(), level + 1))
 
     def _object(self, value: object, level: int) -> str:
         """Return the text of an object that is described: kept, since most are of many lists."""
@@ -122,13 +129,3 @@ class JsonText:
         # The object is kept too: while it lives, no other has its id.
         self._known[id(value), level] = value, text
         return text
-
-
-_encoded = JSONEncoder().encode
-_quoted: Callable[[Any], str] = json.encoder.encode_basestring_ascii
-
-
-def _enclosed(opening: str, members: Iterable[str], closing: str, level: int) -> str:
-    pad = "\n" + " " * level
-    body = f",{pad} ".join(members)
-    return f"{opening}{pad} {body}{pad}{closing}" if body else opening + closing
