@@ -25,3 +25,7 @@ def test_decoding_instructions_takes_no_setuptools() -> None:
 
 def test_a_trace_begins_before_what_reports_it_is_imported() -> None:
     assert not _imported("import tracer.cli.trace", "tracer.analysis.analysis", "tracer.report.json_report", "xml")
+
+
+def test_what_names_holders_brings_no_masked_arrays() -> None:
+    assert not _imported("from tracer.dwarf.data_entries import no_entries; no_entries()", "numpy.ma")

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from tracer.dwarf.entry_rows import Entry
 from tracer.elf.image import Image
 from tracer.files.cache_folder import cache_directory
 from tracer.files.sealed_files import digest, name_of, read_sealed, write_sealed
+from tracer.model.distinct_values import is_any_of
 
 LIMIT_BYTES = 64 << 20
 SUFFIX = ".types"
@@ -42,7 +43,7 @@ class DataEntries:
         self._found_parts: dict[int, list[Entry]] = {}
         tags, address = columns["tag"], columns["address"]
         is_variable = tags == DataTag.VARIABLE
-        is_part = np.isin(tags, [int(tag) for tag in _PARTS])
+        is_part = is_any_of(tags, _PARTS)
         named = columns["name"] != 0
         self._types = _by_value(columns["offset"], ~is_part & (~is_variable | ((address == 0) & named)))
         self._parts = np.flatnonzero(is_part)
@@ -54,7 +55,7 @@ class DataEntries:
         placed = np.flatnonzero(is_variable & (address != 0))
         self._variables = placed[np.argsort(address[placed], kind="stable")]
         self._addresses = address[self._variables].tolist()
-        self._sized = np.flatnonzero(np.isin(tags, [int(tag) for tag in _AGGREGATES]) & (columns["size"] != 0))
+        self._sized = np.flatnonzero(is_any_of(tags, _AGGREGATES) & (columns["size"] != 0))
 
     def at(self, offset: int) -> Entry | None:
         """Return the type at an offset, or a variable's declaration."""
@@ -195,4 +196,7 @@ def _from_bytes(data: bytes) -> DataEntries:
     return DataEntries(columns, names)
 
 
-NO_ENTRIES = DataEntries({name: np.zeros(0, np.uint8) for name in (*_NUMBERS, "name")}, [""])
+@cache
+def no_entries() -> DataEntries:
+    """Return what a binary has that has none."""
+    return DataEntries({name: np.zeros(0, np.uint8) for name in (*_NUMBERS, "name")}, [""])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracer.dwarf.data_entries import NO_ENTRIES, DataEntries, data_entries
+from tracer.dwarf.data_entries import DataEntries, data_entries, no_entries
 from tracer.dwarf.die_scan import DataTag
 from tracer.dwarf.entry_rows import Entry
 from tracer.elf.image import Image
@@ -46,7 +46,7 @@ class DataTypes:
         self._structs: dict[int, list[tuple[str, Entry]]] = {}
         section = image.section(".debug_info")
         self.is_known = section is not None and section.size <= MOST_BYTES
-        self._entries = find(image) if self.is_known else NO_ENTRIES
+        self._entries = find(image) if self.is_known else no_entries()
 
     def variable_at(self, address: int) -> tuple[str, str] | None:
         """Return the variable that covers a link address, and the way from it to what stands there."""
