@@ -5,14 +5,14 @@ A tool that dies, hangs or prints nonsense is followed by the next, and a note s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tracer.late_dataclasses import dataclass
 from tracer.symbols.addr2line import ask_addr2line
-from tracer.symbols.llvm_symbolizer import ask_llvm_symbolizer, can_ask_about
+from tracer.symbols.llvm_symbolizer import ask_llvm_symbolizer, can_ask_about, start_llvm_symbolizer
 from tracer.symbols.raw_frame import Query, RawFrame, Reply
 from tracer.symbols.source import Source
-from tracer.symbols.tool import TIMEOUT_S, find_tool
+from tracer.symbols.tool import TIMEOUT_S, Tool, find_tool
 
 BATCH_BYTES = 1 << 28
 """DWARF given to one run of llvm-symbolizer, which keeps all of it in memory."""
@@ -46,6 +46,18 @@ class DwarfLookup:
         self._llvm = tools.llvm_symbolizer
         self._addr2line = tools.addr2line
         self._failures: dict[str, int] = {}
+        self._started: Tool | None = None
+
+    def begin(self, sources: Iterable[Source]) -> None:
+        """Start what `ask` is going to need for these. `end` must follow."""
+        if self._llvm is not None and self._started is None and any(map(_suits_llvm, sources)):
+            self._started = start_llvm_symbolizer(self._llvm)
+
+    def end(self) -> None:
+        """End what was started, if nothing was asked."""
+        if self._started is not None:
+            self._started.end()
+            self._started = None
 
     def ask(self, sources: Mapping[str, Source], addresses: Mapping[str, Sequence[int]]) -> dict[str, Found]:
         """Return by source what DWARF says of its `addresses`; nothing for what could not be looked up."""
@@ -81,7 +93,8 @@ class DwarfLookup:
     def _ask_llvm(self, queries: dict[str, Query], found: dict[str, Found]) -> None:
         """Ask about a batch; where the tool fails, go on behind the binary it failed at."""
         while queries and self._llvm is not None:
-            reply = ask_llvm_symbolizer(self._llvm, list(queries.values()), self._tools.timeout_s)
+            started, self._started = self._started or start_llvm_symbolizer(self._llvm), None
+            reply = ask_llvm_symbolizer(started, list(queries.values()), self._tools.timeout_s)
             done = 0
             for (name, query), answers in zip(queries.items(), reply.answers, strict=True):
                 found[name].update(answers)

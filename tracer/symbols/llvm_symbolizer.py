@@ -9,15 +9,20 @@ import json
 from collections.abc import Sequence
 
 from tracer.symbols.raw_frame import Query, RawFrame, Reply
-from tracer.symbols.tool import TIMEOUT_S, run_tool
+from tracer.symbols.tool import TIMEOUT_S, Tool
 
 ARGUMENTS = ("--output-style=JSON", "--no-demangle", "--inlines", "--functions=linkage")
 
 
-def ask_llvm_symbolizer(tool: str, queries: Sequence[Query], timeout_s: float = TIMEOUT_S) -> Reply:
-    """Return what `tool` knows of every address; a failure leaves the later queries unanswered."""
+def start_llvm_symbolizer(path: str) -> Tool:
+    """Start it: it takes a tenth of a second to load."""
+    return Tool([path, *ARGUMENTS])
+
+
+def ask_llvm_symbolizer(tool: Tool, queries: Sequence[Query], timeout_s: float = TIMEOUT_S) -> Reply:
+    """Return what a tool that was started knows of every address; a failure leaves the later queries unanswered."""
     lines = [f"CODE {_quoted(query.path)} {address:#x}\n" for query in queries for address in query.addresses]
-    output = run_tool([tool, *ARGUMENTS], "".join(lines), timeout_s)
+    output = tool.answer("".join(lines), timeout_s)
     reply = parse_llvm_symbolizer(output.text, queries)
     return Reply(reply.answers, output.failure or reply.failure, output.timed_out)
 

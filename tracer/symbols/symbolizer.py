@@ -136,30 +136,41 @@ class Symbolizer:
         sources = {identity: open_source(_best(same), self._debug_files) for identity, same in copies.items()}
         addresses = {identity: sorted(missing[identity]) for identity in sources}
         try:
+            self._lookup.begin(sources.values())
+            # What needs no answer is found while that loads.
             passes = _passes(sources, passing)
+            hiding = {identity for identity in sources if copies[identity][0].has_operators}
+            callees = {identity: self._callees(source, identity in hiding) for identity, source in sources.items()}
+            calls = {
+                (identity, address): _calls(callees[identity], address, kind)
+                for (identity, address), kind in heap.items()
+                if identity not in hiding and address in missing.get(identity, ())
+            }
             found = self._lookup.ask(sources, addresses)
             for identity, source in sources.items():
                 answers = found[identity]
                 doubtful = [a for a, frames in answers.items() if _is_doubtful(source, a, frames)]
                 answers |= self._lookup.ask_again(source, doubtful)
-                hides = copies[identity][0].has_operators
-                callees = None if hides and may_be_folded(source.dwarf) else self._callees(source, hides)
                 for address in addresses[identity]:
                     frames = self._verified(source, address, answers.get(address, ()))
                     kind = heap.get((identity, address))
-                    is_open = hides and callees is not None and _hides_inlined(frames)
-                    is_told = kind is _Heap.ENTRY or (kind is not None and not is_open)
-                    calls = _calls(callees, address, kind) if is_told else None
-                    told = passes.get((identity, address))
-                    self._resolved[identity][address] = Resolved(frames, source.why_nothing, calls, told)
+                    if kind is not None and identity in hiding:
+                        is_open = callees[identity] is not None and _hides_inlined(frames)
+                        if kind is _Heap.ENTRY or not is_open:
+                            calls[identity, address] = _calls(callees[identity], address, kind)
+                    called, told = calls.get((identity, address)), passes.get((identity, address))
+                    self._resolved[identity][address] = Resolved(frames, source.why_nothing, called, told)
         finally:
+            self._lookup.end()
             for source in sources.values():
                 source.close()
         if self._options.demangle:
             self._demangle(missing)
 
-    def _callees(self, source: Source, hides: bool) -> Callees:
-        """`hides`: a binary has operators of its own, which may have been inlined."""
+    def _callees(self, source: Source, hides: bool) -> Callees | None:
+        """`hides`: a binary has operators of its own, which may have been inlined. None: also folded into others."""
+        if hides and may_be_folded(source.dwarf):
+            return None
 
         def is_operators(address: int) -> bool:
             frames = self._lookup.ask({"": source}, {"": [address]})[""].get(address, ())

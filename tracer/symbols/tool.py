@@ -1,4 +1,4 @@
-"""A run of a foreign symbolizer: text in, text out, and a reason where it went wrong."""
+"""Runs of foreign symbolizers: text in, text out, and a reason where it went wrong."""
 
 from __future__ import annotations
 
@@ -39,31 +39,53 @@ def find_tool(name: str) -> str | None:
     return max(versioned)[1] if versioned else None
 
 
-def run_tool(arguments: Sequence[str], text: str, timeout_s: float = TIMEOUT_S) -> Output:
-    """Run a tool with `text` as its input and return what it printed, up to its failure if it fails.
+class Tool:
+    """A foreign symbolizer that has been started, and loads while the caller goes on: text in, once, and text out.
 
     It gets a session of its own, so that Ctrl-C at the terminal does not cost the report its names, and
     no DEBUGINFOD_URLS, since debug files were looked for before.
     """
-    environment = {k: v for k, v in os.environ.items() if k != "DEBUGINFOD_URLS"} | {"LC_ALL": "C"}
-    try:
-        process = subprocess.Popen(
-            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env=environment, start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        return Output("", f"cannot be run ({error})")
-    with process:
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        environment = {k: v for k, v in os.environ.items() if k != "DEBUGINFOD_URLS"} | {"LC_ALL": "C"}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._failure = ""
         try:
-            printed, _ = process.communicate(os.fsencode(text), timeout_s)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            printed = _left_in_pipe(process)
-            return Output(printed.decode("utf-8", "replace"), f"did not answer in {timeout_s:g} s", timed_out=True)
-        except BaseException:
-            _kill(process)
-            raise
-    return Output(printed.decode("utf-8", "replace"), _failure(process.returncode))
+            self._process = subprocess.Popen(
+                arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env=environment, start_new_session=True,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            self._failure = f"cannot be run ({error})"
+
+    def answer(self, text: str, timeout_s: float = TIMEOUT_S) -> Output:
+        """Give it `text` and return what it printed, up to its failure if it fails; then it has ended."""
+        process, self._process = self._process, None
+        if process is None:
+            return Output("", self._failure)
+        with process:
+            try:
+                printed, _ = process.communicate(os.fsencode(text), timeout_s)
+            except subprocess.TimeoutExpired:
+                _kill(process)
+                printed = _left_in_pipe(process)
+                return Output(printed.decode("utf-8", "replace"), f"did not answer in {timeout_s:g} s", timed_out=True)
+            except BaseException:
+                _kill(process)
+                raise
+        return Output(printed.decode("utf-8", "replace"), _failure(process.returncode))
+
+    def end(self) -> None:
+        """End it, if it was asked nothing."""
+        if self._process is not None:
+            with self._process as process:
+                _kill(process)
+            self._process = None
+
+
+def run_tool(arguments: Sequence[str], text: str, timeout_s: float = TIMEOUT_S) -> Output:
+    """Run a tool with `text` as its input and return what it printed, up to its failure if it fails."""
+    return Tool(arguments).answer(text, timeout_s)
 
 
 def _left_in_pipe(process: subprocess.Popen[bytes]) -> bytes:

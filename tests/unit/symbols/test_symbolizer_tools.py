@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from built_program import INLINED, binary, build, return_address
 from hypothesis import given
@@ -120,6 +121,19 @@ def test_a_detached_child_of_a_killed_tool_is_not_waited_for(fake: Callable[[str
     output = run_tool([fake(script)], "", TIMEOUT_S)
     os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
     assert output == Output("", "did not answer in 1 s", timed_out=True)
+
+
+def test_a_tool_that_is_not_asked_in_the_end_is_ended(
+    programs: list[Path], fake: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        assert [child.name() for child in psutil.Process().children()] != []
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tracer.symbols.symbolizer._passes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        names(programs, Tools(fake("exec tail -f /dev/null"), None))
+    assert psutil.Process().children() == []
 
 
 def test_tools_do_not_ask_debuginfod(fake: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
