@@ -83,6 +83,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module", params=PRESETS)
+def preset(request: pytest.FixtureRequest) -> str:
+    """Of a module: all tests of one library follow each other, so that each run takes over the last one's events."""
+    return str(request.param)
+
+
 @cache
 def traced(program: Path, mode: str) -> dict[str, Any]:
     if not program.exists():
@@ -120,14 +126,12 @@ def errors(report: dict[str, Any]) -> list[tuple[str, str, int]]:
     return [(error["kind"], error["type"], error["count"]) for error in report["errors"] if error["type"] != "malloc"]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
 def test_a_clean_program_is_balanced(preset: str, built: Path) -> None:
     report = traced(built / preset, "clean")
     assert PRESETS[preset].clean.items() <= totals(report).items()
     assert (leaks(report), errors(report)) == ({}, [])
 
 
-@pytest.mark.parametrize("preset", PRESETS)
 def test_what_was_never_put_leaks(preset: str, built: Path) -> None:
     report = traced(built / preset, "leak")
     assert leaks(report) == PRESETS[preset].leaks
@@ -135,7 +139,6 @@ def test_what_was_never_put_leaks(preset: str, built: Path) -> None:
     assert errors(report) == []
 
 
-@pytest.mark.parametrize("preset", PRESETS)
 def test_one_put_too_many_is_an_error(preset: str, built: Path) -> None:
     """Some libraries notice and abort; the error is seen before that."""
     assert errors(traced(built / preset, "over")) == [("over-put", PRESETS[preset].over, 1)]
