@@ -39,5 +39,7 @@ class CaptureOptions:
     constants: Constants = field(default_factory=Constants)
     on_compile: Callable[[], None] = lambda: None
     """Called before the programs are compiled, which takes seconds; they are kept in the cache."""
+    may_fork: Callable[[], bool] = lambda: True
+    """Asked whether the target may start processes, where it costs much to be ready for that."""
     on_give_way: Callable[[], None] = lambda: None
     """Called before it is waited for runs that have ended."""

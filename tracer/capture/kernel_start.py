@@ -13,6 +13,7 @@ from tracer.capture.capture_options import CaptureOptions
 from tracer.capture.kernel_side import KernelSide
 from tracer.kernel import bpf
 from tracer.kernel.closer import Closer
+from tracer.kernel.programs import has_uprobe_multi
 from tracer.kernel.uprobe_events import UprobeEvents
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ class KernelStart:
         """Closes, the last first, what was opened."""
         self._options = options
         self.uprobe_events = UprobeEvents()
-        if options.follow:
-            give_way(options, self.uprobe_events)
+        self._by_events = options.follow and give_way(options, self.uprobe_events)
         self.closer = Closer(self.uprobe_events)
         self.leaves_rest = False
         """What takes its time to close is left to the closer."""
@@ -49,7 +49,7 @@ class KernelStart:
 
     def make(self) -> None:
         """Make maps and programs; raises what load_programs raises."""
-        by_events = has_events(self._options, self.uprobe_events)
+        by_events = self._by_events and has_events(self._options, self.uprobe_events)
         with beside(self._open_first_event):
             self.kernel = KernelSide(self._options, self.opened, by_events=by_events)
 
@@ -65,17 +65,22 @@ class KernelStart:
             self.closer.stop()
 
 
-def give_way(options: CaptureOptions, events: UprobeEvents) -> None:
+def give_way(options: CaptureOptions, events: UprobeEvents) -> bool:
     """Wait for runs that have ended where many have events to close, for some time: where one run follows the other,
-    they come to that only now."""
+    they come to that only now. Tell whether this run may have more of them: a program that is hardly going to have
+    children has links, where it had to wait, which are closed all at once.
+    """
     had, began = events.runs_that_close, time.monotonic()
     if had <= _MOST_CLOSING:
-        return
+        return True
+    if has_uprobe_multi() and not options.may_fork():
+        return False
     options.on_give_way()
     deadline = began + (_WAY_SECONDS if had <= _FAR_TOO_MANY else _LONG_WAY_SECONDS)
     while events.runs_that_close > _MOST_CLOSING and time.monotonic() < deadline:
         time.sleep(_STEP_SECONDS)
         events.look()
+    return True
 
 
 def has_events(options: CaptureOptions, events: UprobeEvents) -> bool:

@@ -13,6 +13,7 @@ from tracer.binaries.open_files import raise_limit
 from tracer.capture.capture_options import CaptureOptions, Progress
 from tracer.capture.kernel_start import open_session
 from tracer.capture.launch import Launched, find_command, launch, user_of
+from tracer.elf.process_makers import may_start_processes
 from tracer.errors import CannotWrite, NothingToProbe, UsageError
 from tracer.files.cache_folder import cache_directory
 from tracer.kernel.maps import Constants
@@ -61,7 +62,7 @@ class Trace:
         self._is_main, self._has_begun = True, False
         try:
             with step(on_step, "loading the BPF programs"):
-                capture = _capture_options(options, on_step, preload, launched=child is not None)
+                capture = _capture_options(options, on_step, preload, path if child is not None else None)
                 self._session = open_session(capture, lambda: _site_finder(options))
             self._session.endings.stops, self._session.endings.most_bytes = options.stops, options.max_scan
         except BaseException:
@@ -240,15 +241,17 @@ def _discarding(recorder: Recorder | None) -> Iterator[None]:
 
 
 def _capture_options(
-    options: TraceOptions, on_step: OnStep, preload: PreloadLibrary | None, *, launched: bool
+    options: TraceOptions, on_step: OnStep, preload: PreloadLibrary | None, launched: str | None
 ) -> CaptureOptions:  # fmt: skip
-    follow = options.follow_forks if options.follow_forks is not None else launched or options.tree
+    """`launched`: the program, None where processes are attached to."""
+    follow = options.follow_forks if options.follow_forks is not None else launched is not None or options.tree
     return CaptureOptions(
         cache_directory(), options.limits, follow, options.duration_s, options.selection,
         preload=preload, interpreters=options.interpreters, reachability=options.reachability,
         hindrance=_hindrance(options),
         constants=Constants(counts=options.statistics),
         on_compile=lambda: on_step("compiling the BPF programs, which is done once"),
+        may_fork=lambda: launched is None or may_start_processes(launched),
         on_give_way=lambda: on_step("waiting for earlier runs, whose probes the kernel takes away one by one"),
     )
 

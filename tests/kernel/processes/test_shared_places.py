@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -92,6 +93,42 @@ def test_children_have_their_probes_by_events_where_other_runs_have_thousands(ta
         assert len(places(refleak)) > 20, places(refleak)  # also by links a few keep children for the tracer
         refleak.tell(b"x")
         check(refleak.end(), 60, 180)
+
+
+@contextmanager
+def many_that_close(count: int) -> Iterator[None]:
+    """Have an event in tracefs of each of so many runs that have ended, while a process is closing what they had."""
+    names = []
+    for number in range(count):
+        with subprocess.Popen(["true"]) as run:
+            pass
+        group = f"refleak_{run.pid}_{os.getpid()}_aan{Path('/proc/self/ns/pid').stat().st_ino:x}"
+        names.append(f"{group}/at")
+        tell(f"p:{names[-1]} /bin/ls:{0x4000 + number:#x}")
+    try:
+        yield
+    finally:
+        for name in names:
+            tell(f"-:{name}")
+
+
+@pytest.mark.needs("uprobe_multi")
+def test_a_program_that_has_no_children_waits_for_no_other_run(targets: Path, tmp_path: Path) -> None:
+    """It has links: as many events more would let the next run wait for longer."""
+    found = []
+    for number, others in enumerate((0, 9)):
+        wait_for(lambda: "refleak_" not in EVENTS.read_text(), "the events of other tests to go")
+        output, command = tmp_path / f"report{number}", ["--exec", targets / "attach"]
+        with many_that_close(others), live_refleak(output, *command) as refleak:
+            assert refleak.line() == b"ready\n"
+            count = len(places(refleak))
+            assert count < 10 if others else count > 20  # by links, too, a few keep children for the tracer
+            refleak.tell(b"x")
+            assert refleak.line() == b"done\n"
+            run = refleak.end()
+            assert run.report["complete"]
+            found.append([(leak["count"], leak["bytes"], leak["own_frame"]) for leak in run.report["leaks"]])
+    assert found[0] == found[1] != []
 
 
 def test_two_runs_that_trace_one_process(targets: Path, tmp_path: Path) -> None:
