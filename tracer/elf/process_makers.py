@@ -7,11 +7,12 @@ import os
 from tracer.elf.image import Image
 from tracer.elf.symbol_table import read_symbol_table
 from tracer.errors import CannotRead, UnsuitableTarget
+from tracer.late_patterns import late_pattern
 
-_PARTS = (
-    "fork", "spawn", "popen", "clone", "exec", "process", "Process", "system", "syscall", "daemon", "wordexp", "dlopen",
-)  # fmt: skip
-"""Of such names, a library's too: g_spawn_async, boost::process, and what loads code that may do anything."""
+_MAKERS = late_pattern(
+    r"_*(popen|system|syscall|clone\d?|daemon|wordexp|f?exec[lv]\w*)|.*(fork|spawn|[Ss]ubprocess|QProcess).*"
+)
+"""Of libc, and of libraries that have it in their names: g_spawn_async, QProcess::start."""
 
 
 def may_start_processes(path: str | os.PathLike[str]) -> bool:
@@ -23,6 +24,6 @@ def may_start_processes(path: str | os.PathLike[str]) -> bool:
         with Image.open(path) as image:
             if image.interpreter is None:
                 return True
-            return any(part in name for name in read_symbol_table(image).lacking() for part in _PARTS)
+            return any(_MAKERS.fullmatch(name) for name in read_symbol_table(image).lacking())
     except (CannotRead, UnsuitableTarget):
         return True
