@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from tracer.late_dataclasses import dataclass
 from tracer.model.addresses import Space
 from tracer.model.findings import Leak
+from tracer.model.urgency import urgency
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.cause_entries import CauseEntry
 from tracer.report.page import Page
 
 _MOST_NAMED = 3
+_LEAST_URGENT = 4
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,25 @@ class ProcessEntries:
         return (self.program, *sorted(entry.id for entry in self.listed))
 
 
-def alike(processes: Iterable[ProcessEntries]) -> list[list[ProcessEntries]]:
-    """Return those of which something is to be said in order, each with the later ones that have the same entries."""
+def alike(processes: Iterable[ProcessEntries], target: Space | None) -> list[list[ProcessEntries]]:
+    """Return those of which something is to be said, each with the later ones that have the same entries: those that
+    lost something first, of these the target, and then who lost most."""
     groups: dict[tuple[str, ...], list[ProcessEntries]] = {}
     for process in processes:
         if process.listed or process.inherited:
             groups.setdefault(process.what, []).append(process)
-    return list(groups.values())
+
+    def place(group: list[ProcessEntries]) -> tuple[int, bool, int, int]:
+        leaks = _listed(group)
+        most_urgent = min(map(urgency, leaks), default=_LEAST_URGENT)
+        is_targets = any(process.space == target for process in group)
+        return most_urgent, not is_targets, -sum(leak.bytes or 0 for leak in leaks), -sum(leak.count for leak in leaks)
+
+    return sorted(groups.values(), key=place)
+
+
+def _listed(processes: Sequence[ProcessEntries]) -> list[Leak]:
+    return [leak for process in processes for entry in process.listed for leak in entry.leaks]
 
 
 def add_others(page: Page, others: Sequence[ProcessEntries]) -> None:
@@ -44,12 +58,22 @@ def add_others(page: Page, others: Sequence[ProcessEntries]) -> None:
     if not others:
         return
     page.blank()
-    listed = [leak for process in others for entry in process.listed for leak in entry.leaks]
     page.paragraph(f"the same in {counted(len(others), 'more process', 'more processes')} ({_pids(others)}): "
-                   f"{amount(listed)}")  # fmt: skip
+                   f"{amount(_listed(others))}")  # fmt: skip
     inherited = [leak for process in others for leak in process.inherited]
     if inherited:
         page.paragraph(f"inherited by fork there, no leak: {amount(inherited)}")
+
+
+def add_rest(page: Page, groups: Sequence[Sequence[ProcessEntries]], count: int) -> None:
+    """Sum up what is left of `count` groups of processes that are alike."""
+    processes = [process for group in groups for process in group]
+    if not processes:
+        return
+    page.blank()
+    where = counted(len(processes), "more process", "more processes")
+    page.paragraph(f"and in {where} ({_pids(processes)}): {amount(_listed(processes)) or 'nothing of their own'} "
+                   f"(--top {count} lists all)")  # fmt: skip
 
 
 def add_inherited(page: Page, processes: Sequence[ProcessEntries]) -> None:

@@ -8,8 +8,7 @@ from typing import TextIO
 
 from tracer.model.addresses import Space
 from tracer.model.findings import ErrorFinding, Findings, Leak
-from tracer.model.urgency import urgency
-from tracer.report.alike_processes import ProcessEntries, add_inherited, add_others, alike
+from tracer.report.alike_processes import ProcessEntries, add_inherited, add_others, add_rest, alike
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.cause_entries import cause_entries
@@ -75,14 +74,15 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
     root = next(iter(leaks_of), None)
     for leak in findings.leaks:
         leaks_of.setdefault(findings.process_of(leak.space), []).append(leak)
-    concerned = sorted(filter(leaks_of.get, leaks_of), key=lambda space: min(map(urgency, leaks_of[space])))
+    groups = alike((_entries_of(findings, space, leaks, options) for space, leaks in leaks_of.items() if leaks), root)
+    is_alone = sum(map(bool, leaks_of.values())) == 1
     number = 0
-    for first, *others in alike(_entries_of(findings, space, leaks_of[space], options) for space in concerned):
+    for first, *others in groups[:top]:
         listed, inherited = first.listed, first.inherited
         if others and not listed:
             add_inherited(page, (first, *others))
             continue
-        if len(concerned) > 1 or first.space != root:
+        if not is_alone or first.space != root:
             _add_process_heading(page, findings, first.space)
         for entry in listed[:top]:
             number += 1
@@ -96,6 +96,7 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
             page.blank()
             page.paragraph(f"inherited by fork, no leak: {amount(inherited)}")
         add_others(page, others)
+    add_rest(page, groups[top:], len(groups))
 
 
 def _entries_of(findings: Findings, space: Space, entries: Sequence[Leak], options: TextOptions) -> ProcessEntries:

@@ -215,6 +215,21 @@ def test_children_with_the_same_entries_are_listed_once() -> None:
     assert report.startswith("refleak: LEAK: 26 bytes in 8 blocks")
 
 
+def test_who_lost_most_comes_behind_the_target_and_no_more_than_asked_for() -> None:
+    code = Code()
+    lost = {812: 3, 813: 5, 814: 70, 815: 9, 816: 1}
+    stacks = {pid: code.stack(pid, code.frame(f"f{pid}", f"f.c:{pid}")) for pid in lost}
+    rows = [{"address": pid, "size": size, "stack": stacks[pid], "pid": pid} for pid, size in lost.items()]
+    children = (process(pid=pid, parent=812) for pid in range(813, 817))
+    snap = snapshot(code, processes=(process(), *children), allocations=blocks(*rows))
+    for top, pids in ((10, ["812", "814", "815", "813", "816"]), (3, ["812", "814", "815"])):
+        report = text(analyse(snap, code.symbols), top=top)
+        assert re.findall(r"^---- pid (\d+)", report, re.MULTILINE) == pids
+        rest = "and in 2 more processes (pids 813, 816): 6 bytes in 2 blocks (--top 5 lists all)"
+        assert (rest in " ".join(report.split())) == (top == 3)
+        assert report.startswith("refleak: LEAK: 88 bytes in 5 blocks")
+
+
 def test_alive_at_exec_is_no_leak() -> None:
     code = Code()
     live = blocks({"address": 1, "size": 3, "stack": code.stack(1, code.frame("f", "f.c:1"))})
