@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from tracer.model.findings import ErrorFinding, Findings
+from tracer.model.findings import ErrorFinding, Findings, Leak
 from tracer.report.amount_words import amount
 from tracer.report.amounts import counted, duration
 from tracer.report.cause_entries import CauseEntry, cause_entries, hanging_words, same_cause_words
 from tracer.report.class_words import SHOWN, held_lines, state_word
 from tracer.report.entry_sentence import error_sentence, leak_sentence, short_place, stack_text
+from tracer.report.over_processes import SharedEntry, over_processes
 from tracer.report.period_table import period_title, row_place
 from tracer.report.scope import command, end
 from tracer.report.selection_words import limits, rate
@@ -27,7 +28,7 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10, show: Sequ
 
     Names are the target's to choose, so each stands in a code element, every character that could be markup escaped.
     """
-    entries = cause_entries(listed(findings, show))
+    entries = over_processes(cause_entries(listed(findings, show)))
     said = verdict(findings)
     stream.write(f"## {_SIGNS.get(said.style, '')} {plain(said.text)}\n\n")
     for line in held_lines(findings, show):
@@ -52,30 +53,32 @@ def write_markdown(findings: Findings, stream: TextIO, top: int = 10, show: Sequ
     if len(findings.errors) > top:
         stream.write(f"and {counted(len(findings.errors) - top, 'more error')}\n\n")
     for number, entry in enumerate(entries[:top], start=1):
-        _write_details(f"{number}. {plain(leak_sentence(entry.summed))}", _lines(entry), stream)
+        title = f"{number}. {plain(leak_sentence(entry.summed) + entry.where)}"
+        _write_details(title, _lines(entry.entry, entry.summed), stream)
     _write_rest(findings, top, stream)
 
 
-def _write_table(entries: Sequence[CauseEntry], top: int, stream: TextIO) -> None:
+def _write_table(entries: Sequence[SharedEntry], top: int, stream: TextIO) -> None:
     stream.write("| # | kind | type | state | trend | count | bytes | made in | id |\n")
     stream.write("|--:|---|---|---|---|--:|--:|---|---|\n")
-    for number, leak in enumerate((entry.summed for entry in entries[:top]), start=1):
+    for number, entry in enumerate(entries[:top], start=1):
+        leak = entry.summed
         about = "~" if leak.sample else ""
         size = "" if leak.bytes is None else f"{about}{leak.bytes:,}"
         state, word = state_word(leak), (leak.trend and leak.trend.word) or ""
         stream.write(
             f"| {number} | {leak.kind} | {code(leak.type or '?')} | {state} | {word} | {about}{leak.count:,} | {size}"
-            f" | {code(short_place(main_frame(leak)))} | {code(leak.id)} |\n"
+            f" | {code(short_place(main_frame(leak)))}{entry.where} | {code(leak.id)} |\n"
         )
     if len(entries) > top:
         _write_sum(f"and {counted(len(entries) - top, 'more entry', 'more entries')}", _total(entries[top:]), stream)
-    if kept := [leak for entry in entries[:top] for leak in entry.kept]:
+    if kept := [leak for entry in entries[:top] for leak in entry.entry.kept]:
         _write_sum("kept alive by these", total(kept), stream)
     _write_sum("**all**", _total(entries), stream)
     stream.write("\n")
 
 
-def _total(entries: Iterable[CauseEntry]) -> Weight:
+def _total(entries: Iterable[SharedEntry]) -> Weight:
     return total(leak for entry in entries for leak in entry.leaks)
 
 
@@ -83,8 +86,8 @@ def _write_sum(label: str, weight: Weight, stream: TextIO) -> None:
     stream.write(f"| | {label} | | | | {weight.count:,} | {weight.bytes:,} | | |\n")
 
 
-def _lines(entry: CauseEntry) -> list[str]:
-    leak = entry.summed
+def _lines(entry: CauseEntry, leak: Leak) -> list[str]:
+    """`leak`: what it says of all that it stands for."""
     lines = stack_text(leak.stack)
     for word, calls in (("gets", leak.gets), ("puts", leak.puts)):
         for call in calls[:5]:

@@ -268,6 +268,25 @@ def test_markdown_stays_short() -> None:
     assert "| | **all** | | | | 35,000 | 143,360,000 | | |" in text
 
 
+def test_markdown_has_one_row_for_what_many_processes_have() -> None:
+    """In the order of what they all have; an entry of one process alone stays what it is."""
+    one, other = findings().leaks[1], replace(findings().leaks[1], id="0123456789ab", bytes=30_000, made=8, freed=1)
+    shared = [replace(one, pid=pid, bytes=10_000 - pid, count=2, made=3, freed=1) for pid in range(100, 104)]
+    text = markdown(findings(leaks=(other, *shared)))
+    row = r"^\| \d+ \|.*\| ([\d,]+) \| ([\d,]+) \| <code>.*</code>(.*) \| <code>(.*)</code> \|$"
+    rows = re.findall(row, text, re.MULTILINE)
+    assert rows == [("8", "39,594", ", in 4 processes", one.id), ("7", "30,000", "", "0123456789ab")]
+    assert re.search(r"in 8 blocks .*, in 4 processes</summary>", text)
+    assert "| | **all** | | | | 15 | 69,594 | | |" in text
+
+
+def test_markdown_keeps_references_of_each_process_apart() -> None:
+    one = findings().leaks[0]
+    assert one.kind == "reference"
+    text = markdown(findings(leaks=(one, replace(one, pid=one.pid + 1))))
+    assert len(re.findall(r"^\| \d+ \| reference", text, re.MULTILINE)) == 2
+
+
 class Elements(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
