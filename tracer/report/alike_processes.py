@@ -34,7 +34,7 @@ class ProcessEntries:
 
 def alike(processes: Iterable[ProcessEntries], target: Space | None) -> list[list[ProcessEntries]]:
     """Return those of which something is to be said, each with the later ones that have the same entries: those that
-    lost something first, of these the target, and then who lost most."""
+    lost something first, of these the target, and then who lost most; last who has nothing of its own."""
     groups: dict[tuple[str, ...], list[ProcessEntries]] = {}
     for process in processes:
         if process.listed or process.inherited:
@@ -72,7 +72,7 @@ def add_rest(page: Page, groups: Sequence[Sequence[ProcessEntries]], count: int)
         return
     page.blank()
     where = counted(len(processes), "more process", "more processes")
-    page.paragraph(f"and in {where} ({_pids(processes)}): {amount(_listed(processes)) or 'nothing of their own'} "
+    page.paragraph(f"and in {where} ({_pids(processes)}): {amount(_listed(processes))} "
                    f"(--top {count} lists all)")  # fmt: skip
 
 

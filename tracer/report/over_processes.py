@@ -46,7 +46,8 @@ class SharedEntry:
     @property
     def where(self) -> str:
         """Return ", in 31 processes", or nothing."""
-        return f", in {len(self.parts):,} processes" if len(self.parts) > 1 else ""
+        count = len({part.lead.pid for part in self.parts})
+        return f", in {count:,} processes" if count > 1 else ""
 
 
 def over_processes(entries: Sequence[CauseEntry]) -> list[SharedEntry]:
@@ -56,7 +57,8 @@ def over_processes(entries: Sequence[CauseEntry]) -> list[SharedEntry]:
     for number, entry in enumerate(entries):
         lead = entry.lead
         is_plain = len(entry.leaks) == 1 and lead.kind != "reference"
-        found.setdefault((entry.id, lead.state, lead.reachability) if is_plain else number, []).append(entry)
+        key: object = (entry.id, lead.state, lead.reachability, lead.owner) if is_plain else number
+        found.setdefault(key, []).append(entry)
     shared = [SharedEntry(tuple(many)) for many in found.values()]
     return shared if len(shared) == len(entries) else sorted(shared, key=_place)
 

@@ -77,7 +77,8 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
     groups = alike((_entries_of(findings, space, leaks, options) for space, leaks in leaks_of.items() if leaks), root)
     is_alone = sum(map(bool, leaks_of.values())) == 1
     number = 0
-    for first, *others in groups[:top]:
+    own = sum(bool(group[0].listed) for group in groups)  # the others, of which there is one of each program, come last
+    for first, *others in (*groups[: min(top, own)], *groups[own:]):
         listed, inherited = first.listed, first.inherited
         if others and not listed:
             add_inherited(page, (first, *others))
@@ -96,7 +97,7 @@ def _add_processes(page: Page, findings: Findings, options: TextOptions) -> None
             page.blank()
             page.paragraph(f"inherited by fork, no leak: {amount(inherited)}")
         add_others(page, others)
-    add_rest(page, groups[top:], len(groups))
+    add_rest(page, groups[top:own], own)
 
 
 def _entries_of(findings: Findings, space: Space, entries: Sequence[Leak], options: TextOptions) -> ProcessEntries:

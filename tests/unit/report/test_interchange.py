@@ -280,6 +280,12 @@ def test_markdown_has_one_row_for_what_many_processes_have() -> None:
     assert "| | **all** | | | | 15 | 69,594 | | |" in text
 
 
+def test_markdown_tells_two_programs_of_one_process_from_two_processes() -> None:
+    one = findings().leaks[1]
+    text = markdown(findings(leaks=(one, replace(one, generation=2), replace(one, owner="0123456789ab"))))
+    assert len(re.findall(r"^\| \d+ \| allocation", text, re.MULTILINE)) == 2 and "processes" not in text
+
+
 def test_markdown_keeps_references_of_each_process_apart() -> None:
     one = findings().leaks[0]
     assert one.kind == "reference"
