@@ -45,12 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(name, ...): what not all kernels have, of tests/kernel/features.py")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist looks for groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if KERNEL_TESTS in item.path.parents:
             item.add_marker(pytest.mark.kernel)
-            item.add_marker(pytest.mark.xdist_group("kernel"))  # no two traces at once, with whatever `-n`
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
