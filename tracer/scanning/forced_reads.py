@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from threading import Thread
 
 import numpy as np
 import numpy.typing as npt
 
-from tracer.procfs.process import thread_ids
+from tracer.procfs.process import is_running, thread_ids
 from tracer.scanning.stopped_threads import seize
 
 _STEP_SECONDS, _LONGEST_END_SECONDS = 0.0002, 1.0
@@ -59,8 +58,8 @@ class ForcedReads:
             helper = Thread(target=tries.make, args=(tid, path, address, buffer))
             helper.start()
             helper.join()
-            _wait_for_end(helper)
             if tries.is_tracer:
+                _wait_for_end(helper)
                 return tries.done
         self.refused = True
         return 0
@@ -69,7 +68,7 @@ class ForcedReads:
 def _wait_for_end(helper: Thread) -> None:
     """Wait until the kernel has ended a thread, by which it traces nobody: Python's part of it ends before."""
     deadline = time.monotonic() + _LONGEST_END_SECONDS
-    while Path(f"/proc/self/task/{helper.native_id}").exists() and time.monotonic() < deadline:
+    while is_running(os.getpid(), helper.native_id or 0) and time.monotonic() < deadline:
         time.sleep(_STEP_SECONDS)
 
 
