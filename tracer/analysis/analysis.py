@@ -31,10 +31,9 @@ from tracer.model.addresses import Space
 from tracer.model.findings import Findings, Leak
 from tracer.model.frames import Symbols
 from tracer.model.heap_course import HeapPoint
-from tracer.model.snapshot import Snapshot
+from tracer.model.snapshot import EVERY_KIND, Snapshot
 from tracer.model.urgency import urgency
 
-_KINDS = ("reference", "allocation", "mapping")
 _DEFAULTS = AnalysisOptions()
 
 
@@ -103,4 +102,4 @@ def analyse(snapshot: Snapshot, symbols: Symbols, options: AnalysisOptions = _DE
 def _rank(leak: Leak) -> tuple[int, int, int, int, str, Space, str, str, int]:
     first = leak.instances[0].address if leak.instances else 0
     rest = leak.id, leak.space, leak.state, leak.reachability or "", first
-    return (urgency(leak), _KINDS.index(leak.kind), -(leak.bytes or 0), -leak.count, *rest)
+    return (urgency(leak), EVERY_KIND.index(leak.kind), -(leak.bytes or 0), -leak.count, *rest)

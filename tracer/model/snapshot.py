@@ -39,6 +39,7 @@ _OPERATORS = 4
 _WAY = 8
 """Calls from a get, put or creation on, of which it may be asked what they pass."""
 EVERY_KIND = ("reference", "allocation", "mapping")
+"""Of entries, in the order in which these stand."""
 
 
 CRASHES = frozenset({

@@ -12,6 +12,7 @@ from tracer.report.amount_words import amount
 from tracer.report.amounts import counted
 from tracer.report.cause_entries import CauseEntry
 from tracer.report.page import Page
+from tracer.report.weights import total
 
 _MOST_NAMED = 3
 _LEAST_URGENT = 4
@@ -44,7 +45,8 @@ def alike(processes: Iterable[ProcessEntries], target: Space | None) -> list[lis
         leaks = _listed(group)
         most_urgent = min(map(urgency, leaks), default=_LEAST_URGENT)
         is_targets = any(process.space == target for process in group)
-        return most_urgent, not is_targets, -sum(leak.bytes or 0 for leak in leaks), -sum(leak.count for leak in leaks)
+        lost = total(leaks)
+        return most_urgent, not is_targets, -lost.bytes, -lost.count
 
     return sorted(groups.values(), key=place)
 

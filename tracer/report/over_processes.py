@@ -8,10 +8,10 @@ from dataclasses import replace
 from tracer.late_dataclasses import dataclass
 from tracer.model.findings import Leak
 from tracer.model.selection import Sample
+from tracer.model.snapshot import EVERY_KIND
 from tracer.model.urgency import urgency
 from tracer.report.cause_entries import CauseEntry
-
-_KINDS = ("reference", "allocation", "mapping")
+from tracer.report.weights import total
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class SharedEntry:
         first = self.entry.summed
         if len(self.parts) == 1:
             return first
-        leaks = self.leaks
+        leaks, weight = self.leaks, total(self.leaks)
         samples = [leak.sample for leak in leaks if leak.sample is not None]
         return replace(
-            first, count=sum(leak.count for leak in leaks), bytes=sum(leak.bytes or 0 for leak in leaks),
+            first, count=weight.count, bytes=weight.bytes,
             made=_sum(leak.made for leak in leaks), freed=_sum(leak.freed for leak in leaks),
             sample=sum(samples, Sample()) if samples else None,
         )  # fmt: skip
@@ -65,8 +65,8 @@ def over_processes(entries: Sequence[CauseEntry]) -> list[SharedEntry]:
 
 def _place(shared: SharedEntry) -> tuple[int, int, int]:
     lead = shared.entry.lead
-    size = sum(leak.bytes or 0 for leak in shared.leaks) if lead.kind != "reference" else 0
-    return urgency(lead), _KINDS.index(lead.kind), -size
+    size = total(shared.leaks).bytes if lead.kind != "reference" else 0
+    return urgency(lead), EVERY_KIND.index(lead.kind), -size
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

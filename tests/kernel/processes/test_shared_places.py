@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -70,8 +70,18 @@ def made_half(refleak: LiveRefleak) -> bool:
 @contextmanager
 def many_of_others(count: int) -> Iterator[None]:
     """Have as many events in tracefs as a hundred runs leave there that wait for their turn to close theirs."""
-    group = f"refleak_{os.getpid()}_{os.getpid()}_aan{Path('/proc/self/ns/pid').stat().st_ino:x}"
-    names = [f"{group}/at{number}" for number in range(count)]
+    with listed([f"{group_of(os.getpid())}/at{number}" for number in range(count)]):
+        yield
+
+
+def group_of(run: int) -> str:
+    """Return the group of a run's events that this process closes."""
+    return f"refleak_{run}_{os.getpid()}_aan{Path('/proc/self/ns/pid').stat().st_ino:x}"
+
+
+@contextmanager
+def listed(names: Sequence[str]) -> Iterator[None]:
+    """Have events of these names in tracefs."""
     try:
         for number, name in enumerate(names):
             tell(f"p:{name} /bin/ls:{0x4000 + number:#x}")
@@ -98,18 +108,11 @@ def test_children_have_their_probes_by_events_where_other_runs_have_thousands(ta
 @contextmanager
 def many_that_close(count: int) -> Iterator[None]:
     """Have an event in tracefs of each of so many runs that have ended, while a process is closing what they had."""
-    names = []
-    for number in range(count):
-        with subprocess.Popen(["true"]) as run:
-            pass
-        group = f"refleak_{run.pid}_{os.getpid()}_aan{Path('/proc/self/ns/pid').stat().st_ino:x}"
-        names.append(f"{group}/at")
-        tell(f"p:{names[-1]} /bin/ls:{0x4000 + number:#x}")
-    try:
+    runs = [subprocess.Popen(["true"]) for _ in range(count)]
+    for run in runs:
+        run.wait()
+    with listed([f"{group_of(run.pid)}/at" for run in runs]):
         yield
-    finally:
-        for name in names:
-            tell(f"-:{name}")
 
 
 @pytest.mark.needs("uprobe_multi")
