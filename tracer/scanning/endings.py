@@ -27,7 +27,7 @@ from tracer.scanning.kernel_words import kernel_words, with_kernel_words
 from tracer.scanning.layout import FindStorage, Layout, layout
 from tracer.scanning.outstanding import Heaps
 from tracer.scanning.own_blocks import has_blocks
-from tracer.scanning.pointer_scan import PointerScan, TooMuch
+from tracer.scanning.pointer_scan import PointerScan, TooMuch, check_mapped
 from tracer.scanning.process_memory import ProcessMemory
 from tracer.scanning.reasons import NOTHING_MADE, UNREADABLE, WENT_ON
 from tracer.scanning.register_words import register_words, thread_rows
@@ -289,7 +289,8 @@ class Endings:
         ending = stack_pointer(own) if len(own) else 0
         stacks = [stack_pointer(r) for r in others.values()]
         entries, words = read_maps(space[0]), memory.words_by_page()
-        plan = layout(entries, stacks, ending, words, unsure=unsure)
+        check_mapped((entry.start, entry.end) for entry in entries if entry.readable and not entry.inode)
+        plan = layout(entries, stacks, ending, words, touched=memory.touched, unsure=unsure)
         registers, regions = with_kernel_words(*register_words(own, list(others.values())), kernel_words(space[0]))
         deadline = (since_ns + _PATIENCE_NS) / 1e9
         found = PointerScan(memory, plan, deadline, self.most_bytes).run(registers, regions)

@@ -29,6 +29,9 @@ _HEADER_WORDS, _SEGMENT_WORDS = 8, 7
 
 Words = Callable[[int, int], Sequence[int]]
 """Reads so many words at an address; fewer where they cannot be read."""
+Touched = Callable[[int], bool]
+"""Tells whether the page of an address is there, in memory or swapped out. To read another one of a large reservation
+would give its process page tables for it."""
 FindStorage = Callable[[Sequence[MapsEntry], Words], Sequence[tuple[int, int]]]
 """Finds the thread-local storage of allocators in an address space: where from the thread pointer on, and its size."""
 
@@ -56,8 +59,9 @@ class Layout:
 
 
 def layout(
-    entries: Sequence[MapsEntry], stacks: Collection[int], ending: int, words: Words, *, unsure: Collection[int] = ()
-) -> Layout:
+    entries: Sequence[MapsEntry], stacks: Collection[int], ending: int, words: Words, *,
+    touched: Touched, unsure: Collection[int] = (),
+) -> Layout:  # fmt: skip
     """Sort the entries of /proc/PID/maps. `stacks`: stack pointers of the threads that run on; `ending`: that of the
     one that ends the process. `unsure`: those of the former that may be elsewhere by now.
 
@@ -83,7 +87,7 @@ def layout(
         if is_module and not entry.file_offset:
             first = entry
         behind = before is not None and before.end == entry.start and before.writable and _file(before) in modules
-        scanned += _ranges(entry, before, first, is_module, behind, stacks, ending, words, unsure)
+        scanned += _ranges(entry, before, first, is_module, behind, stacks, ending, words, touched, unsure)
         before = entry
     sealed = tuple((entry.start, entry.end) for entry in entries if _is_sealed(entry))
     return Layout(tuple(scanned), tuple(targets), tuple(constants), tuple(code), sealed)
@@ -91,7 +95,7 @@ def layout(
 
 def _ranges(
     entry: MapsEntry, before: MapsEntry | None, first: MapsEntry | None, is_module: bool, is_behind_data: bool,
-    stacks: Collection[int], ending: int, words: Words, unsure: Collection[int],
+    stacks: Collection[int], ending: int, words: Words, touched: Touched, unsure: Collection[int],
 ) -> list[Range]:  # fmt: skip
     """`before`: the entry before; `first`: the first one of the module that was met last."""
     if not entry.readable:
@@ -114,10 +118,10 @@ def _ranges(
     if entry.inode or entry.path:
         return [Range(entry.start, entry.end, RegionKind.MAPPING, own_only)]
     if before is None or not is_behind_data:
-        return _without_arenas(entry, own_only, words)
+        return _without_arenas(entry, own_only, words, touched)
     end = min(_data_end(first, before, words) or entry.end, entry.end)  # .bss; the kernel joins what it can with it
     data = [Range(entry.start, end, RegionKind.GLOBAL, own_only)] if end > entry.start else []
-    return data + (_without_arenas(entry._replace(start=end), own_only, words) if end < entry.end else [])
+    return data + (_without_arenas(entry._replace(start=end), own_only, words, touched) if end < entry.end else [])
 
 
 def _data_end(first: MapsEntry | None, before: MapsEntry, words: Words) -> int:
@@ -205,11 +209,11 @@ def _begins_with_chunks(entry: MapsEntry, words: Words) -> bool:
     return True
 
 
-def _without_arenas(entry: MapsEntry, own_only: bool, words: Words) -> list[Range]:
+def _without_arenas(entry: MapsEntry, own_only: bool, words: Words, touched: Touched) -> list[Range]:
     """Tell glibc's further arenas from what else lies in one entry: neighbours of equal rights are one."""
     ranges, at = [], entry.start
     for base in range(-(-entry.start // _ARENA_BYTES) * _ARENA_BYTES, entry.end, _ARENA_BYTES):
-        length = _arena_length(base, words)
+        length = _arena_length(base, words) if touched(base) else 0
         if not length:
             continue
         if base > at:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,12 @@ _Piece = tuple[int, int, RegionKind]
 
 class TooMuch(Exception):
     """The memory is more than can be looked into; the text says why, as a clause."""
+
+
+def check_mapped(ranges: Iterable[tuple[int, int]]) -> None:
+    """Raise TooMuch where more is mapped than can be looked up page by page."""
+    if sum(end - start for start, end in ranges) > _MOST_MAPPED:
+        raise TooMuch(f"it has more than {_MOST_MAPPED >> 30} GiB mapped")
 
 
 class _Spans:
@@ -90,8 +96,7 @@ class PointerScan:
 
     def run(self, registers: Records, register_regions: Records) -> Memory:
         """Return all that may be pointers, with those registers (WORDs at made-up places). Raises TooMuch."""
-        if sum(r.end - r.start for r in self._plan.scanned) > _MOST_MAPPED:
-            raise TooMuch(f"it has more than {_MOST_MAPPED >> 30} GiB mapped")
+        check_mapped((part.start, part.end) for part in self._plan.scanned)
         if self._most_bytes is not None:
             size = sum(end - start for part in self._plan.scanned for start, end in self._there(part))
             if size > self._most_bytes:

@@ -136,6 +136,11 @@ class ProcessMemory:
             at += done
         return rows
 
+    def touched(self, address: int) -> bool:
+        """Tell whether the page of an address is in memory, or swapped out."""
+        entry = os.pread(self._pagemap, _PAGEMAP_ENTRY, address // PAGE * _PAGEMAP_ENTRY)
+        return bool(int.from_bytes(entry, "little") & (_PRESENT | _SWAPPED))
+
     def resident(self, start: int, end: int, *, own_only: bool) -> Iterator[tuple[int, int]]:
         """Yield ranges whose pages were touched. `own_only`: not those that still are a file's."""
         most_apart = 1 if own_only else _NEAR

@@ -32,12 +32,48 @@ int main(void)
 }
 """
 
+RESERVES = """
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void tell(void)
+{
+	char line[256];
+	FILE *file = fopen("/proc/self/status", "r");
+
+	while (fgets(line, sizeof(line), file))
+		if (strncmp(line, "VmPTE:", 6) == 0)
+			printf("%d %ld\\n", getpid(), atol(line + 6));
+	fclose(file);
+	fflush(stdout);
+}
+int main(int count, char **arguments)
+{
+	size_t size = (size_t)atol(arguments[1]) << 30;
+	struct pollfd input = { .fd = 0, .events = POLLIN };
+	void *volatile last = NULL;
+
+	if (mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+		return 1;
+	tell();
+	while (poll(&input, 1, 10) == 0)
+		free(last), last = malloc(77);
+	tell();
+	return 0;
+}
+"""
+"""Maps so many GiB, and says how many KiB of page tables it has, now and when it reads something; it makes blocks."""
+
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("no_harm")
     (folder / "large.c").write_text(LARGE)
-    for source in (HERE / "holds_everything.c", folder / "large.c"):
+    (folder / "reserves.c").write_text(RESERVES)
+    for source in (HERE / "holds_everything.c", folder / "large.c", folder / "reserves.c"):
         command = ["gcc", "-O2", "-w", "-pthread", "-o", str(folder / source.stem), str(source)]
         subprocess.run(command, check=True, timeout=100)
     return folder
@@ -68,3 +104,19 @@ def test_a_target_whose_tracer_is_killed_goes_on(programs: Path) -> None:
                 assert select.select([target], [], [], 60)[0], "the target did not end"
             finally:
                 os.close(target)
+
+
+@pytest.mark.parametrize("gibibytes", [200, 20_000])
+def test_what_is_only_reserved_gets_no_page_tables(refleak: Refleak, programs: Path, gibibytes: int) -> None:
+    """It got one for each 64 MiB: 900 MiB of a program with a sanitizer, whose shadow takes 16 TiB."""
+    command = [programs / "reserves", str(gibibytes)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        pid, before = map(int, process.stdout.readline().split())
+        run = refleak("--reachability", "auto", "--duration", "0.2", pid=pid)
+        process.stdin.write(b"x")
+        _, after = map(int, process.stdout.readline().split())
+        process.stdin.close()
+    assert after - before < 200
+    assert run.report["scans"][0]["looked_into"] is (gibibytes == 200)

@@ -41,7 +41,7 @@ def kinds(head: bytes, behind: int, before: Sequence[MapsEntry] = ()) -> list[tu
         module(BASE + 3 * PAGE, FILE_END, 3 * PAGE, writable=True),
         MapsEntry(FILE_END, FILE_END + behind, False, True, 0, "00:00", 0, ""),
     ]
-    found = layout(entries, (), 0, words)
+    found = layout(entries, (), 0, words, touched=lambda _: True)
     return [(r.start - FILE_END, r.end - FILE_END, r.kind) for r in found.scanned if r.start >= FILE_END]
 
 
@@ -63,7 +63,7 @@ def test_what_a_jit_maps_twice_is_no_binary(is_shared: bool) -> None:
     view = MapsEntry(BASE, BASE + PAGE, True, False, 0, "00:01", 7, "/memfd:jit (deleted)", shared=is_shared)
     other = view._replace(start=BASE + PAGE, end=BASE + 2 * PAGE, executable=False, writable=True)
     behind = MapsEntry(BASE + 2 * PAGE, BASE + 3 * PAGE, False, True, 0, "00:00", 0, "")
-    found = layout([view, other, behind], (), 0, lambda address, count: (0,) * count)
+    found = layout([view, other, behind], (), 0, lambda address, count: (0,) * count, touched=lambda _: True)
     places = [((r.start - BASE) // PAGE, r.kind) for r in found.scanned]
     if is_shared:
         assert places == [(0, RegionKind.MAPPING), (1, RegionKind.MAPPING), (2, RegionKind.MAPPING)]
@@ -95,3 +95,19 @@ def test_a_position_independent_binary_begins_where_it_was_put() -> None:
 def test_headers_of_another_module_are_not_asked() -> None:
     other = MapsEntry(BASE - PAGE, BASE, True, False, 0, "08:01", 8, "/lib/other.so")
     assert kinds(WITH_BSS, 0x9000, [other]) == kinds(WITH_BSS, 0x9000)
+
+
+def test_where_no_page_is_an_arena_is_not_looked_for() -> None:
+    """To read a page there would give the process page tables: of terabytes, some for each 64 MiB."""
+    start, asked = 0x7E0000000000, []
+    entry = MapsEntry(start, start + (5 << 26), False, True, 0, "00:00", 0, "")
+
+    def words(address: int, count: int) -> Sequence[int]:
+        asked.append(address)
+        return [address + 0x30, 0, 0x21000, 0x21000][:count]
+
+    found = layout([entry], (), 0, words, touched=lambda address: address == start + (3 << 26))
+    assert asked == [start + (3 << 26)]
+    assert [(r.start - start, r.kind) for r in found.scanned] == [
+        (0, RegionKind.MAPPING), (3 << 26, RegionKind.ALLOCATOR), ((3 << 26) + 0x21000, RegionKind.MAPPING),
+    ]  # fmt: skip
