@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from tracer.analysis.unseen_calls import family, unseen_calls, unseen_frees, unseen_makes
 from tracer.model.findings import OUTSTANDING, Leak
 from tracer.model.snapshot import Coverage, Loss, Missing, UncoveredInstances
 
 _ENDS = ("put", "delete")
+_MOST_NAMED = 8
+"""Functions that lack a probe for the same reason: of a library that may not be probed there are dozens."""
 _KINDS = {"allocation": "the heap", "mapping": "the mappings"}
 
 
@@ -49,7 +51,7 @@ def uncovered_gaps(coverage: Coverage, types: Iterable[str]) -> Mapping[str, str
     for one in unseen_makes(coverage):
         missed.setdefault(_made(one), []).append(one)
     return {
-        name: f"not all of {name} was seen: no probe on {'; '.join(map(_named, calls))}"
+        name: f"not all of {name} was seen: no probe on {'; '.join(_named_together(calls))}"
         for name, calls in missed.items()
         if calls
     }
@@ -62,9 +64,24 @@ def _made(one: UncoveredInstances) -> str:
     return allocator or _KINDS[kind]
 
 
+def _named_together(calls: Iterable[UncoveredInstances]) -> Iterator[str]:
+    """Yield the functions that lack a probe for one reason, and the reason."""
+    named: dict[tuple[str, str], list[str]] = {}
+    for one in calls:
+        named.setdefault((one.operation, one.reason), []).append(_called(one))
+    for (operation, reason), functions in named.items():
+        rest = len(functions) - _MOST_NAMED
+        more = [f"{rest:,} more"] if rest > 0 else []
+        yield f"{', '.join((*functions[:_MOST_NAMED], *more))} ({operation}: {reason})"
+
+
 def _named(one: UncoveredInstances) -> str:
+    return f"{_called(one)} ({one.operation}: {one.reason})"
+
+
+def _called(one: UncoveredInstances) -> str:
     copies = f"{one.copies:,} inlined {'copy' if one.copies == 1 else 'copies'} of "
-    return f"{copies if one.copies else ''}{one.function} ({one.operation}: {one.reason})"
+    return f"{copies if one.copies else ''}{one.function}"
 
 
 def missing_notes(missing: Iterable[Missing]) -> tuple[str, ...]:

@@ -158,6 +158,8 @@ _GLIB = late_pattern(r"lib(glib|gobject|gio|gmodule|gthread)-2\.0\.so.*")
 _PYTHON = late_pattern(r"python3(\.\d+)?|libpython3[\w.]*\.so.*")
 _JAVA = late_pattern(r"lib(jvm|jli|jimage)\.so")
 _JDK = late_pattern(r"lib(java|net|nio|zip|verify|management(_ext)?|instrument|extnet|prefs|jdwp)\.so")
+_SANITIZER = late_pattern(r"lib(a|hwa|l|t|ub)san\.so.*")
+_NOBODY = late_pattern(r"(?!)")
 _JAVA_HANDS_OUT = (
     r"Unsafe_(Allocate|Reallocate)Memory0?|jni_Get\w*(Chars|Critical|Elements)\w*|jni_New(Weak)?GlobalRef"
     r"|(JvmtiEnv(Base)?|JNI)::\w+|jvmti_\w+"
@@ -233,6 +235,8 @@ ONE_OFFS: tuple[OneOff, ...] = (
            way_to(r"_?PyUnicode_Intern\w+|PyType_Ready|PyImport_Import\w*", _PYTHON)),
     OneOff("java", "heaps, code and books of Java's virtual machine, whose pointers are compressed or biased",
            own_memory(_JAVA, _JAVA_HANDS_OUT, _JDK), _BOTH),
+    OneOff("sanitizer", "a sanitizer's own books and debug information",
+           own_memory(_SANITIZER, r"_*interceptor_\w+|mmap(64)?", _NOBODY), _BOTH),
     OneOff("go-runtime", "the heap and the books of Go's runtime, which collects what is in them",
            caller(r"x_cgo_(mmap|thread_start)"), _BOTH),  # of runtime/cgo: the code of Go itself maps past libc
     OneOff(_PYTHON_ARENAS, "arenas of the interpreter's pools",

@@ -7,7 +7,7 @@ is rewritten in place is another binary from then on.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -24,7 +24,7 @@ from tracer.files.plain_file import open_plain
 from tracer.late_dataclasses import dataclass
 from tracer.model.operations import Placement
 from tracer.model.raw_calls import RawCalls
-from tracer.model.snapshot import Binary, Unresolved
+from tracer.model.snapshot import Binary, Loss
 from tracer.model.unwinding import UnwinderPlace
 from tracer.procfs.maps import MapsEntry
 
@@ -51,7 +51,10 @@ class OpenBinary:
     unwinders: Sequence[UnwinderPlace] = ()
     raw_calls: RawCalls = RawCalls()
     """Where children begin that it makes past libc's fork and vfork, and where it ends past libc's _exit."""
-    unresolved: Sequence[Unresolved] = ()
+    interposes: bool | None = None
+    """Whether a loader finds its malloc before the C library's (interposers.py); None: not known yet."""
+    is_late: bool = False
+    """That was found when it had been looked at as another library."""
     start_up: dict[tuple[str, ...], list[OpenBinary]] = field(default_factory=dict)
     """Of a program: what its loader maps before it starts, by what that depends on."""
     has_table: bool = False
@@ -194,6 +197,13 @@ class Binaries:
         self._lowest_generated = END_OF_IDS
         self.on_stale: Callable[[OpenBinary], None] = lambda _: None
         """Hears of each binary whose file was rewritten, before the file's next version is opened."""
+
+    @property
+    def losses(self) -> Iterator[Loss]:
+        for binary in self.all:
+            if binary.is_late:
+                reason = f"no probe on the malloc of {Path(binary.path).name}, which another program used otherwise"
+                yield Loss(reason, 1, f"--allocator {binary.path}")
 
     def recheck(self) -> None:
         """Look at all files again: what was rewritten is stale."""

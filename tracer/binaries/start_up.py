@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tracer.binaries.interposers import mark_interposers
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.binaries.start_libraries import VARIABLES, StartLibraries, seen_path
 from tracer.files.plain_file import is_plain, read_start
@@ -41,15 +42,23 @@ def _with_libraries(
     binaries: Binaries, program: OpenBinary, path: str, root: Root, environment: Mapping[str, str]
 ) -> list[OpenBinary]:
     if not root.is_own:
-        return [program, *StartLibraries(binaries, root, environment).of(program, path)]
+        return _looked_for(binaries, program, path, root, environment)
     key = (path, *(environment.get(name, "") for name in VARIABLES))
     known = program.start_up
     if key not in known or any(binary.is_stale for binary in known[key]):
         if len(known) >= _MOST_KEPT:
             known.clear()
-        found = [program, *StartLibraries(binaries, root, environment).of(program, path)]
+        found = _looked_for(binaries, program, path, root, environment)
         known[key] = list({binary.id: binary for binary in found}.values())
     return known[key]
+
+
+def _looked_for(
+    binaries: Binaries, program: OpenBinary, path: str, root: Root, environment: Mapping[str, str]
+) -> list[OpenBinary]:
+    found = [program, *StartLibraries(binaries, root, environment).of(program, path)]
+    mark_interposers(found)
+    return found
 
 
 def _interpreter_of_script(path: str) -> str | None:

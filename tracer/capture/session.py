@@ -122,7 +122,7 @@ class Session:
         self._opened.callback(self._detach)
         self._losing: tuple[Losing, ...] = (
             self.kernel, self.mishaps, self.kernel.programs, tables, rows, self.spaces, self.code, self.sites,
-            self._prober, self._follower.unfollowed, self.ended_books,
+            self._prober, self._follower.unfollowed, self.ended_books, self.binaries,
         )
         self.kernel.select(options.selection)
         self._older_children: tuple[Untraced, ...] = ()

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from tracer.binaries.interposers import judge_mapped
 from tracer.binaries.open_binaries import Binaries, OpenBinary
 from tracer.binaries.start_up import start_up_binaries
 from tracer.capture.launch import find_command
@@ -94,15 +95,20 @@ def _of_command(binaries: Binaries, command: str) -> list[OpenBinary]:
 
 def _of_processes(binaries: Binaries, pids: Sequence[int]) -> list[OpenBinary]:
     check_pids(pids)
-    entries = [(pid, e) for pid in pids for e in read_maps(pid) if e.executable and e.inode and e.path.startswith("/")]
-    found = (binaries.mapped(entry, paths_that_open(pid, entry)) for pid, entry in entries)
-    return list({binary.id: binary for binary in found if binary is not None}.values())
+    every: dict[int, OpenBinary] = {}
+    for pid in pids:
+        entries = [e for e in read_maps(pid) if e.executable and e.inode and e.path.startswith("/")]
+        found = (binaries.mapped(entry, paths_that_open(pid, entry)) for entry in entries)
+        mapped = {binary.id: binary for binary in found if binary is not None}
+        judge_mapped(binaries, pid, mapped.values())
+        every |= mapped
+    return list(every.values())
 
 
 def _probed(opened: Iterable[OpenBinary], finder: SiteFinder) -> list[ProbedBinary]:
     found = []
     for binary in opened:
-        sites = finder.find(binary.image)
+        sites = finder.find(binary.image, interposes=bool(binary.interposes))
         name = Path(binary.path).name
         found.append(ProbedBinary(name, binary.path, tuple(sites.placements), tuple(sites.unresolved),
                                   tuple(sites.uncovered)))  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tracer.binaries.interposers import defines_malloc
 from tracer.binaries.open_binaries import OpenBinary
-from tracer.elf.symbol_table import STB_LOCAL, STT_FUNC
 from tracer.model.operations import Operation, Placement, SiteFlag
 from tracer.model.preload_names import C_LIBRARY, VARIABLE, WRAPPED, PreloadLibrary
 
@@ -120,14 +120,10 @@ class Preloading:
         for binary in binaries:
             if binary is libc or binary.is_loader or binary.path == self._path:
                 continue
-            if any(is_of_heap(placement) for _, placement in binary.placements) or _defines_malloc(binary):
+            if any(is_of_heap(placement) for _, placement in binary.placements) or defines_malloc(binary):
                 return f"it has an allocator of its own, in {binary.path}"
             if any(map(binary.names.mentions, _OTHER_NAMES)):
                 return f"{binary.path} calls libc's malloc by another name"
         functions = {p.site.function.function for _, p in libc.placements if is_of_heap(p)}
         unknown = sorted(functions - WRAPPED)
         return f"its C library has {unknown[0]}(), which the library does not know" if unknown else None
-
-
-def _defines_malloc(binary: OpenBinary) -> bool:
-    return any(symbol.kind == STT_FUNC and symbol.binding != STB_LOCAL for symbol in binary.names.find("malloc"))

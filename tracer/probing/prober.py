@@ -75,7 +75,7 @@ class Prober:
     def _prepare(self, binary: OpenBinary) -> None:
         found = None
         with self._mishaps.attempt():
-            found = self._site_finder.find(binary.image, binary.version)
+            found = self._site_finder.find(binary.image, binary.version, interposes=bool(binary.interposes))
             binary.unwinders, binary.raw_calls = found.unwinders, found.raw_calls
         with self._mishaps.attempt():
             self._holds[binary.id] = holds_of(binary, ends=self._holds_ends)

@@ -22,6 +22,8 @@ _BREAKS = ("brk", "sbrk")
 
 
 def is_replacement(binary: OpenBinary) -> bool:
+    if binary.interposes:
+        return True
     names = {Path(binary.path).name, binary.image.soname or ""}
     return any(fnmatchcase(name, pattern) for name in names for pattern in REPLACEMENTS)
 

@@ -44,19 +44,21 @@ class SiteFinder:
         self._costs = costs
         choice = repr((references, heap, mappings, sorted(self._allocators), interpreters, preload,
                        sorted(costs.costs.items()), sorted(costs.forbidden)))  # fmt: skip
-        self._kept = KeptSites(cache, choice) if cache and not self._catalogue.descriptions else None
+        self._kept = [
+            KeptSites(cache, choice + "interposes" * interposes) for interposes in (False, True)
+        ] if cache and not self._catalogue.descriptions else None  # fmt: skip
 
-    def find(self, image: Image, version: FileVersion | None = None) -> FoundSites:
+    def find(self, image: Image, version: FileVersion | None = None, *, interposes: bool = False) -> FoundSites:
         """Return the placements in `image`, the functions that cannot be probed, and copies that no probe covers.
 
-        `version`: of the file that the image is of, where it is one.
+        `version`: of the file that the image is of, where it is one; `interposes`: its malloc is its program's.
         """
         if self._kept is None or version is None:
-            return self._look(image)
-        return self._kept.find(image, version, lambda: self._look(image))
+            return self._look(image, interposes)
+        return self._kept[interposes].find(image, version, lambda: self._look(image, interposes))
 
-    def _look(self, image: Image) -> FoundSites:
-        is_allocator = bool(self._allocators) and Path(image.path).resolve() in self._allocators
+    def _look(self, image: Image, interposes: bool) -> FoundSites:
+        is_allocator = interposes or (bool(self._allocators) and Path(image.path).resolve() in self._allocators)
         described = self._described(image)
         wrappers = [WRAPPERS] if self._preload and image.soname == SONAME else []
         specs = [*self._specs, *wrappers, *described, *self._entries(image)]

@@ -190,8 +190,11 @@ def _add_untraced(page: Page, findings: Findings) -> None:
 
 
 def _unresolved(functions: tuple[Unresolved, ...]) -> str:
-    shown = [f"{unresolved.function} ({unresolved.reason})" for unresolved in functions[:_MOST_FUNCTIONS]]
-    rest = len(functions) - len(shown)
+    by_reason: dict[str, list[str]] = {}
+    for unresolved in functions[:_MOST_FUNCTIONS]:
+        by_reason.setdefault(unresolved.reason, []).append(unresolved.function)
+    shown = [f"{', '.join(names)} ({reason})" for reason, names in by_reason.items()]
+    rest = len(functions) - min(len(functions), _MOST_FUNCTIONS)
     more = f" and {rest:,} more" if rest else ""
     return f"{counted(len(functions), 'function')} not covered: {', '.join(shown)}{more}"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from tracer.binaries.interposers import judge_mapped
 from tracer.binaries.open_binaries import VDSO, Binaries, OpenBinary
 from tracer.late_dataclasses import dataclass
 from tracer.mishaps import Mishaps
@@ -91,6 +92,8 @@ class Spaces(SpaceListener):
             for _, binary, _ in self._executable[space]:
                 self._rows.install(binary)
             binaries = {binary.id: binary for _, binary, _ in found.values()}
+            with self._mishaps.attempt():
+                judge_mapped(self._binaries, pid, binaries.values())
             reading = _Reading(text, entries, tuple(binaries.values()))
             self._readings.pop(space, None)
             if is_settled:  # it is often held a moment later, with nothing new

@@ -55,6 +55,10 @@ def test_books_hold_nothing(refleak: Refleak, program: Path, allocator: str) -> 
     assert found == ALL
 
 
+def test_books_of_an_allocator_that_nobody_knows_hold_nothing(refleak: Refleak, program: Path, targets: Path) -> None:
+    assert classes(refleak, "/usr/bin/env", f"LD_PRELOAD={targets}/libfence.so", program) == ALL
+
+
 GIBIBYTE, LARGE_PAGE = 1 << 30, 1 << 21
 BASE_STACK = 1 << 28
 """Of a limit: below it the kernel leaves room all the same."""

@@ -41,6 +41,18 @@ def lines_of(findings: Findings) -> list[str]:
     return stream.getvalue().splitlines()
 
 
+def test_functions_that_lack_a_probe_for_one_reason_are_named_together() -> None:
+    makers = [("alloc", f"make_{i}", WHY) for i in range(10)]
+    calls = [*makers, ("realloc", "grow", WHY), ("alloc", "late", "is an IFUNC")]
+    missed = tuple(Unresolved(operation, function, function, why) for operation, function, why in calls)
+    found = analyse(snapshot(coverage=Coverage(3, missed)), {})
+    heap = ", ".join(f"make_{i}" for i in range(8))
+    assert found.coverage_gaps == (
+        f"not all of the heap was seen: no probe on {heap}, 2 more (alloc: {WHY}); grow (realloc: {WHY}); "
+        "late (alloc: is an IFUNC)",
+    )
+
+
 @pytest.mark.parametrize(("operation", "type_", "function", "named"), [
     ("create", "conn", "conn_new", "conn"),
     ("create", "", "__refcnt__init", "what stubs count"),

@@ -125,6 +125,15 @@ def test_what_the_runtime_of_go_maps_is_its_own() -> None:
     assert one_off(leak(("mmap", LIBC), ("map_file", "srv"), ("_cgo_1_Cfunc_map_file", "srv"), kind="mapping")) is None
 
 
+def test_what_a_sanitizer_maps_is_its_own_but_for_what_it_hands_out() -> None:
+    san = "libasan.so.8"
+    rule = one_off(leak(MMAP, ("__asan_backtrace_alloc", san), (None, san), ("exit", LIBC), kind="mapping"))
+    assert rule is not None
+    assert rule.name == "sanitizer"
+    for name in ("mmap", "mmap64", "__interceptor_mmap", "___interceptor_mmap64"):
+        assert one_off(leak(MMAP, (name, san), ("map_file", "srv"), kind="mapping")) is None
+
+
 def test_a_thread_stack_is_a_mapping() -> None:
     rule = one_off(leak(("mmap", LIBC), (None, LIBC), ("pthread_create", LIBC), ("main", "srv"), kind="mapping"))
     assert rule is not None

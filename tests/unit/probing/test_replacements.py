@@ -48,6 +48,7 @@ def _opened(number: int, path: Path) -> OpenBinary:
         ]
     return cast(OpenBinary, SimpleNamespace(
         id=number, path=str(path), image=image, symbols=symbols, names=symbols, placements=placements, is_loader=False,
+        interposes=None,
     ))  # fmt: skip
 
 
