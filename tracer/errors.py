@@ -100,6 +100,13 @@ class TooFewFiles(RefleakError):
         return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
+class TooLittleMemory(RefleakError):
+    """A trace would need more memory than is left: the kernel would end it, or the program that it traces."""
+
+    exit_code = 80
+    hint = "raise the limit (memory.max of a cgroup, --memory of a container), or trace from outside of it with -p"
+
+
 class CannotWrite(RefleakError):
     exit_code = 74
     hint = "check the path, its permissions and the free space"

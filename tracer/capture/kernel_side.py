@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from tracer.capture.capture_options import CaptureOptions
+from tracer.capture.fitted_limits import fitted_note
 from tracer.capture.losses import describe, read_losses
 from tracer.kernel import bpf
 from tracer.kernel.first_looks import FirstLooks
@@ -82,4 +83,4 @@ class KernelSide:
     @property
     def notes(self) -> tuple[str, ...]:
         why = self.programs.interpreters.refused if self.programs.interpreters else ""
-        return (f"no frames of interpreters are shown: {why}",) if why else ()
+        return (*((f"no frames of interpreters are shown: {why}",) if why else ()), *fitted_note(self._limits))

@@ -50,6 +50,8 @@ class Limits:
     """So long is a process held at most, until its probes are in place."""
     look_seconds: float = 20.0
     """The same while a binary is looked at for the first time."""
+    fitted_to: str = ""
+    """Why they are smaller than usual, as a clause; nothing where they are not."""
 
     @property
     def freed_sets(self) -> int:

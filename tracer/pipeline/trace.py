@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracer.binaries.open_files import raise_limit
 from tracer.capture.capture_options import CaptureOptions, Progress
+from tracer.capture.fitted_limits import fitted_to_memory
 from tracer.capture.kernel_start import open_session
 from tracer.capture.launch import Launched, find_command, launch, user_of
 from tracer.elf.process_makers import may_start_processes
@@ -246,7 +247,7 @@ def _capture_options(
     """`launched`: the program, None where processes are attached to."""
     follow = options.follow_forks if options.follow_forks is not None else launched is not None or options.tree
     return CaptureOptions(
-        cache_directory(), options.limits, follow, options.duration_s, options.selection,
+        cache_directory(), fitted_to_memory(options.limits), follow, options.duration_s, options.selection,
         preload=preload, interpreters=options.interpreters, reachability=options.reachability,
         hindrance=_hindrance(options),
         constants=Constants(counts=options.statistics),
