@@ -6,7 +6,7 @@ RUN_PACKAGES := python3-bpfcc python3-venv gcc libc6-dev binutils llvm
 PRESET_PACKAGES := pkg-config libglib2.0-dev libssl-dev libjson-c-dev libcurl4-openssl-dev libcairo2-dev libdbus-1-dev \
 	libkmod-dev libudev-dev libsystemd-dev libwayland-dev libavutil-dev libsqlite3-dev
 TEST_PACKAGES := g++ musl-tools clang lld gdb elfutils git sqlite3 xz-utils valgrind strace groff-base bash-completion zsh fish \
-	tmux chromium google-perftools libjemalloc2 libmimalloc-dev golang-go lua5.1 lua5.2 lua5.3 lua5.4 luajit nodejs \
+	tmux chromium google-perftools libjemalloc2 libjemalloc-dev libmimalloc-dev golang-go lua5.1 lua5.2 lua5.3 lua5.4 luajit nodejs \
 	$(PRESET_PACKAGES)
 BENCH_PACKAGES := gcc libc6-dev git sqlite3 bpfcc-tools bpftrace heaptrack valgrind
 # What refleak's Debian package depends on: a test runs it without .venv.

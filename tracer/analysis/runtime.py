@@ -10,19 +10,22 @@ from tracer.model.allocator_names import ALLOCATORS
 from tracer.model.frames import Frame
 
 _ALLOCATOR_FUNCTION = late_pattern(
-    r"(__libc_|__GI_|__|je_|tc_|mi_|_int_|_PyMem_Raw)?"
+    r"(__libc_|__GI_|__|je_|_rjem_|tc_|mi_|_int_|_PyMem_Raw)?"
     r"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free"
     r"|mmap|mmap64|mremap|munmap|malloc_usable_size|Malloc|Calloc|Realloc)(@.*)?"
+    r"|(je_|_rjem_)?(mallocx|rallocx|s?dallocx)|mi_(zalloc|mallocn|new|reallocf|rezalloc|recalloc|cfree|free_size)\w*"
+    r"|mi_(m|c|re)alloc(n|_small|_aligned(_at)?)|mi_zalloc\w*"
     r"|operator (new|delete)(\[\])?(\(.*)?|_Zn[wa].*|_Zd[la].*"
-    r"|__rust_(alloc|realloc|alloc_zeroed)|__rdl_.*|__rg_.*"
-    r"|sysmalloc(_mmap)?|(alloc_)?new_heap|arena_get2|tcache_init|ptmalloc_init"
+    r"|(__rustc::)?__(rust_(alloc|realloc|alloc_zeroed)|rdl_.*|rg_.*)"
+    r"|sysmalloc(_mmap)?|(alloc_)?new_heap|arena_get2|tcache_init|ptmalloc_init|(_rjem_)?(je_|os_)?pages_map"
 )
 _OUTLINED = late_pattern(r"(\.(part|isra|constprop|cold|lto_priv)(\.\d+)?)+$")
 """What a compiler adds to the name of a function that it took apart or specialized."""
 _HEAP_FUNCTION = late_pattern(
-    r"(__libc_|__GI_|__|je_|tc_|mi_|_int_)?"
+    r"(__libc_|__GI_|__|je_|_rjem_|tc_|mi_|_int_)?"
     r"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free)(@.*)?"
     r"|sysmalloc(_mmap)?|new_heap|alloc_new_heap|arena_get2|tcache_init|ptmalloc_init|heap_trim|systrim"
+    r"|(_rjem_)?(je_|os_)?pages_map"
 )
 _MAPPING_CALLS = ("mmap", "mmap64", "mremap")
 _WRAPPER_FUNCTION = late_pattern(
@@ -51,7 +54,7 @@ _JAVA_WRAPPER = late_pattern(
 _STUB_FUNCTION = late_pattern(r"__refcnt__\w+|refcnt__\w+")
 _LIBRARY_SCOPES = ("std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::", "hashbrown::")
 _LIBRARY_FUNCTION = late_pattern(
-    r"<(alloc|core|std)::.*"
+    r"<(alloc|core|std)::.*|<.* as core::alloc::global::GlobalAlloc>::\w+"
     r"|__libc_start_(call_)?main(_impl)?|__libc_csu_init|_start|_dl_\w+|start_thread|clone3?|__clone3?"
     r"|(__)?(strdup|strndup|asprintf|vasprintf|getline|getdelim|fopen|fopen64|fdopen|opendir|realpath)"
     r"|_IO_\w+"

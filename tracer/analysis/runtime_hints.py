@@ -7,7 +7,7 @@ from functools import cache
 
 from tracer.analysis.one_offs import is_of_python
 from tracer.analysis.qualified_name import qualified_name
-from tracer.analysis.runtime import ALLOCATOR_MODULE, is_allocator
+from tracer.analysis.runtime import ALLOCATOR_MODULE, is_allocator, is_heap
 from tracer.late_patterns import late_pattern
 from tracer.model.findings import INHERITED, FrameList, Leak
 
@@ -48,7 +48,8 @@ def _held_by_books(leaks: Iterable[Leak]) -> Iterator[str]:
     are in memory that is not told from a program's own."""
     found = [leak for leak in leaks if leak.suppressed_by is None and _is_replaced(leak.stack) and _is_in_books(leak)]
     if found:
-        library = found[0].stack[0].module
+        leaf = found[0].stack[0]
+        library = leaf.module if _is_allocator_module(leaf.module or "") else f"jemalloc in {leaf.module}"
         yield (
             f"{sum(leak.count for leak in found):,} blocks, {_size(sum(leak.bytes or 0 for leak in found))}, are held"
             f" by nothing but memory of unknown making, as the books of {library} are, and may be lost: `--reachability"
@@ -61,7 +62,7 @@ def _size(size_bytes: int) -> str:
 
 
 def _is_replaced(stack: FrameList) -> bool:
-    return bool(stack) and _is_allocator_module(stack[0].module or "")
+    return bool(stack) and (_is_allocator_module(stack[0].module or "") or _is_of_jemalloc(stack[0].function or ""))
 
 
 @cache
@@ -69,9 +70,18 @@ def _is_allocator_module(module: str) -> bool:
     return ALLOCATOR_MODULE.fullmatch(module) is not None
 
 
+def _is_of_jemalloc(function: str) -> bool:
+    """Tell whether it is one of jemalloc's that was linked into a program: Redis and Rust have given it a prefix."""
+    return function.startswith(("je_", "_rjem_"))
+
+
 def _is_in_books(leak: Leak) -> bool:
-    """Tell whether words of unknown memory are all that holds these blocks: no variable, stack or block does."""
-    return bool(leak.holders) and all(holder.kind == "mapping" and not holder.stack for holder in leak.holders or ())
+    """Tell whether words of unknown memory, or of such as an allocator mapped, are all that holds these blocks: no
+    variable, stack or block does."""
+    return bool(leak.holders) and all(
+        holder.kind == "mapping" and (not holder.stack or any(map(is_heap, holder.stack[:2])))
+        for holder in leak.holders or ()
+    )
 
 
 def _arenas(leaks: Iterable[Leak]) -> Iterator[str]:

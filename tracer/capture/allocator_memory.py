@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tracer.elf.stored_pointers import StorageWord, storage_word
 from tracer.model.distinct_values import is_in
 from tracer.model.records import FRAME_BINARY_SHIFT, MappedFlag
 from tracer.model.snapshot import Records, Stack
+from tracer.probing.embedded_allocators import is_embedded_whole
 from tracer.probing.replacements import is_replacement, moves_break, whole_replacements
 from tracer.procfs.maps import MapsEntry
 from tracer.scanning.layout import Words
@@ -26,11 +27,13 @@ def of_program(mapped: Records) -> Records:
 def heaps_of(mapped: Records, stacks: Mapping[int, Stack], binaries: Sequence[OpenBinary]) -> Heaps | None:
     """Return what such allocators have, of MAPPED_RECORDs; None where there is none, or not all blocks are known."""
     allocators = whole_replacements(binaries)
-    if not allocators:
+    inside = {number for number, stack in stacks.items() if stack.frames and _binary(stack) in allocators}
+    if embedding := {binary.id for binary in binaries if is_embedded_whole(binary)}:
+        inside |= _called_as_in_the_heap(embedding, mapped, stacks)
+    if not inside:
         return None
-    callers = set(_called_from(allocators, stacks))
-    chosen = mapped[is_in(mapped["stack"], np.array(sorted(callers), np.uint64))]
-    return Heaps(chosen, has_break=not moves_break(binaries))
+    chosen = mapped[is_in(mapped["stack"], np.array(sorted(inside), np.uint64))]
+    return Heaps(chosen, has_break=bool(allocators) and not moves_break(binaries))
 
 
 class AllocatorStorage:
@@ -67,8 +70,15 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 else word
 
 
-def _called_from(allocators: set[int], stacks: Mapping[int, Stack]) -> Iterable[int]:
-    """Yield the stacks whose innermost frame, which called mmap, is in one of these binaries."""
-    for number, stack in stacks.items():
-        if stack.frames and stack.frames[0] >> FRAME_BINARY_SHIFT in allocators:
-            yield number
+def _binary(stack: Stack) -> int:
+    """Return the id of the binary that called mmap."""
+    return stack.frames[0] >> FRAME_BINARY_SHIFT
+
+
+def _called_as_in_the_heap(embedding: set[int], mapped: Records, stacks: Mapping[int, Stack]) -> set[int]:
+    """Return the stacks whose innermost frame, in one of these binaries, called mmap inside of a call of the heap too:
+    that is the allocator's own, in a binary which may map other memory."""
+    by_heap = mapped["stack"][mapped["flags"] & np.uint32(MappedFlag.BY_HEAP) != 0].tolist()
+    known = {number: stack for number, stack in stacks.items() if stack.frames and _binary(stack) in embedding}
+    calls = {known[number].frames[0] for number in by_heap if number in known}
+    return {number for number, stack in known.items() if stack.frames[0] in calls}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tracer.binaries.file_version import FileVersion
@@ -19,7 +20,7 @@ from tracer.sites.placement import place
 from tracer.sites.raw_calls import find_raw_calls
 from tracer.sites.resolve import functions_for, resolve
 from tracer.sites.unwinders import find_unwinders, refused_returns
-from tracer.specs.allocators import HEAP, MAPPINGS
+from tracer.specs.allocators import HEAP, MAPPINGS, embedded
 from tracer.specs.catalogue import Catalogue
 from tracer.specs.stubs import STUBS
 from tracer.specs.wrappers import WRAPPERS
@@ -61,7 +62,7 @@ class SiteFinder:
         is_allocator = interposes or (bool(self._allocators) and Path(image.path).resolve() in self._allocators)
         described = self._described(image)
         wrappers = [WRAPPERS] if self._preload and image.soname == SONAME else []
-        specs = [*self._specs, *wrappers, *described, *self._entries(image)]
+        specs = [*self._specs, *wrappers, *described, *self._entries(image), *self._embedded(image)]
         sites, unresolved = resolve(image, specs, allocator=is_allocator)
         sites += self._code_ends(image)
         functions = [f for f in functions_for(image, described, allocator=is_allocator) if f.group]
@@ -91,5 +92,16 @@ class SiteFinder:
         return [site for site in found if site is not None]
 
     def _described(self, image: Image) -> list[Spec]:
-        table = read_symbol_table(image)
-        return self._catalogue.specs(lambda pattern: [s.name for s in table.matching(pattern) if s.kind == STT_FUNC])
+        return self._catalogue.specs(partial(_functions, image))
+
+    def _embedded(self, image: Image) -> list[Spec]:
+        """Return the functions of allocators that are linked into it; it may be the library of one."""
+        if HEAP not in self._specs:
+            return []
+        found = embedded(partial(_functions, image))
+        return [found] if found is not None else []
+
+
+def _functions(image: Image, pattern: str) -> list[str]:
+    """Return the names of a binary's functions that match a pattern."""
+    return [symbol.name for symbol in read_symbol_table(image).matching(pattern) if symbol.kind == STT_FUNC]

@@ -15,6 +15,7 @@ from tracer.model import records
 from tracer.model.operations import COUNTING, FunctionSpec, Location, Operation, Placement, SiteFlag
 from tracer.model.preload_names import C_LIBRARY
 from tracer.model.snapshot import EVERY_KIND, Coverage, Loss, Records, SiteInfo, UncoveredInstances, Unresolved
+from tracer.probing.embedded_allocators import has_embedded
 from tracer.probing.replacements import is_replacement
 
 
@@ -56,8 +57,6 @@ class SiteTable:
 
     def add(self, binary: OpenBinary, placements: Sequence[Placement]) -> None:
         """Enter the sites of a binary; those that no longer fit are counted in `refused`."""
-        if placements and is_replacement(binary):
-            self._shared["tells_heap"] = 1
         for placement in placements:
             index = len(self.infos)
             if index >= records.MAX_SITES:
@@ -72,6 +71,8 @@ class SiteTable:
                                        bool(spec.flags & SiteFlag.COUNTER), placement.site.link_address,
                                        int(spec.memory)))  # fmt: skip
             binary.placements.append((index, placement))
+        if placements and (is_replacement(binary) or has_embedded(binary)):
+            self._shared["tells_heap"] = 1
 
     def leave_out(self, placements: Iterable[Placement], reason: str) -> None:
         """Note that sites have no probe."""

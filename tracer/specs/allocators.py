@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tracer.architecture.current import argument
@@ -111,13 +112,35 @@ _OPERATORS = (
 )
 
 _JEMALLOC, _TCMALLOC, _MIMALLOC = ("libjemalloc*.so*",), ("libtcmalloc*.so*",), ("libmimalloc*.so*",)
+
+
+def _of_jemalloc(prefix: str, libraries: tuple[str, ...]) -> tuple[FunctionSpec, ...]:
+    """Return what jemalloc has besides malloc and its kin, under the prefix that its functions were given."""
+    return (
+        _alloc(f"{prefix}mallocx", argument(0), libraries=libraries),
+        _realloc(f"{prefix}rallocx", argument(1), libraries=libraries),
+        *(_free(f"{prefix}{name}", libraries) for name in ("dallocx", "sdallocx")),
+    )
+
+
+def _of_c(prefix: str) -> tuple[FunctionSpec, ...]:
+    """Return malloc and its kin under a prefix, in any binary."""
+    anywhere: tuple[str, ...] = ()
+    return (
+        *(_alloc(f"{prefix}{name}", argument(0), libraries=anywhere) for name in ("malloc", "valloc", "pvalloc")),
+        _alloc(f"{prefix}calloc", argument(1), argument(0), anywhere),
+        _realloc(f"{prefix}realloc", argument(1), libraries=anywhere),
+        _posix_memalign(f"{prefix}posix_memalign", anywhere),
+        *(_aligned(f"{prefix}{name}", argument(0), argument(1), anywhere) for name in ("aligned_alloc", "memalign")),
+        _free(f"{prefix}free", anywhere),
+    )
+
+
 # What their headers declare besides (jemalloc.h 5.3, tcmalloc.h 2.10, mimalloc.h 2.0). Most names of tcmalloc and many
 # of mimalloc are others of the same functions, and count once. Left out are those that change a block in its place
 # (xallocx, mi_expand), that do not say a size (mi_strdup), and heaps that are destroyed as a whole (mi_heap_malloc).
 _OWN_FUNCTIONS = (
-    _alloc("mallocx", argument(0), libraries=_JEMALLOC),
-    _realloc("rallocx", argument(1), libraries=_JEMALLOC),
-    *(_free(name, _JEMALLOC) for name in ("dallocx", "sdallocx")),
+    *_of_jemalloc("", _JEMALLOC),
     *(_alloc(name, argument(0), libraries=_TCMALLOC) for name in ("tc_malloc", "tc_malloc_skip_new_handler")),
     *(_alloc(f"mi_{name}", argument(0), libraries=_MIMALLOC) for name in (
         "malloc", "malloc_small", "zalloc", "zalloc_small", "new", "new_nothrow", "valloc", "pvalloc",
@@ -141,6 +164,23 @@ _OWN_FUNCTIONS = (
     )),
     *(_free(f"mi_{name}", _MIMALLOC) for name in ("free", "cfree", "free_size", "free_aligned", "free_size_aligned")),
 )  # fmt: skip
+
+
+def embedded(names: Callable[[str], Iterable[str]]) -> Spec | None:
+    """Return the functions of allocators that a binary has under names of their own, linked in: jemalloc with a prefix,
+    as in Redis (je_) and Rust's programs (_rjem_), and mimalloc. None where there is none.
+
+    `names` returns those of the binary's functions that match a pattern (fnmatch).
+    """
+    found: list[FunctionSpec] = []
+    for name in names("?*_mallocx"):
+        prefix = name.removesuffix("mallocx")
+        if all(any(names(f"{prefix}{other}")) for other in ("malloc", "sdallocx", "free")):
+            found += (*_of_c(prefix), *_of_jemalloc(prefix, ()))
+    if any(names("mi_malloc")) and any(names("mi_free")):
+        found += (replace(one, libraries=()) for one in _OWN_FUNCTIONS if one.libraries == _MIMALLOC)
+    return Spec("embedded", tuple(found), source="built in") if found else None
+
 
 HEAP = Spec(
     "heap",
