@@ -89,6 +89,6 @@ deb:
 
 clean:
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/demo/leaky examples/perf/build examples/dbus/build \
-		examples/glib/build
+		examples/glib/build examples/gio/build
 	rm -rf tests/kernel/targets/build
 	find . -name .venv -prune -o -name __pycache__ -type d -print | xargs rm -rf

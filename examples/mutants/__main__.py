@@ -4,10 +4,10 @@
     python3 examples/mutants PROGRAM run DIR       run each of these calls changed, with two workloads each
     python3 examples/mutants PROGRAM score DIR     the tables of docs/pairing.md
 
-PROGRAM is perf, dbus or glib. Needs root, and the program as its build.sh makes it. `--kind` says what a mutant is: a
-put is left out (the default), is made twice, or is made before the last use; a get is made twice, or is left out. `run
---sometimes` changes a call one of four times; with `--memory` blocks are traced as well, and memory is read at the end,
-as without any option of refleak. What is there already is not run again, so a run that was stopped goes on, and
+PROGRAM is perf, dbus, glib or gio. Needs root, and the program as its build.sh makes it. `--kind` says what a mutant
+is: a put is left out (the default), is made twice, or is made before the last use; a get is made twice, or is left out.
+`run --sometimes` changes a call one of four times; with `--memory` blocks are traced as well, and memory is read at the
+end, as without any option of refleak. What is there already is not run again, so a run that was stopped goes on, and
 `score` after a change of the analysis traces nothing. `score --wrong` lists what is wrong of the first half, `check
 --wrong` the lives whose slots do not come out.
 """
@@ -23,6 +23,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT)]
 
 from dbus_program import Dbus  # noqa: E402
+from gio_program import Gio  # noqa: E402
 from glib_program import Glib  # noqa: E402
 from measurement import How, check, run, scored  # noqa: E402
 from perf_program import Perf  # noqa: E402
@@ -32,7 +33,7 @@ from score_extra_puts import print_extra_puts, score_extra_puts  # noqa: E402
 from score_moved_puts import print_moved_puts, score_moved_puts  # noqa: E402
 from sites import KINDS, LEFT_OUT, OVER_PUTS, PUT_MOVED  # noqa: E402
 
-PROGRAMS: dict[str, type[Program]] = {"perf": Perf, "dbus": Dbus, "glib": Glib}
+PROGRAMS: dict[str, type[Program]] = {"perf": Perf, "dbus": Dbus, "glib": Glib, "gio": Gio}
 
 
 def main() -> None:

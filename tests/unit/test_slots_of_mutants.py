@@ -1,4 +1,4 @@
-"""examples/mutants: the slots of GLib's references, and gets and puts that are paired by slots."""
+"""examples/mutants: the slots of references of GLib and GIO, and gets and puts that are paired by slots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "mutants"))
 
+import gio_slots
 from glib_slots import get_slots, put_slot
 from program import Calls
 from proof import pair_by_slot
@@ -55,3 +56,23 @@ def test_a_get_of_two_slots_leaves_the_one_that_another_needs() -> None:
 
 def test_what_has_no_put_of_its_slot_is_left() -> None:
     assert pair_by_slot([["a"], ["a"], ["b"]], ["a", "c"]) == {0: 0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "birth", "stack", "slots"),
+    [
+        ("GObject", True, (("g_task_new", 724), ("g_input_stream_real_read_async", 1416)), {"task"}),
+        ("GObject", True, (("g_object_new", 2037), ("g_task_new", 724)), {"test"}),
+        ("GObject", False, (("g_value_dup_object", 4577), ("g_file_icon_set_property", 108)), {"file"}),
+        ("GObject", False, (("g_list_store_get_item", 228), ("g_list_model_get_item", 245)), {"test"}),
+        ("GVariant", False, (("g_dbus_message_copy", 3829),), {"headers"}),
+        ("GBytes", True, (("g_bytes_new_take", 130), ("g_input_stream_read_bytes", 337)), {"test"}),
+    ],
+)
+def test_of_gio_what_tests_keep_is_one_slot(kind: str, birth: bool, stack: Calls, slots: set[str]) -> None:
+    assert gio_slots.get_slots(kind, (*stack, ("test_read_bytes", 255)), birth) == slots
+
+
+def test_a_list_of_gio_puts_for_who_frees_it() -> None:
+    stack = (("g_list_foreach", 1092), ("g_list_free_full", 246), ("g_emblemed_icon_finalize", 77))
+    assert gio_slots.put_slot("GObject", stack) == "emblems"
