@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from enum import IntEnum
 
 from tracer.analysis.stacks import SymbolizedStacks
@@ -39,19 +39,20 @@ class Places:
 
     def __init__(
         self, table: SymbolizedStacks, stacks: Iterable[int], wrapped: bool = True,
-        together: Iterable[Sequence[int]] = (), opposite: Iterable[int] = (),
+        together: Iterable[Sequence[int]] = (), opposite: Iterable[int] = (), births: Iterable[int] = (),
     ) -> None:  # fmt: skip
         """`wrapped`: calls that all stacks share are wrappers; makers of objects are not.
 
         `together`: stacks of one object each. Where two types have one name, no object has stacks of both: each has
         wrappers of its own. `opposite`: stacks of puts, where these are of gets: what takes and gives back wraps
-        neither.
+        neither. `births`: stacks that make objects: a function that does so itself takes and gives back for itself.
         """
         self._table = table
         self._paths: dict[int, Path] = {}
         self._keys: dict[tuple[int, Level], Hashable] = {}
         paths = {self.path(stack) for stack in stacks} if wrapped else set()
-        shared = _shared(paths)
+        makers = {path[0][0] for stack in births if (path := self.path(stack))} if wrapped else set()
+        shared = _shared(paths, makers=makers)
         self._shared = next((path[:shared] for path in paths if path), ())
         self._wrappers = dict.fromkeys({path[0] for path in paths if path}, shared)
         if not shared:
@@ -144,15 +145,16 @@ def _line(frame: Frame) -> int:
     return frame.line if frame.line is not None else -frame.address
 
 
-def _shared(paths: set[Path], callers: int = 1) -> int:
-    """Return how many calls at the leaf all paths share; none where they are all one path, or have fewer `callers`."""
+def _shared(paths: set[Path], callers: int = 1, makers: Collection[str] = ()) -> int:
+    """Return how many calls at the leaf all paths share, up to one by `makers`; none where they are all one path, or
+    have fewer `callers`."""
     paths = {path for path in paths if path}
     if len(paths) < 2:
         return 0
     shared = 0
     while True:
         heads = {path[shared] if len(path) > shared + 1 else None for path in paths}
-        if len(heads) != 1 or None in heads:
+        if len(heads) != 1 or None in heads or any(head and head[0] in makers for head in heads):
             return shared if len({head[0] for head in heads if head}) >= callers else 0
         shared += 1
 

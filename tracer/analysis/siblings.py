@@ -78,8 +78,8 @@ class Siblings:
         given -= {int(NEVER_PUT)}
         self._taken, self._given = taken, given
         gets, puts = ([life.gets[1:] for life in all_], [life.puts for life in all_])
-        self._get_places = Places(table, taken - self._births, together=gets, opposite=given)
-        self.put_places = Places(table, given, together=puts, opposite=taken)
+        self._get_places = Places(table, taken - self._births, together=gets, opposite=given, births=self._births)
+        self.put_places = Places(table, given, together=puts, opposite=taken, births=self._births)
         self._table = table
         self._ends: dict[Level, defaultdict[Hashable, list[tuple[int, int]]]] = {}
         self._near: dict[Pair, float] = {}

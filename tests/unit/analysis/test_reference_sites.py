@@ -60,3 +60,12 @@ def test_what_does_the_work_of_a_put_is_no_door_to_it(caller: str) -> None:
     assert innermost(found, children) == "source_unref_internal", "it puts the children of what ended"
     found = places(stacks=[children, "main:1 quit:4"], counting=("source_unref_internal",))
     assert innermost(found, children) == "source_unref_internal", "it is the put"
+
+
+def test_what_makes_objects_itself_wraps_no_put() -> None:
+    made = Simulation()
+    puts = [made.stack(f"main:1 {caller}:2 add_data:7") for caller in ("fill", "read")]
+    births = [made.stack("main:1 fill:2 add_data:5")]
+    snapshot = made.snapshot()
+    table = SymbolizedStacks(snapshot.stacks, snapshot.binaries, made.code.symbols)
+    assert [len(Places(table, puts, births=some).wrappers()) for some in ((), births)] == [1, 0]
