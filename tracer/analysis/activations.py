@@ -40,9 +40,12 @@ class Activations:
     def __init__(
         self, gets: Mapping[int, Path], puts: Mapping[int, Path],
         by_slots: Callable[[int, int], float] = lambda get, put: 1.0,
+        depth: Callable[[int, int], int | None] | None = None,
     ) -> None:  # fmt: skip
-        """`by_slots`: how much likelier a put is of a get by the slots that both name."""
+        """`by_slots`: how much likelier a put is of a get by the slots that both name. `depth`: how many calls deeper
+        than a put's function a get is, in one call of it."""
         self._gets, self._puts, self._by_slots = gets, puts, by_slots
+        self._depth_within = depth or (lambda get, put: depth_within(gets.get(get, ()), puts.get(put, ())))
         self._depth: dict[tuple[int, int], int | None] = {}
         self._learnt = HandUps()
 
@@ -127,7 +130,7 @@ class Activations:
     def _depth_of(self, get: int, put: int) -> int | None:
         key = get, put
         if key not in self._depth:
-            self._depth[key] = depth_within(self._gets.get(get, ()), self._puts.get(put, ()))
+            self._depth[key] = self._depth_within(get, put)
         return self._depth[key]
 
     def _pair(self, life: Life, unambiguous: bool) -> _State:

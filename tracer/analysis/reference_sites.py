@@ -109,6 +109,11 @@ class Places:
         """Return the path without the wrappers at the leaf."""
         return self.path(stack)[self._start(stack) :]
 
+    def frames_from_caller(self, stack: int, frame: int) -> int:
+        """Return how many frames of the path without the wrappers are before a frame of the stack."""
+        own = {id(one) for _, one in self._own(stack)}
+        return sum(id(one) in own for one in self._table.get(stack).frames[:frame]) - self._start(stack)
+
     def place(self, stack: int) -> int:
         """Return the frame of the path that the reference came to."""
         return min(self._start(stack) + self._handed.get(stack, 0), max(len(self.path(stack)) - 1, 0))

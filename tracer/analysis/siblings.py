@@ -87,7 +87,7 @@ class Siblings:
         self._trunk = self._shared_by_all(taken | given - {int(NEVER_PUT)})
         self.enough = objects + sum(life.objects for life in (*lives, *outstanding)) >= _LEAST_SEEN
         """Whether there are enough objects to learn which functions hand up what they take."""
-        self._slots = Slots(table, self._caller)
+        self._slots = Slots(table, self._caller, self._births)
         self._activations = self._learnt_activations([*lives, *outstanding], broken)
         self._views = self._all_views(lives, pairs)
 
@@ -101,9 +101,10 @@ class Siblings:
         all_ = (*lives, *broken)
         gets = {stack: self._get_places.from_caller(stack) for life in all_ for stack in life.gets[1:]}
         puts = {stack: self.put_places.from_caller(stack) for life in all_ for stack in life.puts}
+        depth = self.depth if self.enough else self._depth_by_code
+        learnt = Activations(gets | births, puts, self._slots.likelihood, depth)
         if not self.enough:
-            return Activations({}, {})
-        learnt = Activations(gets | births, puts, self._slots.likelihood)
+            return learnt
         learnt.learn(lives)
         for places, stacks in ((self._birth_places, births), (self._get_places, gets)):
             for stack in stacks:
@@ -393,7 +394,15 @@ class Siblings:
     def depth(self, get: int, put: int) -> int | None:
         """Return how many calls deeper than a put's function a get is, in one call of it; None if it is not."""
         places = self._birth_places if get in self._births else self._get_places
-        return depth_within(places.from_caller(get), self.put_places.from_caller(put))
+        depth = depth_within(taken := places.from_caller(get), given := self.put_places.from_caller(put))
+        if not depth or taken[depth] == given[0]:  # of one call, which may have ended by a jump to the put
+            return depth
+        keeps = self._slots.keeper(get)
+        return depth if keeps is None or depth <= places.frames_from_caller(get, keeps) else None
+
+    def _depth_by_code(self, get: int, put: int) -> int | None:
+        """Return the same, where the code says that a put is of what that very call made or took."""
+        return self.depth(get, put) if self._slots.is_one_variable(get, put) else None
 
     def _get_path(self, stack: int) -> Path:
         return (self._birth_places if stack in self._births else self._get_places).path(stack)

@@ -65,8 +65,11 @@ class Slots:
     """`table`: of the stacks of gets and puts, whose frames say what calls pass. `caller`: the frame of a stack that
     the get or put itself was wanted by, beyond wrappers."""
 
-    def __init__(self, table: SymbolizedStacks, caller: Callable[[int], Frame | None]) -> None:
-        self._table, self._caller = table, caller
+    def __init__(
+        self, table: SymbolizedStacks, caller: Callable[[int], Frame | None], births: Collection[int] = ()
+    ) -> None:
+        """`births`: stacks that make objects."""
+        self._table, self._caller, self._births = table, caller, births
         self._of_get: dict[int, Kept] = {}
         self._of_put: dict[int, Keys] = {}
         self._known: dict[tuple[int, int], float] = {}
@@ -113,6 +116,35 @@ class Slots:
             self._known[get, put] = _likelihood(self.of_get(get), self.of_put(put))
         return self._known[get, put]
 
+    def is_one_variable(self, get: int, put: int) -> bool:
+        """Tell whether a put is given what the very call returned that made, or took, a reference."""
+        kept = self.of_get(get)
+        named = kept.known | (kept.perhaps if get in self._births else _NONE)
+        return any(key.startswith("r") for key in named & self.of_put(put))
+
+    def keeper(self, stack: int) -> int | None:
+        """Return the frame of a get, or a birth, whose function has the reference and does not hand it up: it neither
+        returns it nor stores it where its caller said, and its caller did not give it the object. None where that is
+        not known."""
+        argument: int | None = 0
+        is_result = True
+        for number, (frame, passed, _) in enumerate(self._calls(stack)):
+            if number == 0 and stack in self._births and not passed.kept_result:
+                return None  # whether what it makes is what it returns is not seen
+            value = without_shift(passed.arguments[argument]) if argument is not None else UNKNOWN
+            fate = passed.kept_result if is_result else ()
+            fate += passed.kept[argument] if argument is not None else ()
+            if RETURNED in fate:
+                argument, is_result = _PARAMETERS.get(value), True
+            elif UNKNOWN in fate or any(word.startswith(("p", "s")) for word in fate):
+                return None
+            elif value in _PARAMETERS:
+                argument, is_result = _PARAMETERS[value], False
+            else:
+                is_told = (is_result and argument is None) or value[:1] in ("r", "p")
+                return self._table.get(stack).frames.index(frame) if is_told else None
+        return None
+
     def _calls(self, stack: int) -> list[tuple[Frame, Passed, bool]]:
         """Return the calls of a stack up to the first of which nothing is known, leaf first, and whether each is by
         a wrapper."""
@@ -140,6 +172,7 @@ class Slots:
         is_result = True
         known, elements = set[str](), set[str]()
         words: tuple[str, ...] = ()
+        made = _NONE
         for frame, passed, wraps in self._calls(stack):
             words = tuple(within(word, passed.arguments) for word in words if word.startswith("p"))
             known.update(_keys(words))
@@ -147,11 +180,13 @@ class Slots:
             if argument is None and not is_result:
                 continue
             fate = passed.kept_result if is_result else ()
-            if not fate and argument is not None:
+            if set(fate) <= {UNKNOWN} and argument is not None:
                 fate = passed.kept[argument]
             value = without_shift(passed.arguments[argument]) if argument is not None else UNKNOWN
-            words += tuple(word for word in fate if word != RETURNED and not word.startswith(TAKEN_FROM))
+            words += tuple(word for word in fate if word not in (RETURNED, UNKNOWN) and not word.startswith(TAKEN_FROM))
             known.update(_keys(words))
+            if is_result and known and RETURNED not in fate:
+                known.add(result_of(frame.address | self._binary(frame)))
             elements.update(_elements(words))
             if RETURNED not in fate and not known and value not in _PARAMETERS:
                 came = {result_of(frame.address | self._binary(frame))} if is_result else set()
@@ -159,8 +194,10 @@ class Slots:
                     return Kept(frozenset(came), frozenset(elements))
                 taken = _elements(_taken_from(passed, argument))
                 return Kept(perhaps=frozenset((*came, *_keys([value]), *elements, *taken)))
+            if stack in self._births and is_result and RETURNED not in fate and not made:
+                made = frozenset({result_of(frame.address | self._binary(frame))})
             argument, is_result = _PARAMETERS.get(value) if wraps and not known else None, RETURNED in fate
-        return Kept(frozenset(known), frozenset(elements))
+        return Kept(frozenset(known), frozenset(elements) or (_NONE if known else made))
 
     def _origins(self, stack: int) -> Iterator[str]:
         """Yield the keys of what a put is given, for each function on the way."""
