@@ -29,6 +29,19 @@ class TimedCode:
     """One byte that nobody may run into."""
 
 
+@dataclass(frozen=True)
+class Effects:
+    """What a function does with what it is given, as far as is seen in its own code."""
+
+    returns: int | None = None
+    """The parameter that it returns whatever happens, where it changes nothing: as a checked cast does."""
+    stores: tuple[tuple[int, str], ...] = ()
+    """Numbers of parameters, and words where it stores them, as texts that say how it comes by them."""
+
+
+NO_EFFECTS = Effects()
+
+
 class CodeOfFunction(Protocol):
     """Code of one function, decoded."""
 
@@ -37,6 +50,10 @@ class CodeOfFunction(Protocol):
 
     def passed(self, return_address: int) -> Passed | None:
         """Return what the call before an address passes; None where there is none."""
+        ...
+
+    def effects(self) -> Effects:
+        """Return what it does with its parameters."""
         ...
 
 
@@ -138,7 +155,9 @@ class Architecture(Protocol):
         """Yield the instructions of a function; ends before its end where bytes do not decode."""
         ...
 
-    def read_function(self, code: bytes, address: int, is_entry: bool) -> CodeOfFunction:
+    def read_function(
+        self, code: bytes, address: int, is_entry: bool, callees: Callable[[int], Effects] = ...
+    ) -> CodeOfFunction:
         """Decode a function. `address`: where its code begins, as linked; `is_entry`: it is called there."""
         ...
 

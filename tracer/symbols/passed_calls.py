@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.architecture.architecture import CodeOfFunction
+from tracer.architecture.architecture import NO_EFFECTS, CodeOfFunction, Effects
 from tracer.architecture.current import ARCHITECTURE
 from tracer.elf.symbol_table import Symbol
 from tracer.late_dataclasses import dataclass
@@ -12,6 +12,7 @@ from tracer.symbols.source import Source
 NOT_TOLD = ""
 """What is said of a call that was looked at, and of which nothing is known."""
 _LARGEST = 1 << 16
+_LARGEST_CALLEE = 1 << 11
 
 
 @dataclass
@@ -19,6 +20,8 @@ class Budget:
     """How much code is still read: all of a huge program's would take longer than its report may."""
 
     instructions: int = 100_000
+    of_callees: int = 50_000
+    """Of functions that are called: what they do with what they are given."""
 
 
 class PassedCalls:
@@ -27,6 +30,7 @@ class PassedCalls:
     def __init__(self, source: Source, budget: Budget) -> None:
         self._source, self._budget = source, budget
         self._functions: dict[int, CodeOfFunction | None] = {}
+        self._effects: dict[int, Effects] = {}
 
     def of(self, return_address: int) -> str:
         """Return what the call before an address passes, as the text of a Passed."""
@@ -47,6 +51,20 @@ class PassedCalls:
         if image is None or self._budget.instructions <= 0:
             return None
         code = image.bytes_at(symbol.address, symbol.size)
-        function = ARCHITECTURE.read_function(code, symbol.address, COLD_PART.search(symbol.name) is None)
+        is_entry = COLD_PART.search(symbol.name) is None
+        function = ARCHITECTURE.read_function(code, symbol.address, is_entry, self._effects_of)
         self._budget.instructions -= function.instructions
         return function
+
+    def _effects_of(self, address: int) -> Effects:
+        """Return what the function at an address does with its parameters."""
+        if address not in self._effects:
+            self._effects[address] = NO_EFFECTS
+            symbol, image = self._source.covering(address), self._source.ran
+            if symbol is None or symbol.address != address or not 0 < symbol.size <= _LARGEST_CALLEE or image is None:
+                return NO_EFFECTS
+            if self._budget.of_callees > 0:
+                function = ARCHITECTURE.read_function(image.bytes_at(address, symbol.size), address, True)
+                self._budget.of_callees -= function.instructions
+                self._effects[address] = function.effects()
+        return self._effects[address]

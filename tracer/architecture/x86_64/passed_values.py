@@ -6,12 +6,13 @@ What leads to a call is read backwards, by all ways, to the instructions that gi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import cached_property
 
-from tracer.architecture.instruction import Line
-from tracer.architecture.x86_64.instructions import lines_of, pointer_register, written_register
+from tracer.architecture.architecture import NO_EFFECTS, Effects
+from tracer.architecture.x86_64.instructions import lines_of, pointer_register
 from tracer.architecture.x86_64.registers import ARGUMENTS, PRESERVED, Register
+from tracer.architecture.x86_64.written_registers import clears, moves, writes_memory, written
 from tracer.late_patterns import late_pattern
 from tracer.model.passed import (
     LINKED,
@@ -30,21 +31,13 @@ from tracer.model.passed import (
     parameter,
     result_of,
     shifted,
+    within,
     without_shift,
     word_at,
 )
 
 _RESULT = int(Register.RAX)
 _ENDS = ("jmp", "ret", "hlt", "ud2", "int3")
-_READ_ONLY = (
-    "cmp", "test", "push", "nop", "bt", "call", "ucomiss", "ucomisd", "comiss", "comisd", "prefetch", "endbr64",
-)  # fmt: skip
-_ALSO = {
-    "mul": (0, 1), "imul": (0, 1), "div": (0, 1), "idiv": (0, 1), "cqo": (1,), "cdq": (1,), "cdqe": (0,),
-    "syscall": (0, 2, 11), "rdtsc": (0, 1), "cpuid": (0, 1, 2, 3), "xgetbv": (0, 1), "cmpxchg": (0,),
-}  # fmt: skip
-"""DWARF numbers of what some instructions write beside their first operand."""
-_STRINGS = ("movs", "stos", "cmps", "scas", "lods")
 _MEMORY = late_pattern(r"(?:(\w+) ptr )?\[(\w+)(?: ([+-]) (0x[0-9a-f]+|\d+))?\]")
 _ELEMENT = late_pattern(r"qword ptr \[(\w+) \+ \w+\*8(?: [+-] (?:0x[0-9a-f]+|\d+))?\]")
 _NUMBER = late_pattern(r"-?(?:0x[0-9a-f]+|\d+)")
@@ -63,12 +56,16 @@ _FRAME, _STACK = int(Register.RBP), int(Register.RSP)
 
 
 class Function:
-    """Read one function. `address`: where its code begins, as linked; `is_entry`: it is called there."""
+    """Read one function. `address`: where its code begins, as linked; `is_entry`: it is called there. `callees` tells
+    what functions do, by their addresses."""
 
-    def __init__(self, code: bytes, address: int, is_entry: bool) -> None:
+    def __init__(
+        self, code: bytes, address: int, is_entry: bool, callees: Callable[[int], Effects] = lambda address: NO_EFFECTS
+    ) -> None:
+        self._callees = callees
         self._lines = list(lines_of(code, address))
         self._address, self._is_entry = address, is_entry
-        self._writes = [frozenset(_written(line)) for line in self._lines]
+        self._writes = [frozenset(written(line)) for line in self._lines]
         self._behind = {line.end: place for place, line in enumerate(self._lines)}
         self._jumps_to: defaultdict[int | None, list[int]] = defaultdict(list)
         for place, line in enumerate(self._lines):
@@ -92,12 +89,26 @@ class Function:
         objects = [origins | self._shifted_from(origins) for origins in of]
         each = zip(objects, map(without_shift, arguments), strict=True)
         kept = [(*self._kept(origins, value), *self._taken_from(origins)) for origins, value in each]
-        return Passed(arguments, (*kept, self._kept(frozenset({place}), result_of(return_address))))
+        result = frozenset({place})
+        stored = {word for word, what in self._stored_by_others if not what.isdisjoint(result)}
+        kept_result = dict.fromkeys((*sorted(stored), *self._kept(result, result_of(return_address))))
+        return Passed(arguments, (*kept, tuple(kept_result)))
+
+    def effects(self) -> Effects:
+        """Return what it does with its parameters, itself."""
+        stored = [(-1 - one, at) for at, what in self._stores for one in what if _UNKNOWN_ORIGIN < one < 0]
+        words = {(number, word_at(at, 0)) for number, at in stored if at and distance_of(at)}
+        returned = frozenset[int]().union(*self._returned) if self._is_entry else frozenset()
+        given = next(iter(returned), 0) if len(returned) == 1 else 0
+        changes = any(writes_memory(line) and not self._is_in_frame(line.operands) for line in self._lines)
+        only = _UNKNOWN_ORIGIN < given < 0 and not changes
+        return Effects(-1 - given if only else None, tuple(sorted(one for one in words if one[1] != NOWHERE)))
 
     def _kept(self, origins: frozenset[int], value: str) -> tuple[str, ...]:
         """Return what becomes of a value in the function. `origins`: the instructions that it comes from."""
         wanted = origins - {_UNKNOWN_ORIGIN}
-        found = {word_at(at, 0) for at, what in self._stores if not what.isdisjoint(wanted)} - {NOWHERE}
+        found = {word_at(at, 0) or UNKNOWN for at, what in self._stores if not what.isdisjoint(wanted)}
+        found |= {UNKNOWN for what in self._perhaps_returned if not what.isdisjoint(wanted)}
         linked = any(self._shifted_from(what) & wanted for _, what in self._stores)
         returned = any(not what.isdisjoint(wanted) for what in self._returned)
         given_to = {self._container(place) for place, what in self._given_on if not what.isdisjoint(wanted)} - {NOWHERE}
@@ -112,7 +123,7 @@ class Function:
             line = self._lines[place] if place >= 0 else None
             if line is not None and line.name == "call":
                 found.add(self._container(place))
-            elif line is not None and _moves(line):
+            elif line is not None and moves(line):
                 source = line.operands.partition(", ")[2]
                 if (match := _ELEMENT.fullmatch(source)) and (base := pointer_register(match[1])) is not None:
                     found.add(element_of(self._value(base, place)))
@@ -124,7 +135,7 @@ class Function:
         """Return elements of the lists whose nodes a register goes through: what a container's function returns, or
         what begins elsewhere and goes on to a word of itself."""
         nodes = {at for at in self._origins(register, place) if at >= 0}
-        loads = {at: self._loaded_by(at) for at in nodes if _moves(self._lines[at])}
+        loads = {at: self._loaded_by(at) for at in nodes if moves(self._lines[at])}
         on = {at for at, base in loads.items() if base is not None and not self._origins(base, at).isdisjoint(nodes)}
         first = {self._container(at) for at in nodes if self._lines[at].name == "call"}
         for at in loads.keys() - on if on else ():
@@ -140,6 +151,18 @@ class Function:
     def _container(self, place: int) -> str:
         """Return an element of what a call is given first, where that may be a container."""
         return element_of(self._value(int(ARGUMENTS[0]), place))
+
+    @cached_property
+    def _stored_by_others(self) -> list[tuple[str, frozenset[int]]]:
+        """Of what is stored by functions that are called the word, and where its value comes from."""
+        found = []
+        for place, line in enumerate(self._lines):
+            effects = self._callees(line.target) if line.name == "call" and line.target is not None else NO_EFFECTS
+            for number, word in effects.stores:
+                if number < len(ARGUMENTS) and self._is_set(register := int(ARGUMENTS[number]), place):
+                    arguments = [self._value(int(one), place) for one in ARGUMENTS]
+                    found.append((within(word, arguments), self._origins(register, place)))
+        return [one for one in found if one[0] not in (NOWHERE, UNKNOWN)]
 
     @cached_property
     def _given_on(self) -> list[tuple[int, frozenset[int]]]:
@@ -173,7 +196,23 @@ class Function:
     @cached_property
     def _returned(self) -> list[frozenset[int]]:
         places = (place for place, line in enumerate(self._lines) if line.name == "ret")
-        return [self._origins(_RESULT, place) for place in places]
+        found = [self._origins(_RESULT, place) for place in places]
+        ends = ((place, self._callees(target).returns) for place, target in self._ends)
+        return found + [self._origins(int(ARGUMENTS[one]), place) for place, one in ends if one is not None]
+
+    @cached_property
+    def _perhaps_returned(self) -> list[frozenset[int]]:
+        """Where what is given to functions comes from that it ends by a jump to."""
+        ends = [place for place, target in self._ends if self._callees(target).returns is None]
+        given = [(int(one), place) for place in ends for one in ARGUMENTS[:TOLD] if self._is_set(int(one), place)]
+        return [self._origins(register, place) for register, place in given]
+
+    @property
+    def _ends(self) -> list[tuple[int, int]]:
+        """Return jumps to other functions, and these."""
+        own = range(self._address, self._lines[-1].end if self._lines else self._address)
+        jumps = ((place, line.target) for place, line in enumerate(self._lines) if line.name == "jmp")
+        return [(place, target) for place, target in jumps if target is not None and target not in own]
 
     @cached_property
     def _stores(self) -> list[tuple[str, frozenset[int]]]:
@@ -238,7 +277,10 @@ class Function:
     def _copied(self, place: int) -> list[tuple[int, int]]:
         """Return the registers that an instruction copies whole, and where: by a variable of the function's own too."""
         line = self._lines[place] if place >= 0 else None
-        if line is None or not _moves(line):
+        if line is not None and line.name == "call" and line.target is not None:
+            number = self._callees(line.target).returns
+            return [] if number is None else [(int(ARGUMENTS[number]), place)]
+        if line is None or not moves(line):
             return []
         to, _, source = line.operands.partition(", ")
         if pointer_register(to) is None:
@@ -290,7 +332,7 @@ class Function:
             return None if register == _RESULT or is_target else at - 1
         if register not in self._writes[at - 1]:
             return at - 1
-        if not _clears(before):
+        if not clears(before):
             found.add(at - 1)
         return at - 1 if before.name.startswith("cmov") else None
 
@@ -299,14 +341,14 @@ class Function:
         if place < 0:
             return UNKNOWN if place == _UNKNOWN_ORIGIN else parameter(-1 - place)
         line = self._lines[place]
-        if line.name == "call":
+        if line.name == "call" and not self._copied(place):
             return result_of(line.end)
         to, _, source = line.operands.partition(", ")
-        if pointer_register(to) != register:
+        if line.name != "call" and pointer_register(to) != register:
             return UNKNOWN
         if copied := self._copied(place):
             return one_of({self._value(source, where, depth + 1) for source, where in copied})
-        if _moves(line) and source.startswith("qword ptr ["):
+        if moves(line) and source.startswith("qword ptr ["):
             return word_at(self._address_of(source, place, depth), 0) or UNKNOWN
         if line.name == "lea":
             return self._address_of(source, place, depth) or UNKNOWN
@@ -352,25 +394,3 @@ class Function:
             known = base == _FRAME or (self._steady and not self._frame_pointer)
             return at_frame(self._address, distance) if known else NOWHERE
         return shifted(self._value(base, place, depth + 1), distance)
-
-
-def _moves(line: Line) -> bool:
-    """Tell whether an instruction only copies or loads a word, in any case or in some."""
-    return line.name == "mov" or line.name.startswith("cmov")
-
-
-def _clears(line: Line) -> bool:
-    first, _, second = line.operands.partition(", ")
-    return (line.name == "xor" and first == second) or (line.name == "mov" and second == "0")
-
-
-def _written(line: Line) -> Iterable[int]:
-    """Return the registers that an instruction writes, but for what a call does not preserve."""
-    if line.name.startswith(_READ_ONLY) or line.name.startswith("j"):
-        return _ALSO.get(line.name, ())
-    if line.name.startswith(_STRINGS):
-        return (int(Register.RDI), int(Register.RSI), int(Register.RCX), _RESULT)
-    first, _, second = line.operands.partition(", ")
-    both = (first, second) if line.name in ("xchg", "xadd") else (first,)
-    found = [number for name in both if (number := written_register(name)) is not None]
-    return (*found, *_ALSO.get(line.name, ()))
