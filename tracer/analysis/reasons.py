@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tracer.analysis.reference_sites import Level
-from tracer.analysis.siblings import PutPlace, Siblings
+from tracer.analysis.siblings import Siblings
 from tracer.analysis.slots import Keys
 from tracer.analysis.slots import member as slot
 from tracer.analysis.stacks import SymbolizedStacks
 from tracer.analysis.suspect import STRONG, WEAK, Suspect
+from tracer.analysis.views import PutPlace
 from tracer.model.frames import Frame
 
 _SUCH: Mapping[Level, str] = {

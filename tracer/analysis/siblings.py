@@ -12,14 +12,14 @@ import numpy.typing as npt
 from tracer.analysis.activations import Activations, depth_within, without
 from tracer.analysis.function_words import makes_by_name
 from tracer.analysis.habits import LEAST_NEVER, Pair, PlacedLife, learn
+from tracer.analysis.kin import NO_KIN, Kin
 from tracer.analysis.lives import Life, courses
 from tracer.analysis.makings import Making
 from tracer.analysis.reference_sites import Level, Path, Places, common
 from tracer.analysis.scaling import Floats
 from tracer.analysis.slots import Keys, Slots
 from tracer.analysis.stacks import SymbolizedStacks
-from tracer.analysis.views import View
-from tracer.late_dataclasses import dataclass
+from tracer.analysis.views import PutPlace, View
 from tracer.model.findings import FrameList
 from tracer.model.frames import Frame
 from tracer.model.snapshot import Records
@@ -49,27 +49,19 @@ _MORE_THAN_FILLED, _NOT_MORE = 4.0, 0.5
 """How much likelier a put is one too many where a slot is emptied oftener than it is filled, and where it is not."""
 
 
-@dataclass(frozen=True)
-class PutPlace:
-    """Where references taken at one place are usually given back, and the share of them that are."""
-
-    stack: int
-    share: float
-
-
 class Siblings:
     """The habits of a type, learnt from its ended objects and, with less weight, from those outstanding."""
 
     def __init__(
         self, table: SymbolizedStacks, statistics: BalancedStatistics, type_: int, outstanding: Sequence[Life],
-        objects: int = 0, broken: Sequence[Life] = (),
+        objects: int = 0, broken: Sequence[Life] = (), kin: Kin = NO_KIN,
     ) -> None:  # fmt: skip
         """`outstanding`: distinct lives; `broken`: of which nothing is learnt, but which are asked for. `objects`: how
-        many there are that lived as either."""
-        pairs = statistics.pairs[statistics.pairs["type"] == type_]
+        many there are that lived as either. `kin`: what is learnt of other types."""
+        pairs = np.concatenate([statistics.pairs[statistics.pairs["type"] == type_], kin.pairs])
         self._deaths = statistics.deaths[statistics.deaths["type"] == type_]
         alive = [replace(life, objects=_OUTSTANDING_WEIGHT) for life in outstanding[:_MOST_OUTSTANDING]]
-        lives = [*courses(statistics.courses, type_), *alive]
+        lives = [*courses(statistics.courses, type_), *kin.lives, *alive]
         all_ = (*lives, *outstanding, *broken)
         self._births = {*self._deaths["create_stack"].tolist(), *(life.gets[0] for life in all_)}
         taken = {*pairs["get_stack"].tolist(), *(stack for life in all_ for stack in life.gets[1:])}

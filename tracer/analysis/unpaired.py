@@ -38,7 +38,8 @@ def judge(
     """Judge the groups of outstanding objects of one type, each by its representatives."""
     lives = [one.life for group in groups for one in group]
     objects = sum(one.objects for group in groups for one in group)
-    siblings = Siblings(evidence.stacks, evidence.snapshot.balanced, type_, lives, objects)
+    kin = evidence.families.of(type_, lives)
+    siblings = Siblings(evidence.stacks, evidence.snapshot.balanced, type_, lives, objects, kin=kin)
     reasons = Reasons(evidence.stacks, siblings)
     name = evidence.type_name(type_)
     judged = ((group, *_group(evidence, siblings, reasons, group)) for group in groups)

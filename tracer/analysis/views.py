@@ -17,6 +17,14 @@ _NEVER_TRUST = 0.1
 """What counts of what outstanding objects show to be never given back."""
 
 
+@dataclass(frozen=True)
+class PutPlace:
+    """Where references taken at one place are usually given back, and the share of them that are."""
+
+    stack: int
+    share: float
+
+
 @dataclass
 class View:
     """Places are numbered from 0 as they come; `get_example` and `put_example` give one stack of each."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from hand_made import MAP
 from simulated import Order, Simulation, Step, Use, nested, run, shuffled, threaded
 
 from tracer.analysis.analysis import analyse
@@ -477,3 +478,19 @@ def test_what_objects_without_a_choice_never_put_is_accused_in_those_that_have_o
     for leak in found(made).leaks:
         accused[leak.unpaired[0].stack[0].function or ""] += leak.count
     assert accused == {"tree__add": 12}
+
+
+def test_what_other_types_do_at_a_line_tells_what_one_object_lacks() -> None:
+    made = Simulation()
+    for _ in range(8):
+        for get, put in (("main:3 collect:4", "main:3 release:6"), ("main:3 store:5", "main:8 destroy:9")):
+            other = made.create("main:1 other:2", type_=MAP)
+            made.get(other, get)
+            made.put(other, put)
+            made.put(other, "main:1 other:7")
+    thing = made.create("main:1 make:2")
+    made.get(thing, "main:3 collect:4")
+    made.get(thing, "main:3 store:5")
+    made.put(thing, "main:3 release:6")
+    made.put(thing, "main:1 make:7")
+    assert said(only_leak(made))[0][0] == "store:5"
