@@ -164,6 +164,8 @@ def _by_numbers(siblings: Siblings, one: Representative, never: Floats, kept: Fl
     likely = by_whole_places(same, siblings.depth, siblings.put_path)
     if likely.min() == 1:
         likely = by_whole_places(one.life, siblings.depth, siblings.put_path)
+    if likely.min() == 1:
+        likely = by_whole_places(same, siblings.depth, siblings.put_line)
     if likely.min() == 1 or (kept[likely == 1] < 1).any():
         return never
     weighed = never * likely

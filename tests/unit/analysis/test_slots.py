@@ -271,3 +271,16 @@ def test_a_put_of_a_variable_is_known_of_a_single_object() -> None:
     own = f"r{made.code.symbols[made._frames['fill:2']][0].address:x}"
     tell(made, {"fill:3": kept_as(own), "fill:4": passes(own)})
     assert accused(made.snapshot(), made) == ("add", 9)
+
+
+def test_puts_of_one_line_are_one_place_where_the_numbers_come_out_so() -> None:
+    """What one stack took is given back by two ways to one line."""
+    made = Simulation()
+    thing = made.create("main:1 make:2")
+    made.get(thing, "main:1 keep:3")
+    for turn in range(12):
+        made.get(thing, "main:4 begin:5")
+        made.put(thing, f"main:{6 + turn % 2} end:8")
+    made.put(thing, "main:1 make:9")
+    tell(made, {"begin:5": passes("p1", "p0@24"), "keep:3": passes("p1", "p0@32"), "end:8": passes("p0@24")})
+    assert accused(made.snapshot(), made) == ("keep", 3)
