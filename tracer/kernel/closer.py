@@ -37,7 +37,7 @@ _PATIENCE_SECONDS = 60.0
 _WAY_SECONDS = 600.0
 """So long in all, and no longer, other runs that use events are given the way."""
 _PAUSE_SECONDS, _LONG_PAUSE_SECONDS = 0.005, 1.0
-"""Between two turns, for those who wait to begin; and where they have been given the way for long enough."""
+"""Between two turns, for those who wait to begin; and where who needs the lock was given the way for long enough."""
 
 _TRIES, _ANSWER_SECONDS, _LARGE = 20, 0.5, 5000
 """So often is a copy made where other threads run, and so long may it take to answer. What is too large for Python's
@@ -170,11 +170,12 @@ def close_all(events: UprobeEvents) -> None:
 
 
 def _close_in_turns(events: UprobeEvents, fds: Sequence[int], deadline: float) -> None:
-    """Close events when no other run needs the kernel's lock, for which they wait until then."""
+    """Close events when no other run needs the kernel's lock, for which they wait until then; after that one a second
+    while another needs it."""
     for fd in fds:
-        with events.turns.turn(deadline), suppress(OSError):
+        with events.turns.turn(deadline) as is_needed_by_none, suppress(OSError):
             os.close(fd)
-        time.sleep(_PAUSE_SECONDS if time.monotonic() < deadline else _LONG_PAUSE_SECONDS)
+        time.sleep(_PAUSE_SECONDS if is_needed_by_none else _LONG_PAUSE_SECONDS)
 
 
 def _close_later(events: UprobeEvents, blocks: dict[int, list[int]], files: dict[int, int], deadline: float) -> None:
