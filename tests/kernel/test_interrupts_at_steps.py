@@ -42,7 +42,7 @@ def swallowing(plain):
     return turns
 
 def endless(_):
-    def turns(*_):
+    def turns(*_, **__):
         while True:
             pass
 

@@ -130,9 +130,10 @@ def _of_c(prefix: str) -> tuple[FunctionSpec, ...]:
         *(_alloc(f"{prefix}{name}", argument(0), libraries=anywhere) for name in ("malloc", "valloc", "pvalloc")),
         _alloc(f"{prefix}calloc", argument(1), argument(0), anywhere),
         _realloc(f"{prefix}realloc", argument(1), libraries=anywhere),
+        _realloc(f"{prefix}reallocarray", argument(2), argument(1), anywhere),
         _posix_memalign(f"{prefix}posix_memalign", anywhere),
         *(_aligned(f"{prefix}{name}", argument(0), argument(1), anywhere) for name in ("aligned_alloc", "memalign")),
-        _free(f"{prefix}free", anywhere),
+        *(_free(f"{prefix}{name}", anywhere) for name in ("free", "cfree", "free_sized", "free_aligned_sized")),
     )
 
 
@@ -170,13 +171,15 @@ def embedded(names: Callable[[str], Iterable[str]]) -> Spec | None:
     """Return the functions of allocators that a binary has under names of their own, linked in: jemalloc with a prefix,
     as in Redis (je_) and Rust's programs (_rjem_), and mimalloc. None where there is none.
 
-    `names` returns those of the binary's functions that match a pattern (fnmatch).
+    Its operators of C++ are jemalloc's own then, which pass over the functions of C. `names` returns those of the
+    binary's functions that match a pattern (fnmatch).
     """
     found: list[FunctionSpec] = []
     for name in names("?*_mallocx"):
         prefix = name.removesuffix("mallocx")
         if all(any(names(f"{prefix}{other}")) for other in ("malloc", "sdallocx", "free")):
-            found += (*_of_c(prefix), *_of_jemalloc(prefix, ()))
+            operators = (replace(one, libraries=()) for one in _OPERATORS)
+            found += (*_of_c(prefix), *_of_jemalloc(prefix, ()), *operators)
     if any(names("mi_malloc")) and any(names("mi_free")):
         found += (replace(one, libraries=()) for one in _OWN_FUNCTIONS if one.libraries == _MIMALLOC)
     return Spec("embedded", tuple(found), source="built in") if found else None
