@@ -31,17 +31,4 @@ build() {
 }
 
 stamp=$(printf '%s\n' "$version" "${flags[@]}" "$out_of_line" | sha256sum | cut -d' ' -f1)
-mkdir -p "$here/build" "$cache"
-if [ "$(cat "$cache/stamp" 2>/dev/null)" != "$stamp" ]; then
-    "$(readlink -f "$here/../../.ci/install")" "${packages[@]}"
-    rm -rf "$cache/stamp" "$cache/source" "$cache/output"
-    download dbus "$version" "$cache"
-    sed -i "$out_of_line" "$cache"/source/bus/*.c "$cache"/source/dbus/*.c
-    build
-    echo "$stamp" >"$cache/stamp"
-fi
-# Moved, since it may be running.
-if ! cmp -s "$cache/output/bus/dbus-daemon" "$here/build/dbus-daemon"; then
-    cp "$cache/output/bus/dbus-daemon" "$here/build/dbus-daemon.new"
-    mv "$here/build/dbus-daemon.new" "$here/build/dbus-daemon"
-fi
+build_once dbus "$version" output/bus/dbus-daemon "$stamp" "bus/*.c" "dbus/*.c"

@@ -44,8 +44,9 @@ build() {
             echo "void $name(void) {}" | gcc -O2 -g -x c -c - -o "$cache/$name.o"
         done
         mapfile -t archive < <(find "$output/gio" -name '*.a' ! -name libgio-2.0.a)
-        gcc -O2 -g -pthread "$here/tests.c" "${objects[@]}" "$cache/gio_begins.o" "$output/gio/libgio-2.0.a" \
-            "${archive[@]}" "$cache/gio_ends.o" "$output/gobject/libgobject-2.0.a" "$output/gmodule/libgmodule-2.0.a" \
+        gcc -O2 -g -pthread "-DTESTS=$(printf 'TEST(%s) ' "${tests[@]//-/_}")" "$here/../glib/tests.c" "${objects[@]}" \
+            "$cache/gio_begins.o" "$output/gio/libgio-2.0.a" "${archive[@]}" "$cache/gio_ends.o" \
+            "$output/gobject/libgobject-2.0.a" "$output/gmodule/libgmodule-2.0.a" \
             "$output/glib/libglib-2.0.a" $(find "$output/glib" -name '*.a' ! -name libglib-2.0.a) -lpcre2-8 -lffi -lz \
             -lresolv -lm -o "$cache/gio-tests"
     } >"$cache/log" 2>&1 && return
@@ -54,18 +55,5 @@ build() {
     return 1
 }
 
-stamp=$(cat "$here/tests.c" <(printf '%s\n' "$version" "${flags[@]}" "${tests[@]}" "$out_of_line") | sha256sum | cut -d' ' -f1)
-mkdir -p "$here/build" "$cache"
-if [ "$(cat "$cache/stamp" 2>/dev/null)" != "$stamp" ]; then
-    "$(readlink -f "$here/../../.ci/install")" "${packages[@]}"
-    rm -rf "$cache/stamp" "$cache/source" "$cache/output"
-    download glib2.0 "$version" "$cache"
-    sed -i "$out_of_line" "$cache"/source/glib/g*.c "$cache"/source/gobject/g*.c
-    build
-    echo "$stamp" >"$cache/stamp"
-fi
-# Moved, since it may be running.
-if ! cmp -s "$cache/gio-tests" "$here/build/gio-tests"; then
-    cp "$cache/gio-tests" "$here/build/gio-tests.new"
-    mv "$here/build/gio-tests.new" "$here/build/gio-tests"
-fi
+stamp=$(cat "$here/../glib/tests.c" <(printf '%s\n' "$version" "${flags[@]}" "${tests[@]}" "$out_of_line") | sha256sum | cut -d' ' -f1)
+build_once glib2.0 "$version" gio-tests "$stamp" "glib/g*.c" "gobject/g*.c"

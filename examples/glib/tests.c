@@ -1,16 +1,21 @@
-/* Some of GLib's own tests in one program: glib-tests NAME [OPTION...], with the options of GLib's test programs. */
+/*
+ * Some of a library's own tests in one program: PROGRAM NAME [OPTION...], with the options of GLib's test programs.
+ * TESTS names them: TEST(mainloop) TEST(bytes), each with a main() of its own, mainloop_main.
+ */
 #include <stdio.h>
 #include <string.h>
 
 typedef int program(int, char **);
-program mainloop_main, bytes_main, gvariant_main, regex_main, asyncqueue_main, keyfile_main, tree_main;
+#define TEST(name) program name##_main;
+TESTS
+#undef TEST
 
 static const struct {
 	const char *name;
 	program *main;
 } tests[] = {
-	{"mainloop", mainloop_main}, {"bytes", bytes_main}, {"gvariant", gvariant_main},
-	{"regex", regex_main}, {"asyncqueue", asyncqueue_main}, {"keyfile", keyfile_main}, {"tree", tree_main},
+#define TEST(name) {#name, name##_main},
+	TESTS
 };
 
 int main(int count, char **arguments)
