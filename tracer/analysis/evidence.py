@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tracer.analysis.call_sites import EntryIds
 from tracer.analysis.groups import group_rows
 from tracer.analysis.holders import HoldersOfEntries
-from tracer.analysis.kin import Families
+from tracer.analysis.kin import KinOfTypes
 from tracer.analysis.makers import Makers
 from tracer.analysis.own_frame import OwnFrames
 from tracer.analysis.reached import reached, why_unknown
@@ -36,7 +36,7 @@ class Evidence:
             snapshot.stacks, snapshot.binaries, symbols, {site.function for site in snapshot.sites if site.type},
             {site.function for site in snapshot.sites if site.type and site.operation in _COUNTING},
         )  # fmt: skip
-        self.families = Families(self.stacks, snapshot.balanced)
+        self.kin = KinOfTypes(self.stacks, snapshot.balanced)
         self.makers = Makers(snapshot)
         self.own_frames = OwnFrames()
         self.blocks_reached = reached(snapshot, KIND_ALLOCATION, snapshot.allocations)

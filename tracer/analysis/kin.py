@@ -33,7 +33,7 @@ class Kin:
 NO_KIN = Kin()
 
 
-class Families:
+class KinOfTypes:
     """Which types share lines, of gets or of puts; beyond what was inlined from a header."""
 
     def __init__(self, table: SymbolizedStacks, statistics: BalancedStatistics) -> None:

@@ -133,7 +133,7 @@ def constructor_of(modules: re.Pattern[str], most: int) -> Matcher:
     return Matcher(lambda frame: _in(frame, modules), matches)
 
 
-def own_memory(modules: re.Pattern[str], handed_out: str, users: re.Pattern[str]) -> Matcher:
+def own_memory(modules: re.Pattern[str], handed_out: str, users: re.Pattern[str] | None = None) -> Matcher:
     """Match where these binaries allocate for themselves: none of the functions that hand memory to their caller is on
     the way, or the caller is one of `users`. What libc copies for them counts as theirs."""
     pattern = late_pattern(handed_out)
@@ -147,7 +147,7 @@ def own_memory(modules: re.Pattern[str], handed_out: str, users: re.Pattern[str]
         names = (qualified_name(frame.function) for frame in own if frame.function)
         if not own or not any(pattern.fullmatch(name) for name in names):
             return bool(own)
-        return len(own) < len(inner) and _in(inner[len(own)], users)
+        return users is not None and len(own) < len(inner) and _in(inner[len(own)], users)
 
     return Matcher(first, matches)
 
@@ -159,7 +159,6 @@ _PYTHON = late_pattern(r"python3(\.\d+)?|libpython3[\w.]*\.so.*")
 _JAVA = late_pattern(r"lib(jvm|jli|jimage)\.so")
 _JDK = late_pattern(r"lib(java|net|nio|zip|verify|management(_ext)?|instrument|extnet|prefs|jdwp)\.so")
 _SANITIZER = late_pattern(r"lib(a|hwa|l|t|ub)san\.so.*")
-_NOBODY = late_pattern(r"(?!)")
 _JAVA_HANDS_OUT = (
     r"Unsafe_(Allocate|Reallocate)Memory0?|jni_Get\w*(Chars|Critical|Elements)\w*|jni_New(Weak)?GlobalRef"
     r"|(JvmtiEnv(Base)?|JNI)::\w+|jvmti_\w+"
@@ -236,7 +235,7 @@ ONE_OFFS: tuple[OneOff, ...] = (
     OneOff("java", "heaps, code and books of Java's virtual machine, whose pointers are compressed or biased",
            own_memory(_JAVA, _JAVA_HANDS_OUT, _JDK), _BOTH),
     OneOff("sanitizer", "a sanitizer's own books and debug information",
-           own_memory(_SANITIZER, r"_*interceptor_\w+|mmap(64)?", _NOBODY), _BOTH),
+           own_memory(_SANITIZER, r"_*interceptor_\w+|mmap(64)?"), _BOTH),
     OneOff("go-runtime", "the heap and the books of Go's runtime, which collects what is in them",
            caller(r"x_cgo_(mmap|thread_start)"), _BOTH),  # of runtime/cgo: the code of Go itself maps past libc
     OneOff(_PYTHON_ARENAS, "arenas of the interpreter's pools",

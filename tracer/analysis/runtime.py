@@ -14,7 +14,7 @@ _ALLOCATOR_FUNCTION = late_pattern(
     r"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free"
     r"|mmap|mmap64|mremap|munmap|malloc_usable_size|Malloc|Calloc|Realloc)(@.*)?"
     r"|(je_|_rjem_)?(mallocx|rallocx|s?dallocx)|mi_(zalloc|mallocn|new|reallocf|rezalloc|recalloc|cfree|free_size)\w*"
-    r"|mi_(m|c|re)alloc(n|_small|_aligned(_at)?)|mi_zalloc\w*"
+    r"|mi_(m|c|re)alloc(n|_small|_aligned(_at)?)"
     r"|operator (new|delete)(\[\])?(\(.*)?|_Zn[wa].*|_Zd[la].*"
     r"|(__rustc::)?__(rust_(alloc|realloc|alloc_zeroed)|rdl_.*|rg_.*)"
     r"|sysmalloc(_mmap)?|(alloc_)?new_heap|arena_get2|tcache_init|ptmalloc_init|(_rjem_)?(je_|os_)?pages_map"

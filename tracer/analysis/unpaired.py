@@ -38,7 +38,7 @@ def judge(
     """Judge the groups of outstanding objects of one type, each by its representatives."""
     lives = [one.life for group in groups for one in group]
     objects = sum(one.objects for group in groups for one in group)
-    kin = evidence.families.of(type_, lives)
+    kin = evidence.kin.of(type_, lives)
     siblings = Siblings(evidence.stacks, evidence.snapshot.balanced, type_, lives, objects, kin=kin)
     reasons = Reasons(evidence.stacks, siblings)
     name = evidence.type_name(type_)

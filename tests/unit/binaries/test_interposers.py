@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from built_program import build
 
 from tracer.binaries.interposers import judge_mapped
 from tracer.binaries.open_binaries import Binaries, OpenBinary
@@ -14,19 +15,12 @@ from tracer.binaries.start_up import start_up_binaries
 
 FAMILY = "void *malloc(unsigned long n) { return 0; }\nvoid free(void *p) {}\n"
 CALLS = "extern void *malloc(unsigned long); void *f(void) { return malloc(1); }\n"
+PLAIN = ("-w", "-fno-builtin", "-Wl,--no-as-needed")
 MAIN = "extern void *malloc(unsigned long); int main(void) { return malloc(1) == 0; }\n"
 
 
-def built(path: Path, source: str, *options: object) -> Path:
-    text = path.with_suffix(".c")
-    text.write_text(source)
-    words = ["gcc", "-w", "-fno-builtin", "-Wl,--no-as-needed", "-o", path, text, *options]
-    subprocess.run([str(word) for word in words], check=True, timeout=60)
-    return path
-
-
-def library(path: Path, source: str, *options: object) -> Path:
-    return built(path, source, "-shared", "-fPIC", f"-Wl,-soname,{path.name}", *options)
+def library(folder: Path, name: str, source: str, *flags: str) -> Path:
+    return build(folder, source, *PLAIN, "-shared", "-fPIC", f"-Wl,-soname,{name}", *flags, name=name)
 
 
 @pytest.fixture
@@ -46,9 +40,9 @@ def start(binaries: Binaries, program: Path, **environment: object) -> list[Open
 
 
 def test_a_preloaded_one_interposes(binaries: Binaries, tmp_path: Path) -> None:
-    program, whole = built(tmp_path / "program", MAIN), library(tmp_path / "libown.so", FAMILY)
-    half = library(tmp_path / "libhalf.so", FAMILY.splitlines()[0])
-    hidden = library(tmp_path / "libhidden.so", FAMILY, "-fvisibility=hidden")
+    program, whole = build(tmp_path, MAIN, *PLAIN), library(tmp_path, "libown.so", FAMILY)
+    half = library(tmp_path, "libhalf.so", FAMILY.splitlines()[0])
+    hidden = library(tmp_path, "libhidden.so", FAMILY, "-fvisibility=hidden")
     assert interposers(start(binaries, program)) == []
     assert interposers(start(binaries, program, LD_PRELOAD=f"{hidden}:{half}:{whole}")) == ["libown.so"]
 
@@ -56,17 +50,17 @@ def test_a_preloaded_one_interposes(binaries: Binaries, tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_before", [True, False])
 def test_the_order_of_what_is_needed_decides(binaries: Binaries, tmp_path: Path, is_before: bool) -> None:
     """Breadth first: what a library needs comes behind libc, which the program needs."""
-    own = library(tmp_path / "libown.so", FAMILY)
-    calls = library(tmp_path / "libcalls.so", CALLS, own, f"-Wl,-rpath,{tmp_path}")
+    own = library(tmp_path, "libown.so", FAMILY)
+    calls = library(tmp_path, "libcalls.so", CALLS, str(own), f"-Wl,-rpath,{tmp_path}")
     needed = own if is_before else calls
-    program = built(tmp_path / "program", MAIN, needed, f"-Wl,-rpath,{tmp_path}")
+    program = build(tmp_path, MAIN, *PLAIN, str(needed), f"-Wl,-rpath,{tmp_path}")
     found = start(binaries, program)
     assert any(Path(binary.path).name == "libown.so" for binary in found)
     assert interposers(found) == (["libown.so"] if is_before else [])
 
 
 def test_what_is_mapped_is_judged_by_its_program(binaries: Binaries, tmp_path: Path) -> None:
-    preloaded, loaded = library(tmp_path / "libown.so", FAMILY), library(tmp_path / "libplug.so", FAMILY)
+    preloaded, loaded = library(tmp_path, "libown.so", FAMILY), library(tmp_path, "libplug.so", FAMILY)
     sleep = Path("/bin/sleep").resolve()
     with subprocess.Popen([sleep, "60"], env={"LD_PRELOAD": str(preloaded)}) as process:
         try:
@@ -80,7 +74,7 @@ def test_what_is_mapped_is_judged_by_its_program(binaries: Binaries, tmp_path: P
 
 
 def test_one_that_was_looked_at_as_another_library_is_a_loss(binaries: Binaries, tmp_path: Path) -> None:
-    program, own = built(tmp_path / "program", MAIN), library(tmp_path / "libown.so", FAMILY)
+    program, own = build(tmp_path, MAIN, *PLAIN), library(tmp_path, "libown.so", FAMILY)
     binary = binaries.open([str(own)], str(own))
     assert binary is not None
     binary.interposes = False

@@ -158,9 +158,9 @@ class Function:
         found = []
         for place, line in enumerate(self._lines):
             effects = self._callees(line.target) if line.name == "call" and line.target is not None else NO_EFFECTS
+            arguments = [self._value(int(one), place) for one in ARGUMENTS] if effects.stores else []
             for number, word in effects.stores:
                 if number < len(ARGUMENTS) and self._is_set(register := int(ARGUMENTS[number]), place):
-                    arguments = [self._value(int(one), place) for one in ARGUMENTS]
                     found.append((within(word, arguments), self._origins(register, place)))
         return [one for one in found if one[0] not in (NOWHERE, UNKNOWN)]
 
@@ -207,7 +207,7 @@ class Function:
         given = [(int(one), place) for place in ends for one in ARGUMENTS[:TOLD] if self._is_set(int(one), place)]
         return [self._origins(register, place) for register, place in given]
 
-    @property
+    @cached_property
     def _ends(self) -> list[tuple[int, int]]:
         """Return jumps to other functions, and these."""
         own = range(self._address, self._lines[-1].end if self._lines else self._address)
